@@ -31,8 +31,8 @@ Kind = Literal["share", "alone", "last", "between"]
 Weights: TypeAlias = NDArray[np.float64]
 
 KINDS: Final[tuple[Kind, ...]] = ("share", "alone", "last", "between")
+# Values of one block that weigh as much as one in each.
 _TERMS: Final[Mapping[Kind, int]] = {"share": 1, "alone": 2, "last": 2, "between": 4}
-"""Values of one block that weigh as much as one in each."""
 
 _ROLES: Final[Mapping[Word, Role]] = {
     "improves": "helps",
@@ -99,7 +99,7 @@ def _step(row: Weights, place: Mapping[Subset, int], before: Subset, after: Subs
 
 
 def _exactly(into: Weights, lines: int, place: Mapping[Subset, int]) -> None:
-    """Shapley's formula: what a line adds to each combination of others, weighted by how many orders have that."""
+    # Shapley's formula: what a line adds to each combination of others, weighted by how many orders have that.
     for subset in place:
         for line in set(range(lines)) - subset:
             size = len(subset)
@@ -126,8 +126,7 @@ def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Ki
 
 @dataclass(frozen=True)
 class _Table:
-    """One metric by subset and block, as logarithms if ``ratio``. ``rounding`` is the variance from its resolution."""
-
+    # One metric by subset and block, as logarithms if `ratio`. `rounding` is the variance from its resolution.
     values: Weights
     blocks: Sequence[int]
     ratio: bool
@@ -208,7 +207,7 @@ def _whole(table: _Table | None) -> Weights:
 
 
 def _effect(table: _Table, metric: Metric, alpha: float, block_values: Weights, terms: int = 2) -> Effect | None:
-    """Return the mean of the blocks' sums, of about ``terms`` values each, whose rounding is the least variance."""
+    # Return the mean of the blocks' sums, of about `terms` values each, whose rounding is the least variance.
     if not len(block_values):
         return None
     interval = mean_interval(block_values, alpha=alpha, floor=terms * table.rounding)
@@ -289,7 +288,7 @@ def _bounds(effect: Effect | None) -> Bounds:
 
 
 def _part(share: Effect | None, whole: Effect | None) -> float | None:
-    """Nothing is shared out where the whole may do nothing."""
+    # Nothing is shared out where the whole may do nothing.
     if share is None or whole is None or whole.interval.low <= 0 <= whole.interval.high:
         return None
     return share.interval.mean / whole.interval.mean

@@ -317,7 +317,7 @@ def _three_sigma(
 
 
 def _narrowing(first: Sample, other: Sample, comparison: Comparison) -> float:
-    """Return the factor by which blocks narrow the standard deviation of the difference; 1 without any."""
+    # Return the factor by which blocks narrow the standard deviation of the difference; 1 without any.
     baseline_summary, other_summary = summarise_sample(first), summarise_sample(other)
     if comparison.basis != "blocks" or not comparison.spreads[0] > 0:
         return 1.0

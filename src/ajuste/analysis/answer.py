@@ -99,7 +99,7 @@ _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
 
 
 def _levels(trend: Trend) -> tuple[str, ...]:
-    """Return the levels with human units; as they are written where these would make two look the same."""
+    # Return the levels with human units; as they are written where these would make two look the same.
     try:
         labels = tuple(
             amount(float(level) * _SECONDS[trend.unit], "s") if trend.unit in _SECONDS else quantity(level, trend.unit)
@@ -266,7 +266,7 @@ def _count_of_lines(role: Role, lines: int) -> str:
 
 
 def _part(line: LineEffect) -> str:
-    """Return the part of the whole, or where lines act against each other the line's effect."""
+    # Return the part of the whole, or where lines act against each other the line's effect.
     if line.part is not None and 0 < line.part <= 1:
         return f"{100 * line.part:.0f} % of that"
     return line.effect

@@ -93,7 +93,7 @@ def random_effects(values: Floats, groups: NDArray[np.int64]) -> tuple[float, fl
     freedom = len(values) - 1
 
     def fit(ratios: Floats) -> tuple[Floats, Floats]:
-        """For each ratio of the two variances, the one within and how unlikely the values are."""
+        # For each ratio of the two variances, the one within and how unlikely the values are.
         widened = 1 + count * ratios[:, None]
         weights = count / widened
         whole = np.sum(weights, axis=1)
@@ -126,7 +126,7 @@ def _by_boot(values: Sequence[BootValue]) -> dict[int, list[float]]:
 
 
 def _units(values: Sequence[BootValue]) -> list[list[BootValue]]:
-    """Return ``values`` in parts that share neither a boot nor a block, in order."""
+    # Return `values` in parts that share neither a boot nor a block, in order.
     parts: list[tuple[set[int], set[int], list[BootValue]]] = []
     for sample in values:
         joined: tuple[set[int], set[int], list[BootValue]] = ({sample.boot}, {sample.block}, [sample])
@@ -157,7 +157,7 @@ def _within_boots(values: Sequence[BootValue], baseline: str, other: str, scale:
 def _spread(
     values: Sequence[BootValue], name: str, metric: Metric, scale: Scale, of: Scale | None = None
 ) -> tuple[BootSpread, float]:
-    """Return also the p-value of boots that do not differ: 1 if unknown, of one boot only or one value in each."""
+    # Return also the p-value of boots that do not differ: 1 if unknown, of one boot only or one value in each.
     boots = len({sample.boot for sample in values})
     known = BootSpread(
         configuration=name,

@@ -34,10 +34,10 @@ MOST_FRAMES: Final = 1_500
 MOST_NAMED: Final = 3
 
 _INTERRUPT: Final = KINDS.index("interrupt")
+# The least share of a difference that is named.
 _MOSTLY: Final = 0.5
-"""The least share of a difference that is named."""
+# Smaller fractions of a graph are hardly visible.
 _FINEST: Final = 2_000
-"""Smaller fractions of a graph are hardly visible."""
 _REST: Final = ("", "")
 
 Namer = Callable[[Space, int], CostFunction]
@@ -45,8 +45,8 @@ Namer = Callable[[Space, int], CostFunction]
 
 KeyT = TypeVar("KeyT")
 
+# Instructions, and what they missed.
 _Done = tuple[int, Missed]
-"""Instructions, and what they missed."""
 _NOTHING: Final[_Done] = (0, Missed())
 
 
@@ -63,8 +63,8 @@ class Cost:
 
 
 NO_COST: Final = Cost(0, 0, 0)
+# A frame by its parent, its function and how it was entered.
 _Key = tuple[int, int, int]
-"""A frame by its parent, its function and how it was entered."""
 
 
 def named_costs(costs: Costs, find_namer: Callable[[CostTask], Namer]) -> NamedCosts:
@@ -79,8 +79,7 @@ def named_costs(costs: Costs, find_namer: Callable[[CostTask], Namer]) -> NamedC
 
 @dataclass
 class _Functions:
-    """All functions and their places; ``known`` are those that were looked up."""
-
+    # All functions and their places; `known` are those that were looked up.
     all: dict[CostFunction, int] = field(default_factory=dict)
     known: dict[tuple[Namer, Space, int], int] = field(default_factory=dict)
 
@@ -93,8 +92,7 @@ class _Functions:
 
 @dataclass
 class _Merging:
-    """The tasks of one role, and of each frame of their merged tree its place, its calls and its instructions."""
-
+    # The tasks of one role, and of each frame of their merged tree its place, its calls and its instructions.
     tasks: list[CostTask] = field(default_factory=list)
     frames: dict[_Key, list[int]] = field(default_factory=dict)
     misses: dict[int, Missed] = field(default_factory=dict)
@@ -147,7 +145,7 @@ def function_costs(costs: NamedCosts) -> dict[CostFunction, Cost]:
 
 
 def _caused(part: CostPart) -> list[int]:
-    """Return what each frame and those that it called carried out, without interrupts that came meanwhile."""
+    # Return what each frame and those that it called carried out, without interrupts that came meanwhile.
     totals = list(part.instructions)
     for place in range(len(totals) - 1, -1, -1):
         if part.parents[place] >= 0 and part.kinds[place] != _INTERRUPT:
@@ -193,7 +191,7 @@ def compare_costs(baseline: NamedCosts, other: NamedCosts) -> CostComparison:
 
 
 def _change(row: CostRow) -> float:
-    """Return the squared change by what was to be expected (Pearson's statistic): new code stands out from loops."""
+    # Return the squared change by what was to be expected (Pearson's statistic): new code stands out from loops.
     return row.by_each**2 / max(1.0, row.own - row.by_each)
 
 
@@ -221,7 +219,7 @@ def _together(rows: Iterable[CostRow]) -> CostRow:
 
 
 def _part_rows(baseline: NamedCosts, other: NamedCosts) -> Iterator[CostRow]:
-    """Yield a row for each role; it was entered as often as its tasks were switched to."""
+    # Yield a row for each role; it was entered as often as its tasks were switched to.
     both = [
         {part.role: Cost(part.switches_in, part.user + part.kernel, 0) for part in costs.parts}
         for costs in (baseline, other)
@@ -245,7 +243,7 @@ def entry_costs(costs: NamedCosts) -> dict[str, Cost]:
 
 
 def _entry_name(function: CostFunction, kind: Kind) -> str:
-    """Exceptions and interrupts begin in assembly. Source: arch/x86/include/asm/idtentry.h."""
+    # Exceptions and interrupts begin in assembly. Source: arch/x86/include/asm/idtentry.h.
     if kind in ("exception", "interrupt"):
         name = function.name.removeprefix("asm_")
         return f"{name.removeprefix('exc_').removeprefix('sysvec_')} ({kind})" if name != function.name else ""
@@ -303,8 +301,7 @@ def _in_words(count: int) -> str:
 
 @dataclass
 class _Frame:
-    """``itself`` and ``whole``: what it carried out, and what all below it did too, in each of the trials."""
-
+    # `itself` and `whole`: what it carried out, and what all below it did too, in each of the trials.
     parent: int
     path: tuple[tuple[str, str], ...]
     itself: list[int]
@@ -316,7 +313,7 @@ class _Frame:
 
 
 def _graph(frames: list[_Frame]) -> CostGraph:
-    """Return the greatest frames; the others below each of them are one frame without a name."""
+    # Return the greatest frames; the others below each of them are one frame without a name.
     for frame in reversed(frames[1:]):
         for trial, whole in enumerate(frame.whole):
             frames[frame.parent].whole[trial] += whole
@@ -339,7 +336,7 @@ def _graph(frames: list[_Frame]) -> CostGraph:
 
 
 def _laid_over(baseline: NamedCosts, other: NamedCosts, *, of_kernel: bool = False) -> list[_Frame]:
-    """Return the frames of both trials, those of one path together; or only kernel frames, without their callers."""
+    # Return the frames of both trials, those of one path together; or only kernel frames, without their callers.
     frames = [_Frame(-1, (("all", ""),), [0, 0], [0, 0])]
     places: dict[tuple[int, str, str], int] = {}
 

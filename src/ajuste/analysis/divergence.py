@@ -29,17 +29,17 @@ from ajuste.model.wording import amount, number, percent
 _SWITCH: Final = KINDS.index("switch")
 
 _FOLLOWING: Final = 6
+# Decisions that are listed after two streams have parted, and before.
 _BEFORE: Final = 4
-"""Decisions that are listed after two streams have parted, and before."""
 _SWITCHES_BEFORE: Final = 5
 _SWITCHES_AFTER: Final = 7
+# Switches that are drawn before and after; a longer run is drawn for that many times that time.
 _LONGER: Final = 8
-"""Switches that are drawn before and after; a longer run is drawn for that many times that time."""
 _MOST_NEAR: Final = 400
 
 _SOON: Final = 100
+# After that many alike in a row, two streams have come together.
 _AGAIN: Final = 16
-"""After that many alike in a row, two streams have come together."""
 
 _LONGEST_PATH: Final = 8
 _TIMER_FUNCTION: Final = "sysvec_apic_timer_interrupt"
@@ -97,8 +97,7 @@ def decision_point(stream: NamedDecisions, place: int, name: Callable[[int], str
 
 @dataclass
 class _Side:
-    """One of two streams, around the place ``alike`` of those of its decisions that count (``places``)."""
-
+    # One of two streams, around the place `alike` of those of its decisions that count (`places`).
     stream: NamedDecisions
     places: list[int]
     name: Callable[[int], str]
@@ -111,7 +110,7 @@ class _Side:
 
     @property
     def zero_ns(self) -> int:
-        """Return when the last decision in common was taken."""
+        # Return when the last decision in common was taken.
         return self.stream.time_ns(self.places[self.alike - 1]) if self.alike else 0
 
     def _since(self, place: int) -> int:
@@ -180,7 +179,7 @@ class _Side:
                 yield DecisionRun(cpu=cpu, task=self.name(task), begin_ns=since, end_ns=end_ns)
 
     def _runs_on(self, cpu: int, switches: Sequence[int]) -> int:
-        """Return who runs on a CPU before the first of its ``switches``; without any, all the time around the place."""
+        # Return who runs on a CPU before the first of its `switches`; without any, all the time around the place.
         stream = self.stream
         if switches:
             return stream.running[switches[0]]
@@ -197,7 +196,7 @@ def _called(lane: DecisionLane) -> Iterator[str]:
 
 
 def _spread(baseline: list[Key], other: list[Key], side: _Side) -> DecisionSpread:
-    """Return how decisions differ, both from where they part on; ``side`` is the baseline's."""
+    # Return how decisions differ, both from where they part on; `side` is the baseline's.
     blocks = common_blocks(baseline, other)
     matched = [False] * len(baseline)
     for first, _, length in blocks:
@@ -313,7 +312,7 @@ def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:
 
 
 def _inner_path(path: Sequence[str]) -> list[str]:
-    """Return the innermost functions; that of the switch itself is in every path."""
+    # Return the innermost functions; that of the switch itself is in every path.
     named = [name for name in path if name != "__switch_to_asm"]
     return named if len(named) <= _LONGEST_PATH else ["…", *named[-_LONGEST_PATH:]]
 

@@ -165,10 +165,9 @@ ALSO: Final = 0.2
 
 
 def _interval(baseline: Array, other: Array, alpha: float, floor: float) -> Interval:
-    """By signs; where only one of the two has long delays, also as wide as by the normal mixture.
-
-    Exchanged, such two would not have given the same difference with the other sign.
-    """
+    # By signs; where only one of the two has long delays, also as wide as by the normal mixture.
+    #
+    # Exchanged, such two would not have given the same difference with the other sign.
     differences = other - baseline
     interval = sign_interval(differences, alpha=alpha, floor=floor)
     less, more = sorted((float(np.std(baseline)), float(np.std(other))))
@@ -180,11 +179,10 @@ def _interval(baseline: Array, other: Array, alpha: float, floor: float) -> Inte
 
 
 def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float) -> Effect:
-    """Return the ratio (or difference) of the two configurations' quantiles.
-
-    Each has an interval of half the error rate, and where both hold, so does the one from the least to the largest
-    ratio (Bonferroni). Bounds are widened by half a step of the figure.
-    """
+    # Return the ratio (or difference) of the two configurations' quantiles.
+    #
+    # Each has an interval of half the error rate, and where both hold, so does the one from the least to the largest
+    # ratio (Bonferroni). Bounds are widened by half a step of the figure.
     step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs([pairs.baseline, pairs.other])))
     positive = bool(np.min(pairs.baseline) > step / 2 and np.min(pairs.other) > step / 2)
     as_ratio = metric.scale == "ratio" and positive

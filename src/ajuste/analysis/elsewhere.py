@@ -209,7 +209,7 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
 
 
 def _average_units(values: Array, units: tuple[str, ...]) -> Array:
-    """Return the mean of each unit of replication: values of one unit are not independent."""
+    # Return the mean of each unit of replication: values of one unit are not independent.
     if not units:
         return values
     _, places = np.unique(units, return_inverse=True)

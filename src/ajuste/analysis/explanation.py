@@ -36,8 +36,8 @@ _CAUSES: Final = {
     "stopped": "stops",
     "exited": "exits",
 }
+# One cause with this share of a difference is named alone, otherwise the two greatest are.
 _MAIN_CAUSE: Final = 0.8
-"""One cause with this share of a difference is named alone, otherwise the two greatest are."""
 
 _MOSTLY: Final = 0.5
 
@@ -137,7 +137,7 @@ def _distance(verdict: Verdict) -> float:
 
 
 def _changes(other: Recording, baseline: Recording) -> Iterator[_Change]:
-    """Yield all that changed enough. Counts of incomplete recordings are compared per second."""
+    # Yield all that changed enough. Counts of incomplete recordings are compared per second.
     rate = _incomplete(other) or _incomplete(baseline)
     yield from _switches(other, baseline, rate)
     yield from _times(
@@ -228,7 +228,7 @@ def _ratio(now: float, before: float) -> float:
 
 
 def _times_as(before: float, now: float) -> str:
-    """``74 times``, ``1.8 times``; *far* where one is 0."""
+    # `74 times`, `1.8 times`; *far* where one is 0.
     if min(now, before) == 0:
         return "far"
     ratio = max(now, before) / min(now, before)

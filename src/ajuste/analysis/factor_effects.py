@@ -33,8 +33,7 @@ class Effects:
 
 @dataclass(frozen=True)
 class _Table:
-    """A metric in complete blocks by configuration; ``rounding`` is the values' variance from their resolution."""
-
+    # A metric in complete blocks by configuration; `rounding` is the values' variance from their resolution.
     values: NDArray[np.float64]
     scale: Scale
     rounding: NDArray[np.float64]

@@ -36,10 +36,10 @@ Floats = NDArray[np.float64]
 FEWEST_MACHINES: Final = 3
 """Fewer are no sample."""
 PERMUTATIONS: Final = 1999
+# Effects that change places at once, in all permutations together.
 _AT_ONCE: Final = 1 << 22
-"""Effects that change places at once, in all permutations together."""
+# Limits tried between the values of one fact.
 _MOST_SPLITS: Final = 20
-"""Limits tried between the values of one fact."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _nodes(inventory: Mapping[str, Any]) -> int | None:
 
 
 def _gib(inventory: Mapping[str, Any]) -> int | None:
-    """What firmware and kernel keep for themselves makes no difference between machines."""
+    # What firmware and kernel keep for themselves makes no difference between machines.
     total = _at("memory", "total_bytes")(inventory)
     return max(1, round(total / 2**28)) * 2**28 if isinstance(total, int) else None
 
@@ -221,8 +221,7 @@ FACTS: Final = (
 
 
 class _Split(NamedTuple):
-    """``members`` are the machines that ``words`` describe, and no more than half of all."""
-
+    # `members` are the machines that `words` describe, and no more than half of all.
     words: str
     members: NDArray[np.bool_]
 
@@ -289,7 +288,7 @@ def differing_group(
 
 
 def _differences(effects: Floats, members: Floats) -> Floats:
-    """Return |t| of members against others, for each row of ``effects`` and each column of ``members``."""
+    # Return |t| of members against others, for each row of `effects` and each column of `members`.
     count, inside = effects.shape[1], members.sum(axis=0)
     centred = effects - effects.mean(axis=1, keepdims=True)
     sums = centred @ members

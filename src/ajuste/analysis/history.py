@@ -34,8 +34,7 @@ _SMALLEST_ERROR: Final = 1e-9
 
 
 class _Named(NamedTuple):
-    """The version in a level; ``place`` is its rank among all."""
-
+    # The version in a level; `place` is its rank among all.
     version: str
     place: tuple[int, int]
     flavour: str = ""
@@ -43,8 +42,7 @@ class _Named(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """Configurations in the order of their versions, which are levels of ``factor``."""
-
+    # Configurations in the order of their versions, which are levels of `factor`.
     factor: str
     flavour: str
     fixed: dict[str, str]
@@ -149,7 +147,7 @@ def _changes(points: Sequence[VersionPoint], blocks: Blocks, starts: Sequence[in
 
 
 def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
-    """Return the start of each stretch; ``None`` while no noise is known."""
+    # Return the start of each stretch; `None` while no noise is known.
     variances, freedoms = believed(blocks)
     freedom = float(np.sum(np.maximum(0, blocks.counts - 1)))
     if freedom < 1 or not np.all(np.isfinite(variances)) or not np.all(freedoms > 0):
@@ -168,7 +166,7 @@ def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -
     penalty = fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1))
 
     def cost(start: int, end: int) -> float:
-        """χ² about the mean."""
+        # χ² about the mean.
         stretch, known = levels[start:end], weights[start:end]
         return float(np.sum(known * (stretch - np.average(stretch, weights=known)) ** 2))
 
@@ -176,7 +174,7 @@ def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -
 
 
 def _joined(levels: Array, starts: list[int], margin: float) -> list[int]:
-    """Join neighbouring stretches, the most alike first, until all differ by more than ``margin``."""
+    # Join neighbouring stretches, the most alike first, until all differ by more than `margin`.
     while len(starts) > 1:
         averages = [float(np.mean(stretch)) for stretch in np.split(levels, starts[1:])]
         apart = [abs(after - before) for before, after in pairwise(averages)]

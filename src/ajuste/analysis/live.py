@@ -298,7 +298,7 @@ def _record(
 
 
 def _line(metric: Metric, ordered: Sequence[Trial]) -> LiveLine:
-    """Return the metric over time, averaged where there are too many readings, with a gap after each slice."""
+    # Return the metric over time, averaged where there are too many readings, with a gap after each slice.
     by_slice = [kept_readings(trial, metric.name) for trial in ordered]
     step = max(1, math.ceil(sum(map(len, by_slice)) / MOST_POINTS))
     at_s: list[float] = []

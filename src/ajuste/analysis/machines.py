@@ -211,7 +211,7 @@ def _agreement(
 
 
 def _contradict(verdicts: Sequence[tuple[Word, float | None]], scale: Scale) -> bool:
-    """Return whether some certain verdicts differ, or go with opposite changes of a metric without direction."""
+    # Return whether some certain verdicts differ, or go with opposite changes of a metric without direction.
     none = 1.0 if scale == "ratio" else 0.0
     certain = [(word, word == "differs" and (at or 0.0) > none) for word, at in verdicts if word != "undecided"]
     return len(set(certain)) > 1

@@ -13,8 +13,8 @@ from ajuste.model.decision import KINDS, DecisionTask, DecisionTaskNamed, NamedD
 IDLE: Final = "idle"
 _SWITCH: Final = KINDS.index("switch")
 _TIMER: Final = KINDS.index("timer")
+# That many decisions in a row, which come once in each stream, are taken for the same.
 _GRAM: Final = 4
-"""That many decisions in a row, which come once in each stream, are taken for the same."""
 
 Key = tuple[int, int, int, int]
 """A decision: its kind, its CPU, who runs and who else it is about."""
@@ -60,7 +60,7 @@ class Pairing:
         )
 
     def _is_same(self, first: int, second: int) -> bool:
-        """Pair the tasks, and those that made them, if they fit and are not paired yet."""
+        # Pair the tasks, and those that made them, if they fit and are not paired yet.
         fitting: list[tuple[int, int]] = []
         while first not in self._pairs or second not in self._taken:
             task, counterpart = self._tasks[0][first], self._tasks[1][second]
@@ -214,7 +214,7 @@ def _once(stream: Sequence[Key]) -> dict[tuple[Key, ...], int]:
 
 
 def _longest_chain(anchors: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part of ``anchors``, ascending in the first, that ascends in the second, too."""
+    # Return the longest part of `anchors`, ascending in the first, that ascends in the second, too.
     tails: list[int] = []
     tops: list[int] = []
     before: list[int] = []

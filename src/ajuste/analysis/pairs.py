@@ -128,7 +128,7 @@ def pairs(clean: Clean, baseline: str, other: str, metric: str, *, order_matters
 def _baseline_first(
     measured: Measurements, baseline_rows: NDArray[np.int64], other_rows: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return which trial of each pair ran first: what is repeated runs after all that is not."""
+    # Return which trial of each pair ran first: what is repeated runs after all that is not.
     attempts, positions = measured.attempt, measured.position
     tied = attempts[baseline_rows] == attempts[other_rows]
     earlier = np.where(
@@ -137,8 +137,8 @@ def _baseline_first(
     return np.asarray(earlier, np.bool_)
 
 
+# A point without a clean pair in that many blocks is not tried again.
 _HOPELESS: Final = 2
-"""A point without a clean pair in that many blocks is not tried again."""
 
 
 def sampled(grid: Grid, trials: Trials, metrics: Sequence[Metric], smallest_effect: float) -> tuple[SampledPoint, ...]:

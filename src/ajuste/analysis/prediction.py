@@ -127,7 +127,7 @@ def writeback_delay(study: ResolvedStudy) -> Iterator[Forecast]:
 
 
 def _setting(configuration: ResolvedConfiguration, name: str) -> float:
-    """Return the value that the configuration writes, or the kernel's default; in seconds."""
+    # Return the value that the configuration writes, or the kernel's default; in seconds.
     written = {write.tunable: write.value for write in configuration.writes}
     return int(written.get(name, DEFAULTS[name])) / 100
 

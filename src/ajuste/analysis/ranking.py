@@ -98,13 +98,13 @@ class _Table:
         return {both: effect for both, effect in effects.items() if effect is not None}
 
     def effect(self, reference: str, other: str) -> Effect | None:
-        """Return the effect of ``other`` against ``reference``; ``None`` where no block has both."""
+        # Return the effect of `other` against `reference`; `None` where no block has both.
         both = pairs(self._clean, reference, other, self.metric.column, order_matters=self._order_matters)
         return effect(both, self.metric, self._alpha)
 
     @property
     def winner(self) -> str:
-        """Return the configuration better than most others in the blocks with both; the first of several."""
+        # Return the configuration better than most others in the blocks with both; the first of several.
         toward = -1.0 if self.metric.direction == "lower" else 1.0
         wins = dict.fromkeys(self.names, 0)
         for (first, second), difference in self._every.items():
@@ -118,7 +118,7 @@ LUCK: Final = 0.1
 
 
 def _luck(table: _Table, winner: str, baseline: str) -> dict[str, Any]:
-    """Return the winner's effect against the baseline as it looks, and as it is expected to be."""
+    # Return the winner's effect against the baseline as it looks, and as it is expected to be.
     if winner == baseline or baseline not in table.names or table.metric.quantile is not None:
         return {}
     effects = {name: table.effect(baseline, name) for name in table.names if name != baseline}

@@ -107,8 +107,8 @@ NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})
 MOST_WORDS: Final = 100_000
 """Words on single trials: a larger document is too large to be sent or opened."""
 
+# On a trial besides its metrics, in words as long as a figure.
 _WORDS_EACH: Final = 5
-"""On a trial besides its metrics, in words as long as a figure."""
 
 MOST_LEFT_OUT: Final = 200
 """The flagged or failed trials of other blocks that are listed nevertheless."""
@@ -211,7 +211,7 @@ def _length(cells: Mapping[str, Values]) -> int:
 
 
 def _rows(cells: Mapping[str, Values], step: int) -> Iterator[tuple[int, Row]]:
-    """Yield every ``step``-th row of a configuration with its place, which counts from 1."""
+    # Yield every `step`-th row of a configuration with its place, which counts from 1.
     if len({(len(cell.values), cell.blocks) for cell in cells.values()}) == 1:
         blocks = next(iter(cells.values())).blocks
         for place in range(0, _length(cells), step):

@@ -77,7 +77,7 @@ def tunables_by_factor(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[st
 
 
 def _tunables(names: Sequence[str], catalogue: Catalogue) -> tuple[Tunable, ...]:
-    """Return none if any is something else, such as the kernel, or another tunable on another kernel."""
+    # Return none if any is something else, such as the kernel, or another tunable on another kernel.
     try:
         return tuple(catalogue.find_tunable(name) for name in names) if all(map(is_tunable, names)) else ()
     except RequestError:
@@ -113,8 +113,7 @@ def factors_without_chance(
 
 @dataclass(frozen=True)
 class _Lack:
-    """An unmet condition; ``never_ran`` are the functions that would have run if it was met."""
-
+    # An unmet condition; `never_ran` are the functions that would have run if it was met.
     condition: RelevanceCondition
     never_ran: tuple[str, ...] = ()
 
@@ -134,7 +133,7 @@ def _no_chance(factor: str, lacks: Sequence[_Lack], where: str) -> NoChance:
 def _lacking(
     tunable: Tunable, catalogue: Catalogue, activity: Activity, written: Collection[str], *, standing: bool
 ) -> _Lack | None:
-    """The first condition of ``tunable`` that was not met, those first that leave no doubt."""
+    # The first condition of `tunable` that was not met, those first that leave no doubt.
     conditions = [one for one in catalogue.relevance_conditions(tunable) if one.standing or not standing]
     for condition in sorted(conditions, key=lambda one: one.hardly):
         if _never_ran(condition, activity):
@@ -145,7 +144,7 @@ def _lacking(
 
 
 def _is_unmet(condition: RelevanceCondition, tunable: Tunable, activity: Activity, written: Collection[str]) -> bool:
-    """Return whether anything tells that ``condition`` was not met. The files that are ``written`` tell nothing."""
+    # Return whether anything tells that `condition` was not met. The files that are `written` tell nothing.
     if condition.fact and activity.facts.get(condition.fact, 2) < 2:
         return True
     text = activity.files.get(condition.file)
@@ -156,7 +155,7 @@ def _is_unmet(condition: RelevanceCondition, tunable: Tunable, activity: Activit
 
 
 def _never_ran(condition: RelevanceCondition, activity: Activity) -> bool:
-    """Return whether the kernel has all ways to the code that reads the setting, and took none."""
+    # Return whether the kernel has all ways to the code that reads the setting, and took none.
     if not condition.functions or activity.ran is None or activity.has is None:
         return False
     return activity.has.issuperset(condition.functions) and not activity.ran.intersection(condition.functions)

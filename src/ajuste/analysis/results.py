@@ -327,7 +327,7 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
 
 
 def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, judged: Sequence[Verdict]) -> tuple[Surface, ...]:
-    """None of a screening design or an ablation: these have only the corners. Fewer than three levels span none."""
+    # None of a screening design or an ablation: these have only the corners. Fewer than three levels span none.
     few = all(len(factor.levels) < 3 for factor in run_as.factors)
     if few or resolved.study.design.judges_effects:
         return ()
@@ -356,7 +356,7 @@ def _correlations(
 def _rankings(
     resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean, across: Sequence[AcrossMachines]
 ) -> tuple[Ranking, ...]:
-    """None where configurations are not compared one by one, or most of them are not measured."""
+    # None where configurations are not compared one by one, or most of them are not measured.
     analysis = resolved.study.analysis
     if resolved.study.design.judges_effects or resolved.study.allocation == "refine":
         return ()
@@ -387,12 +387,12 @@ def _mean_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 
 
 def _order_matters(resolved: ResolvedStudy) -> bool:
-    """Under the virtual clock every trial starts from the same snapshot and feels nothing of those before it."""
+    # Under the virtual clock every trial starts from the same snapshot and feels nothing of those before it.
     return resolved.study.target.clock == "wall"
 
 
 def _with_initial(explained: Explained, columns: Measurements) -> Explained:
-    """Add the value that the kernel had before the first write, if it was the same in every trial."""
+    # Add the value that the kernel had before the first write, if it was the same in every trial.
     before = {write.before for writes in columns.written.values for write in writes if write.tunable == explained.name}
     return explained.model_copy(update={"initial_value": before.pop()}) if len(before) == 1 else explained
 

@@ -167,11 +167,10 @@ def interval_around(differences: Floats, estimate: float, against: Against, *, a
 
 
 def _bound(middle: float, reach: float, against: Against, threshold: float) -> float:
-    """Return the nearest refuted effect from ``middle`` in the direction of ``reach``; infinite where none is.
-
-    Bracketed twice, and then narrowed by the rule of false position (Dowell and Jarratt 1971, "A modified regula falsi
-    method for computing the root of an equation", BIT 11). What is returned is refuted.
-    """
+    # Return the nearest refuted effect from `middle` in the direction of `reach`; infinite where none is.
+    #
+    # Bracketed twice, and then narrowed by the rule of false position (Dowell and Jarratt 1971, "A modified regula
+    # falsi method for computing the root of an equation", BIT 11). What is returned is refuted.
     steps = np.r_[0.0, 4.0 ** np.arange(FARTHEST)]
     for _ in range(2):
         excess = against(middle + steps * reach) - threshold

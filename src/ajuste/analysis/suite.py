@@ -52,7 +52,7 @@ def _member(entry: SuiteEntry, results: Results | None) -> SuiteMember:
 
 
 def _deciding(results: Results) -> Sequence[Metric]:
-    """Return the metrics that decide; the first measured one where nothing is compared."""
+    # Return the metrics that decide; the first measured one where nothing is compared.
     judged = {verdict.metric for verdict in results.verdicts if verdict.deciding}
     bounded = {
         name
@@ -125,7 +125,7 @@ def _together(record: SuiteRecord, by_member: Mapping[str, Results]) -> Results:
 
 
 def _mean_rows(members: Sequence[SuiteMember], results: Results) -> Iterator[SuiteMean]:
-    """Yield the geometric means of ratios of metrics with the same better direction, one for each member."""
+    # Yield the geometric means of ratios of metrics with the same better direction, one for each member.
     metrics = {metric.name: metric for metric in results.metrics}
     first = {member.metrics[0]: member.name for member in members if member.metrics}
     for configuration in results.configurations:
@@ -171,7 +171,7 @@ def geometric(ratios: Sequence[float | None]) -> float | None:
 
 
 def _word(low: float | None, high: float | None, direction: Direction, smallest: float) -> Word:
-    """Ratios between 1/(1+δ) and 1+δ are equivalent, as in the verdicts."""
+    # Ratios between 1/(1+δ) and 1+δ are equivalent, as in the verdicts.
     if low is not None and high is not None and 1 / (1 + smallest) < low and high < 1 + smallest:
         return "equivalent"
     if low is not None and low > 1:

@@ -32,8 +32,7 @@ _DIFFERENT: Final[frozenset[Word]] = frozenset({"improves", "worsens", "differs"
 
 @dataclass(frozen=True)
 class _Rule:
-    """Whether single values and averages differ by the rule; ``None`` below two values in either sample."""
-
+    # Whether single values and averages differ by the rule; `None` below two values in either sample.
     values: bool | None
     averages: bool | None
 
@@ -120,7 +119,7 @@ def _apply_rule(first: Summary, other: Summary) -> _Rule:
 
 
 def _narrowing(clean: Clean, baseline: str, other: str, metric: Metric) -> float:
-    """Return the factor by which comparing within blocks narrows the deviation of the difference; 1 if unknown."""
+    # Return the factor by which comparing within blocks narrows the deviation of the difference; 1 if unknown.
     matched = pairs(clean, baseline, other, metric.name)
     if len(matched) < 2:
         return 1.0

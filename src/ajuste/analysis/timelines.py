@@ -21,8 +21,8 @@ from ajuste.study.resolved import ResolvedStudy
 
 MOST_FIGURES: Final = 8
 MOST_CONFIGURATIONS: Final = 8
+# Beside the representative one.
 _OTHER_TRIALS: Final = 2
-"""Beside the representative one."""
 _MOST_POINTS: Final = 200
 _MOST_POINTS_OF_OTHERS: Final = 100
 _OF_A_TIMELINE: Final = ('"event":"sample', '"event":"started"', '"event":"exited"')
@@ -60,7 +60,7 @@ def _select_configurations(study: ResolvedStudy) -> list[str]:
 
 
 def _read(study: ResolvedStudy, name: str, clean: Clean, record: Record) -> Iterator[_SampledTrial]:
-    """Yield the median trial of the configuration ``name`` by the first timeline, then the first others."""
+    # Yield the median trial of the configuration `name` by the first timeline, then the first others.
     rows = clean.of(name)
     if not len(rows):
         return
@@ -76,7 +76,7 @@ def _read(study: ResolvedStudy, name: str, clean: Clean, record: Record) -> Iter
 
 
 def _events(trial: Trial) -> Iterator[Event]:
-    """Yield the events of timelines; the rest, which can be long, is not parsed again."""
+    # Yield the events of timelines; the rest, which can be long, is not parsed again.
     for line in trial.events.splitlines():
         if any(word in line for word in _OF_A_TIMELINE):
             yield parse_event(line)
@@ -145,7 +145,7 @@ def _points(series: TimeSeries, *, growth: bool) -> Points:
 
 
 def _rates(series: TimeSeries, interval_s: float) -> Points:
-    """Return the growth per second up to each reading; those too close to another one have no rate."""
+    # Return the growth per second up to each reading; those too close to another one have no rate.
     readings = [(series.at_s[0], series.values[0])]
     for at_s, value in zip(series.at_s, series.values, strict=True):
         if at_s - readings[-1][0] >= interval_s / 2:

@@ -352,7 +352,7 @@ def _logarithm(row: TransferRow, side: TransferSide) -> float | None:
 
 
 def _size_factor(row: TransferRow) -> float | None:
-    """How many times as large the larger effect is as the smaller one, where both see one in the same direction."""
+    # How many times as large the larger effect is as the smaller one, where both see one in the same direction.
     effects = [_logarithm(row, side) for side in (row.guest, row.host)]
     if row.agreement != "same" or row.guest.verdict == "equivalent" or None in effects or 0.0 in effects:
         return None

@@ -100,8 +100,7 @@ def judge(
 
 @dataclass(frozen=True)
 class _Requirement:
-    """The error rate ``alpha`` of one interval, and how narrow it should be, if that matters."""
-
+    # The error rate `alpha` of one interval, and how narrow it should be, if that matters.
     confidence: float
     alpha: float
     smallest_effect: float
@@ -162,7 +161,7 @@ def effect_fields(effect: Effect | None, metric: Metric) -> dict[str, Any]:
 
 
 def _without_rounding(figure: float | None) -> float | None:
-    """Round to 12 digits: logarithms and back cost the last ones, and 100 is to stay 100."""
+    # Round to 12 digits: logarithms and back cost the last ones, and 100 is to stay 100.
     return None if figure is None else float(f"{figure:.12g}")
 
 
@@ -260,10 +259,9 @@ def _against_limit(effect: Effect, metric: Metric, limit: float, alpha: float) -
 
 
 def _worse(effect: Effect, metric: Metric, limit: float) -> list[tuple[float, float, float]]:
-    """Return for each worse side the interval, turned so that worse is higher, and the limit on the same scale.
-
-    Unlike the zone of equivalence, a fall by 10 % is a ratio of 0.9 here, as people mean it.
-    """
+    # Return for each worse side the interval, turned so that worse is higher, and the limit on the same scale.
+    #
+    # Unlike the zone of equivalence, a fall by 10 % is a ratio of 0.9 here, as people mean it.
     low, high = effect.interval.low, effect.interval.high
     if effect.scale == "ratio":
         rise, fall = math.log1p(limit), -math.log1p(-limit) if limit < 1 else math.inf

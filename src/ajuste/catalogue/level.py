@@ -31,6 +31,7 @@ _TIMES = {
     "min": Fraction(60),
     "h": Fraction(3600),
 }
+# A letter alone is a power of 1024, as the kernel's own command line and cgroup files read it (lib/cmdline.c).
 _SIZES = {
     **{f"{letter}iB": Fraction(1024**power) for power, letter in enumerate("KMGT", start=1)},
     **{letter: Fraction(1024**power) for power, letter in enumerate("KMGT", start=1)},
@@ -39,12 +40,11 @@ _SIZES = {
     "bytes": Fraction(1),
     "k": Fraction(1024),
 }
-"""A letter alone is a power of 1024, as the kernel's own command line and cgroup files read it (lib/cmdline.c)."""
 
 _FREQUENCIES = {"Hz": Fraction(1), "kHz": Fraction(10**3), "MHz": Fraction(10**6), "GHz": Fraction(10**9)}
 _RATES = {f"{unit}/s": size for unit, size in _SIZES.items()}
+# Of what is counted and has no unit that could be divided.
 _COUNTS = {"k": Fraction(10**3), "M": Fraction(10**6)}
-"""Of what is counted and has no unit that could be divided."""
 
 _COUNTED = frozenset({"", "packets", "pages", "requests", "sectors", "epochs"})
 _DIMENSIONS = (_TIMES, _SIZES, _RATES, _FREQUENCIES)
@@ -103,8 +103,8 @@ OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
 ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
 
 _MASK = re.compile(r"0[xX][0-9a-fA-F]{1,256}|[0-9a-fA-F]{8}(,[0-9a-fA-F]{8}){0,31}")
+# Names of files that mean nothing else to any program: fio, for one, takes a colon for the end of a name.
 _FILE = re.compile(r"/?(?!-)[A-Za-z0-9_.+@-]{1,100}(/[A-Za-z0-9_.+@-]{1,100}){0,20}")
-"""Names of files that mean nothing else to any program: fio, for one, takes a colon for the end of a name."""
 
 
 def check_level(tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:

@@ -46,8 +46,8 @@ V = TypeVar("V")
 
 _LARGEST_MACHINE = 1_000_000
 _MACHINE_HINT = "see `ajuste help modelled-machine` for what a machine has"
+# Per cent of likeness from which a word counts as a misspelt other.
 _ALIKE = 75
-"""Per cent of likeness from which a word counts as a misspelt other."""
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def ablate(
 
 
 def _idle(chosen: Study, known: Catalogue, means: RunOptions) -> dict[str, str]:
-    """Why lines cannot matter on the target, as far as that is known before anything is measured: by their names."""
+    # Why lines cannot matter on the target, as far as that is known before anything is measured: by their names.
     if means.cluster is not None:
         return {}
     found = idle_from_the_start(resolved_study(chosen, known, means), known)
@@ -127,7 +127,7 @@ def _idle(chosen: Study, known: Catalogue, means: RunOptions) -> dict[str, str]:
 
 
 def _without_profile(request: Request, study: str | None, known: Catalogue, save: Path | None) -> Study:
-    """What the profile is tried on: a study of that name, or the command. Raises RequestError."""
+    # What the profile is tried on: a study of that name, or the command. Raises RequestError.
     if study is None:
         if len(request.commands) > 1:
             raise RequestError(

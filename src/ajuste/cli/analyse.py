@@ -99,7 +99,7 @@ def analyse(
 
 
 def _names(words: Names, files: Sequence[Path]) -> tuple[str, ...]:
-    """One for each file as they are; a single word with commas is split if that gives one for each file."""
+    # One for each file as they are; a single word with commas is split if that gives one for each file.
     given = tuple(words or ())
     if len(given) == 1 and len(files) > 1:
         return tuple(part.strip() for part in given[0].split(","))

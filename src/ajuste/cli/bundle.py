@@ -126,7 +126,7 @@ def verify(
 
 @contextmanager
 def _runs(text: str) -> Iterator[tuple[Sequence[StoredRun], bool]]:
-    """The runs that are meant, and whether they are a stranger's."""
+    # The runs that are meant, and whether they are a stranger's.
     from ajuste.run.sharing import to_bundle, unpacked
     from ajuste.store.store import Store
 

@@ -33,8 +33,8 @@ MANY_OPTIONS: Final = 24
 _WIDEST: Final = 78
 _NARROWEST: Final = 20
 _NAME_COLUMN: Final = 30
+# Where less is left beside the names, the text stands below them.
 _TEXT_COLUMN: Final = 22
-"""Where less is left beside the names, the text stands below them."""
 _WORD: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 Row = tuple[str, str]
@@ -90,7 +90,7 @@ def _sections(
 
 
 def _paragraphs(text: str, width: int) -> list[str]:
-    r"""The paragraphs of a docstring; those that begin with ``\b`` keep their lines."""
+    # The paragraphs of a docstring; those that begin with `\b` keep their lines.
     return [
         textwrap.indent(part.removeprefix("\b\n"), "  ")
         if part.startswith("\b")
@@ -101,7 +101,7 @@ def _paragraphs(text: str, width: int) -> list[str]:
 
 
 def _example(command: str, width: int) -> str:
-    """A command that can be copied, also where it takes several lines."""
+    # A command that can be copied, also where it takes several lines.
     lines = [f"    {PROMPT}"]
     for word in _WORD.findall(command):
         if len(lines[-1]) + len(word) + 2 > width and lines[-1].strip() != PROMPT.strip():

@@ -28,14 +28,14 @@ from ajuste.model.error import AjusteError
 
 COMPLETE: Final = "_AJUSTE_COMPLETE"
 
+# Values that mean the same in every shell. Others, such as names of runs with `$` in them, are never offered.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:=+@%/-]+")
-"""Values that mean the same in every shell. Others, such as names of runs with ``$`` in them, are never offered."""
+# The directory of a kernel of Debian's in the cache, which begins with its release.
 _FETCHED: Final = re.compile(r"(\d+\.\d+)[.\d]*\S*-cloud-amd64_")
-"""The directory of a kernel of Debian's in the cache, which begins with its release."""
+# What is not shown of a few words about a value either.
 _PLAIN_TEXT: Final = re.compile(r"[^A-Za-z0-9 _.,:+@/-]")
-"""What is not shown of a few words about a value either."""
+# Runs that are offered, the newest first.
 _MOST: Final = 200
-"""Runs that are offered, the newest first."""
 
 Offered = Iterable[tuple[str, str]]
 """Values with a few words on each."""
@@ -77,8 +77,8 @@ else
     compdef _ajuste_completion ajuste
 fi
 """
+# Those that differ from Typer's.
 _SCRIPTS: Final = MappingProxyType({"bash": _BASH, "zsh": _ZSH})
-"""Those that differ from Typer's."""
 
 
 @example("ajuste completion bash")
@@ -103,7 +103,7 @@ def answer() -> None:
 
 
 def _completing() -> Any:
-    """A command line that has all the names of the real one, and does nothing."""
+    # A command line that has all the names of the real one, and does nothing.
     known = known_commands()
     apps: dict[str, typer.Typer] = {}
     for path, command in known["commands"].items():
@@ -122,7 +122,7 @@ def _completing() -> Any:
 
 
 def _doing_nothing(path: str, parameters: list[dict[str, Any]], values: Values) -> Callable[..., None]:
-    """A function that Typer takes for the command with these parameters."""
+    # A function that Typer takes for the command with these parameters.
 
     def nothing(**_: object) -> None: ...
 
@@ -149,6 +149,7 @@ def _doing_nothing(path: str, parameters: list[dict[str, Any]], values: Values) 
 # What is offered.
 
 
+# For a parameter, by its metavar alone or after its command.
 _OFFERED: Final = MappingProxyType(
     {
         "NAME=LEVEL,...": ("settings",),
@@ -168,11 +169,10 @@ _OFFERED: Final = MappingProxyType(
         "ablate COMMAND [ARGUMENT]...": ("workloads",),
     }
 )
-"""For a parameter, by its metavar alone or after its command."""
 
 
 def _completer(sources: list[Callable[[], Offered]]) -> Callable[[str], list[tuple[str, str]]]:
-    """Of a list with commas the last value is completed."""
+    # Of a list with commas the last value is completed.
 
     def complete(incomplete: str) -> list[tuple[str, str]]:
         if incomplete.endswith("="):
@@ -201,7 +201,7 @@ def _values(name: str, values: Values) -> Offered:
 
 
 def _runs() -> Iterator[tuple[str, str]]:
-    """Of a store in a file: the names of its studies, then its runs. It is only read, and nothing is waited for."""
+    # Of a store in a file: the names of its studies, then its runs. It is only read, and nothing is waited for.
     with suppress(AjusteError, OSError, sqlite3.Error, UnicodeError):
         file = home().data / "store.sqlite"
         if os.environ.get("AJUSTE_STORE") or not file.is_file():
@@ -213,14 +213,14 @@ def _runs() -> Iterator[tuple[str, str]]:
 
 
 def _cached() -> Iterator[tuple[str, str]]:
-    """The series of kernels that were fetched, of the flavour that needs no name."""
+    # The series of kernels that were fetched, of the flavour that needs no name.
     with suppress(AjusteError, OSError):
         found = filter(None, (_FETCHED.match(file.name) for file in sorted(home().kernels.iterdir())))
         yield from dict.fromkeys((f"debian:{match[1]}", "cached") for match in found)
 
 
 def _built() -> Iterator[tuple[str, str]]:
-    """The names of kernels that were built here."""
+    # The names of kernels that were built here.
     with suppress(AjusteError, OSError):
         yield from ((f"mine:{file.name}", "built here") for file in sorted((home().cache / "built/names").iterdir()))
 

@@ -109,8 +109,7 @@ def _done(work: Callable[[], object]) -> int:
 
 
 class _Visible:
-    """A text stream in which nothing is hidden. A ``Console`` writes to ``rich_proxied_file``, beside it."""
-
+    # A text stream in which nothing is hidden. A `Console` writes to `rich_proxied_file`, beside it.
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
 
@@ -165,6 +164,7 @@ class QuickEnding:
         os._exit(self._code)
 
 
+# What Typer says of a command line, and how Ajuste says it.
 _USAGE: Final = (
     (r"No such command '(.+?)'\.?", r"command '\1' not found"),
     (r"No such option: (\S+)", r"option \1 not found"),
@@ -181,7 +181,6 @@ _USAGE: Final = (
     (r"Input should be (less|greater) than (\S+)", r"expected a number \1 than \2"),
     (r"Value error, ('.*') is not one of (.+?)\.?$", r"found \1; expected one of \2"),
 )
-"""What Typer says of a command line, and how Ajuste says it."""
 
 
 def in_our_words(text: str) -> str:
@@ -204,7 +203,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    """At most so many lines of a limited length: whatever is wrong, the terminal still shows it all."""
+    # At most so many lines of a limited length: whatever is wrong, the terminal still shows it all.
     out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     text = _wrapped(visible("\n".join(_lines(f"{_PREFIX}{message}"))), _columns(out))
@@ -217,7 +216,7 @@ def _say(message: str, hint: str | None) -> None:
 
 
 def _columns(out: TextIO) -> int:
-    """Of the terminal; as many as can be where it is none."""
+    # Of the terminal; as many as can be where it is none.
     try:
         return os.get_terminal_size(out.fileno()).columns or sys.maxsize
     except (OSError, ValueError):
@@ -225,7 +224,7 @@ def _columns(out: TextIO) -> int:
 
 
 def _wrapped(text: str, columns: int) -> str:
-    """Each line broken between words, indented as it was."""
+    # Each line broken between words, indented as it was.
     if columns == sys.maxsize:
         return text
     return "\n".join(

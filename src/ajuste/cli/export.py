@@ -88,7 +88,7 @@ def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
 
 
 def _written(store: Store, run: Run, name: str) -> tuple[Written, ...]:
-    """What the first clean trial of a configuration wrote."""
+    # What the first clean trial of a configuration wrote.
     measured = KeptRecord(run, store).measurements
     rows = measured.of(name)
     clean = rows[measured.has_status("ok")[rows]]

@@ -59,7 +59,7 @@ def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool, wait: st
 
 
 def _project_file(top: Path) -> Path:
-    """That of the directory of the caller, or of the nearest one above it in the repository. Raises RequestError."""
+    # That of the directory of the caller, or of the nearest one above it in the repository. Raises RequestError.
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / PROJECT_FILE).exists():
@@ -70,7 +70,7 @@ def _project_file(top: Path) -> Path:
 
 
 def _say_failed(name: str, failure: AjusteError) -> None:
-    """At once, with all that is known; the others go on."""
+    # At once, with all that is known; the others go on.
     place = f"{failure.place}: " if failure.place else ""
     lines = [shortened(line) for line in f"{place}{failure.message}".splitlines()[:MOST_ERROR_LINES]]
     hint = f"\n  {failure.hint}" if failure.hint else ""

@@ -88,8 +88,7 @@ def _show(text: str) -> None:
     from ajuste.report.console import Console
 
     class Folded(TableElement):
-        """A table whose long words are folded, not cut."""
-
+        # A table whose long words are folded, not cut.
         def __rich_console__(self, console: Any, options: Any) -> Any:
             for table in super().__rich_console__(console, options):
                 for column in getattr(table, "columns", ()):

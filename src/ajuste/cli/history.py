@@ -78,7 +78,7 @@ def history(
 
 
 def _commits(repository: ProjectRepository, since: str | None, until: str, last: int) -> tuple[ProjectCommit, ...]:
-    """All that are asked for, the oldest first. Raises RequestError where they are too few."""
+    # All that are asked for, the oldest first. Raises RequestError where they are too few.
     end = repository.revision(until, "--until").commit
     if since is None:
         found = repository.commits(f"--max-count={last}", end)
@@ -110,8 +110,8 @@ _OF_STRETCHES: Final = (
     "commits alone, so its figure differs within the intervals."
 )
 _MOST_NAMED: Final = 3
+# So many commits between two that were measured are listed.
 _MOST_BETWEEN: Final = 10
-"""So many commits between two that were measured are listed."""
 
 
 def history_report(result: HistoryResult) -> Report:
@@ -132,7 +132,7 @@ def headline(result: HistoryResult) -> str:
 
 
 def _found(result: HistoryResult, *, whole: bool) -> str:
-    """What changed; that nothing did only where the ``whole`` was measured."""
+    # What changed; that nothing did only where the `whole` was measured.
     if changes := [(one, found) for one in result.histories for found in one.changes]:
         commits = dict.fromkeys(found.after.short for _, found in changes)
         named = [f"{commit} ({_signs(changes, commit)})" for commit in commits]
@@ -147,7 +147,7 @@ def _found(result: HistoryResult, *, whole: bool) -> str:
 
 
 def _signs(changes: Sequence[tuple[CommitHistory, CommitChange]], commit: str) -> str:
-    """What changed there, the first metric of each benchmark."""
+    # What changed there, the first metric of each benchmark.
     own = {one.name: f"{one.name} {_by(one, found)}" for one, found in reversed(changes) if found.after.short == commit}
     return listed(list(reversed(own.values())))
 
@@ -183,7 +183,7 @@ def _row(history: CommitHistory, point: CommitPoint) -> Row:
 
 
 def _said(history: CommitHistory) -> Iterator[str]:
-    """What the table does not say."""
+    # What the table does not say.
     yield from (f"{point.commit.short}: {point.reason.rstrip('.')}." for point in history.points if point.reason)
     if not history.known:
         yield "Not precise enough yet to locate a change."

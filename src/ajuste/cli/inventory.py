@@ -84,7 +84,7 @@ def _inventory(name: str) -> Inventory:
 
 
 def _read(path: Path) -> Any:
-    """The inventory that a file is, or has as results do. Raises RequestError."""
+    # The inventory that a file is, or has as results do. Raises RequestError.
     try:
         with open_given(path) as file:
             document = json.loads(file.read(_MOST_BYTES))
@@ -158,7 +158,7 @@ def comparison_report(comparison: InventoryComparison, a: str, b: str) -> Report
 
 
 def _items(found: Sequence[InventoryDifference], area: str) -> Iterator[Item]:
-    """The differences of one area; why they matter is said once where it is the same."""
+    # The differences of one area; why they matter is said once where it is the same.
     why = ""
     for difference in (one for one in found if one.area == area):
         mark, tone = _MARKS[difference.importance]

@@ -282,7 +282,7 @@ def _table(kernels: Iterable[AvailableKernel]) -> Table:
 
 
 def _fields(kernel: AvailableKernel) -> tuple[str, ...]:
-    """For other programs: what to type, release, scheduler, file of the granularity, fetched or not, bytes."""
+    # For other programs: what to type, release, scheduler, file of the granularity, fetched or not, bytes.
     size_bytes = kernel.disk_bytes if kernel.cached else kernel.download_bytes
     fetched = "fetched" if kernel.cached else "available"
     return (kernel.spec, kernel.release, kernel.scheduler, kernel.granularity, fetched, str(size_bytes))

@@ -143,7 +143,7 @@ def live(
 
 
 def _require_success(done: Run, *, as_json: bool) -> None:
-    """Say what was adopted. Raises RunError where that failed, or the whole experiment."""
+    # Say what was adopted. Raises RunError where that failed, or the whole experiment.
     from ajuste.run.live.experiment import adoption_of_run
 
     adopted = adoption_of_run(done)
@@ -196,7 +196,7 @@ def status(as_json: options.Json = False) -> None:
 
 
 def _print(text: str) -> None:
-    """A line, broken between words where a terminal is narrower."""
+    # A line, broken between words where a terminal is narrower.
     console = Console()
     console.print(text, soft_wrap=not console.is_terminal)
 
@@ -269,7 +269,7 @@ def _found(store: Store, place: Home, named: str | None) -> Run:
 
 
 def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction, ...]:
-    """How many slices it will take, by what is known. Every metric can be read now, or RequestError is raised."""
+    # How many slices it will take, by what is known. Every metric can be read now, or RequestError is raised.
     from ajuste.machine.inventory.inventory import summarise, take_inventory
     from ajuste.run.live.prediction import known_before, predictions
     from ajuste.run.live.sources import opened
@@ -363,13 +363,13 @@ def _show_plan(
 
 
 def _installed_command() -> list[str]:
-    """The words of this command without those that install it."""
+    # The words of this command without those that install it.
     program = shutil.which(sys.argv[0]) or sys.argv[0]
     return [str(Path(program).absolute()), *(word for word in sys.argv[1:] if word != "--install")]
 
 
 def _keep(run: str, directory: Path, *, as_json: bool) -> None:
-    """The winner as files, if one is proved."""
+    # The winner as files, if one is proved.
     from ajuste.cli.export import write_winner
 
     try:

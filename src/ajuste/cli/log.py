@@ -27,19 +27,18 @@ _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NO
 
 
 class _LogFile(logging.StreamHandler[TextIO]):
-    """Goes on where the disk is full, and says at the end that lines are missing."""
-
+    # Goes on where the disk is full, and says at the end that lines are missing.
     def __init__(self, path: Path) -> None:
         super().__init__(os.fdopen(_opened(path), "w", encoding="utf-8"))
         self._path = path
         self._problem = ""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
-        """Remember the first problem."""
+        # Remember the first problem.
         self._problem = self._problem or str(sys.exc_info()[1])
 
     def say_problem(self) -> None:
-        """What a person must know of a log that is not complete."""
+        # What a person must know of a log that is not complete.
         if self._problem:
             print(f"ajuste: the log {visible_line(str(self._path))} is incomplete: {self._problem}", file=sys.stderr)
 
@@ -66,7 +65,7 @@ def without_log(words: Sequence[str]) -> Sequence[str]:
 
 
 def _opened(path: Path) -> int:
-    """The file, for its user alone. Raises RequestError for a link, for what is no file, and for another user's."""
+    # The file, for its user alone. Raises RequestError for a link, for what is no file, and for another user's.
     try:
         with open_directory(path.parent) as directory:
             descriptor = os.open(directory / path.name, _FLAGS, 0o600)

@@ -81,6 +81,7 @@ COMMANDS: Final = MappingProxyType({name: what for group in GROUPS.values() for 
 OLD_NAMES: Final = MappingProxyType({"worker": ("cluster", "worker"), "scheduler": ("cluster", "scheduler")})
 """Commands that became part of others; their names go on working."""
 
+# Of the commands that share one, or whose name is a keyword.
 _MODULES: Final = {
     "import": "bundle",
     "verify": "bundle",
@@ -88,7 +89,6 @@ _MODULES: Final = {
     "reproduce": "saving",
     "schema": "studies",
 }
-"""Of the commands that share one, or whose name is a keyword."""
 _FUNCTIONS: Final = {"import": "import_", "help": "show_page"}
 
 

@@ -84,7 +84,7 @@ def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStu
 
 
 def _packages(study: Study, means: RunOptions) -> PlannedPackageSet | None:
-    """Those that the guests would have."""
+    # Those that the guests would have.
     if not study.target.packages:
         return None
     from ajuste.executor.guest.root import plan_packages
@@ -99,7 +99,7 @@ def _packages(study: Study, means: RunOptions) -> PlannedPackageSet | None:
 
 
 def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str]:
-    """What the tunables that would be written are now, or why that cannot be said."""
+    # What the tunables that would be written are now, or why that cannot be said.
     names = dict.fromkeys(write.tunable for one in resolved.configurations for write in one.writes)
     if not names:
         return {}

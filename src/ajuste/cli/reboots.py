@@ -83,7 +83,7 @@ def end(session: BootSession) -> None:
 
 
 def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: RebootableMachine) -> BootSession:
-    """The experiment that goes on, if it is this one, or a new one. Raises RequestError."""
+    # The experiment that goes on, if it is this one, or a new one. Raises RequestError.
     directory, command = means.home.reboots, _command()
     session = BootSession.kept(directory, machine)
     if session is not None:
@@ -119,7 +119,7 @@ def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: Reb
 
 
 def _command() -> tuple[str, ...]:
-    """This command as it can be given again after a reboot."""
+    # This command as it can be given again after a reboot.
     own = Path(sys.argv[0])
     program = str(own.absolute()) if own.is_file() else shutil.which("ajuste")
     if program is None or not os.access(program, os.X_OK):
@@ -162,7 +162,7 @@ def reboots(
 
 
 def _resume() -> None:
-    """Go on with the experiment of this machine, with its own command and environment, once all has started."""
+    # Go on with the experiment of this machine, with its own command and environment, once all has started.
     machine = RebootableMachine()
     session = BootSession.kept(home().reboots, machine)
     if session is None:
@@ -181,7 +181,7 @@ def _resume() -> None:
 
 
 def _wait_until_up(machine: RebootableMachine) -> None:
-    """Until everything that starts at boot has started; some of it may have failed."""
+    # Until everything that starts at boot has started; some of it may have failed.
     try:
         machine.run(("systemctl", "is-system-running", "--wait"))
     except RunError:

@@ -161,7 +161,7 @@ def _suite(place: Home, text: str) -> SuiteRecord | None:
 
 
 def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:
-    """The results of the one of ``runs``; None where several were compared or the outputs of trials shown instead."""
+    # The results of the one of `runs`; None where several were compared or the outputs of trials shown instead.
     from ajuste.store.store import Store
 
     with Store(url) as store:
@@ -194,7 +194,7 @@ def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
 
 
 def _listed(url: str) -> Iterable[Head]:
-    """What is listed of all runs that were not deleted, the newest first."""
+    # What is listed of all runs that were not deleted, the newest first.
     from ajuste.store.store import Store
 
     with Store(url) as store:

@@ -111,7 +111,7 @@ def _tell_adopted(places: list[Path] | None) -> None:
 
 
 def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
-    """Put back what was adopted."""
+    # Put back what was adopted.
     require_latest(adoption)
     if os.geteuid() != 0:
         raise RequestError(
@@ -130,7 +130,7 @@ def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
 
 
 def _end_reboots(*, dry_run: bool) -> None:
-    """End the experiment across reboots, if one goes on."""
+    # End the experiment across reboots, if one goes on.
     from ajuste.machine.boot.session import BootSession, RebootableMachine
 
     session = BootSession.kept(home().reboots, RebootableMachine())
@@ -179,8 +179,8 @@ def _not_all() -> RunError:
     )
 
 
+# Named one by one; the journal of a daemon has all settings of the machine.
 _MOST_UNCHANGED: Final = 20
-"""Named one by one; the journal of a daemon has all settings of the machine."""
 
 
 def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...], left: Sequence[Path]) -> None:
@@ -197,7 +197,7 @@ def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...],
 
 
 def _show_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...], as_json: bool) -> None:
-    """Say what restoring would do, and fail where it would."""
+    # Say what restoring would do, and fail where it would.
     refused = [value for journal in journals for value in journal.old_values if value.location not in allowed]
     if as_json:
         document = {journal.path: _document(journal, allowed) for journal in journals}

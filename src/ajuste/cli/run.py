@@ -140,7 +140,7 @@ def run(
 
 
 def _expected(study: Study, tests: Mapping[Form, Path], *, changed: bool, notes: tuple[str, ...]) -> Expected | None:
-    """What ``study`` expects, and the files for it. Raises RequestError for files without anything to put into them."""
+    # What `study` expects, and the files for it. Raises RequestError for files without anything to put into them.
     if study.expect is None:
         if tests:
             form, path = next(iter(tests.items()))

@@ -66,7 +66,7 @@ def _table(values: Mapping[str, Any]) -> Table:
 
 
 def _absolute(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with programs by their whole paths: the file can be anywhere."""
+    # The document with programs by their whole paths: the file can be anywhere.
 
     def command(words: list[str]) -> list[str]:
         return [str(Path(words[0]).absolute()), *words[1:]] if is_study_file(words[0]) else words

@@ -114,6 +114,6 @@ def _until_stopped() -> Iterator[None]:
 
 
 def _allowed(text: str | None) -> tuple[str, ...]:
-    """The tunables of this machine that a client may change. Raises RequestError for one that there is not."""
+    # The tunables of this machine that a client may change. Raises RequestError for one that there is not.
     names = [] if text is None else [name.strip() for name in text.split(",")]
     return tuple(dict.fromkeys(catalogue().find_tunable(name).name for name in names))

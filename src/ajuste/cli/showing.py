@@ -144,7 +144,7 @@ def _problem(path: Path, environment: Mapping[str, str], run: Callable[..., Any]
 
 
 def _of_user(uid: int, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which the desktop of the user is found."""
+    # The environment in which the desktop of the user is found.
     runtime = f"/run/user/{uid}"
     return {name: value for name, value in environment.items() if not name.startswith("SUDO_")} | {
         "HOME": pwd.getpwuid(uid).pw_dir,

@@ -55,7 +55,7 @@ def site(
 
 
 def _wanted(names: Sequence[str], store: Store) -> list[Head]:
-    """Those that ended, the newest first by the time at which they were begun. Raises RequestError."""
+    # Those that ended, the newest first by the time at which they were begun. Raises RequestError.
     chosen = {store.find_run(name).id for name in names}
     found = [one for one in store.runs() if (one.id in chosen if names else one.stopped)]
     for one in found:

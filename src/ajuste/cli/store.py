@@ -59,7 +59,7 @@ def check(as_json: Json = False) -> None:
 
 
 def _amount(found: Findings) -> str:
-    """What there is, for a sentence."""
+    # What there is, for a sentence.
     suites = f", {count_of(found.suites, 'suite')}" if found.suites else ""
     return f"{count_of(found.runs, 'run')}{suites} and {count_of(found.trials, 'trial')}"
 
@@ -214,9 +214,8 @@ def prune(
 
 
 def _delete(store: Store, runs: Sequence[Head], *, yes: bool, as_json: bool) -> None:
-    """Delete ``runs``, once a person agrees. Raises RequestError where nobody can be asked, and for a run that another
-    process measures.
-    """
+    # Delete `runs`, once a person agrees. Raises RequestError where nobody can be asked, and for a run that another
+    # process measures.
     what = count_of(len(runs), "run")
     if not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):

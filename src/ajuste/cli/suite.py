@@ -114,7 +114,7 @@ def suite(
 
 
 def _show_plans(name: str, studies: Mapping[str, Study], means: RunOptions, *, as_json: bool) -> None:
-    """The plan of each member; as one document, by the members' names."""
+    # The plan of each member; as one document, by the members' names.
     if not as_json:
         for study in studies.values():
             show_plan(study, catalogue(), means, as_json=False)
@@ -139,7 +139,7 @@ def _list_suites(*, as_json: bool) -> None:
 
 
 def _studies_of(result: SuiteResult, place: Home) -> dict[str, str]:
-    """The study of each member that was measured, as a file."""
+    # The study of each member that was measured, as a file.
     from ajuste.store.store import Store
 
     command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"

@@ -89,7 +89,7 @@ def own_atlas() -> Atlas:
 
 
 def _compared(guest: str, host: str, *, add: bool) -> Transfer:
-    """What both runs say; with ``add`` it is kept in the atlas of this home."""
+    # What both runs say; with `add` it is kept in the atlas of this home.
     from ajuste.store.store import Store
 
     with Store(home().store_url) as store:

@@ -32,7 +32,7 @@ def list_tunables(found: list[Tunable], version: KernelVersion | None, as_json: 
 
 
 def _print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None:
-    """Name, title and kernels of each, under a heading for each subsystem if ``grouped`` (they come in that order)."""
+    # Name, title and kernels of each, under a heading for each subsystem if `grouped` (they come in that order).
     width = max(len(tunable.name) for tunable in found)
     if not grouped:
         console.print(_rows(found, width))

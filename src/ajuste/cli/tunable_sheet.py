@@ -32,8 +32,8 @@ from ajuste.report.display import Activity
 if TYPE_CHECKING:
     from ajuste.executor.executor import Executor
 
+# Instances whose values are shown.
 _SHOWN = 16
-"""Instances whose values are shown."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _guest(tunable: Tunable, kernel: str, cpus: int) -> TunableSheet:
 
 
 def _sheet(asked: Tunable, target: Executor, on: str, *, of: Tunable, found: Sequence[Here] = ()) -> TunableSheet:
-    """The sheet ``of`` an entry with the value of ``asked``, or with all that was ``found`` here."""
+    # The sheet `of` an entry with the value of `asked`, or with all that was `found` here.
     version = KernelVersion.parse(target.hello.kernel)
     other = None if of.place_in(version) else catalogue().counterpart(of, version)
     wanted = [*(() if found else (asked,)), *((catalogue().example(other),) if other else ())]
@@ -137,7 +137,7 @@ def _value_document(name: str, current: Current) -> dict[str, str | None]:
 
 
 def _print_sheet(sheet: TunableSheet, console: Console) -> None:
-    """All of the entry, with the value on top."""
+    # All of the entry, with the value on top.
     tunable = sheet.tunable
     console.print(Text(tunable.name, style="bold") + Text(f"  {tunable.title}"))
     console.print(Padding(tunable.what, (1, 0, 1, 2)))
@@ -218,7 +218,7 @@ def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
 
 
 def _counters(tunable: Tunable) -> str:
-    """The kernel's counters that show whether it can matter."""
+    # The kernel's counters that show whether it can matter.
     conditions = catalogue().relevance_conditions(tunable)
     return ", ".join(dict.fromkeys(name for condition in conditions for name in condition.counters))
 
@@ -291,7 +291,7 @@ def list_here(as_json: bool) -> None:
 
 
 def _here_document(here: Here) -> dict[str, str | None]:
-    """One of them for a program: ``value`` is as the kernel shows it, ``locked`` says why it cannot be changed."""
+    # One of them for a program: `value` is as the kernel shows it, `locked` says why it cannot be changed.
     return {
         "name": here.tunable.name,
         "subsystem": here.tunable.subsystem,
@@ -304,12 +304,12 @@ def _here_document(here: Here) -> dict[str, str | None]:
 
 
 def _shown_value(here: Here) -> str:
-    """The value on one line; empty if there is none."""
+    # The value on one line; empty if there is none.
     return visible_line(" ".join((here.current.value or "").split()))
 
 
 def _reason(here: Here) -> str:
-    """Why there is no value, or why it cannot be changed; empty if all is well."""
+    # Why there is no value, or why it cannot be changed; empty if all is well.
     if here.current.value is None:
         return visible_line(here.current.problem)
     return f"locked: {visible_line(here.locked)}" if here.locked else ""

@@ -95,7 +95,7 @@ def show(
 
 
 def _of_services() -> list[Tunable]:
-    """The attributes of processes that services have, too: ``service.nice`` and the others."""
+    # The attributes of processes that services have, too: `service.nice` and the others.
     tunables = catalogue().tunables
     return [
         tunables[name].model_copy(
@@ -111,5 +111,5 @@ def _of_services() -> list[Tunable]:
 
 
 def _title(title: str) -> str:
-    """... of a service instead of the workload."""
+    # ... of a service instead of the workload.
     return title.replace("the workload", "a service") if "the workload" in title else f"{title} of a service"

@@ -88,7 +88,7 @@ def tune(
     chosen = with_kernels(chosen, names)
 
     def anew(experiment: Experiment, store: Store) -> bool:
-        """A finished search is shown, whatever the clock: to search again is asked for."""
+        # A finished search is shown, whatever the clock: to search again is asked for.
         kept = store.latest_run(experiment.fingerprint, experiment.resolved.study.design.seed)
         finished = kept is not None and kept.stopped in ("decided", "budget")
         return fresh or not (finished or goes_on(experiment, store))
@@ -107,7 +107,7 @@ def _search(
     trials: int | None,
     sampler: SamplerName | None,
 ) -> Search:
-    """What the options say, and the study's table where they say nothing."""
+    # What the options say, and the study's table where they say nothing.
     table = study.tune
     return Search(
         objectives=tuple(objectives or table.objectives or study.analysis.metrics[:1]),

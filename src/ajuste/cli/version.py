@@ -68,7 +68,7 @@ def _program(name: str, build: dict[str, Any]) -> dict[str, Any]:
 
 
 def _qemu() -> dict[str, str | None] | None:
-    """The machine's own; Ajuste fetches a newer one where a study needs it."""
+    # The machine's own; Ajuste fetches a newer one where a study needs it.
     program = shutil.which(f"qemu-system-{platform.machine()}")
     if program is None:
         return None
@@ -92,7 +92,7 @@ def _system() -> str | None:
 
 
 def _said(*command: str) -> str | None:
-    """The first line that a program prints."""
+    # The first line that a program prints.
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LONGEST_S, check=False

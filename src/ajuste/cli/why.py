@@ -123,7 +123,7 @@ def why(
 
 
 def _check_perfetto(path: Path | None, *, divergence: bool) -> None:
-    """Whether a trace can be written there. Raises RequestError."""
+    # Whether a trace can be written there. Raises RequestError.
     if path is None:
         return
     if not divergence:
@@ -136,7 +136,7 @@ def _check_perfetto(path: Path | None, *, divergence: bool) -> None:
 
 
 def _write_perfetto(path: Path, results: Results, explanation: Explanation, recorded: Mapping[str, Recorded]) -> None:
-    """Both trials, if both were followed. Raises RequestError where that cannot be written."""
+    # Both trials, if both were followed. Raises RequestError where that cannot be written.
     if explanation.divergence is None:
         return
     from ajuste.report.perfetto import Followed, write_trace

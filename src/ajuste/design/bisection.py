@@ -93,7 +93,7 @@ def minimal_changes(changes: Sequence[str], test: Test) -> Changes:
 
 
 def _split(changes: Changes, parts: int) -> list[Changes]:
-    """Into ``parts`` of nearly the same size, in their order."""
+    # Into `parts` of nearly the same size, in their order.
     size, larger = divmod(len(changes), parts)
     pieces, start = [], 0
     for number in range(parts):

@@ -61,8 +61,8 @@ def block(
 # Australian Journal of Scientific Research A 2. docs/reference/designs.md says what the random relabelling is good for.
 
 
+# Keeps the random numbers of squares apart from those of blocks.
 _SQUARES = 1
-"""Keeps the random numbers of squares apart from those of blocks."""
 
 
 def square(size: int) -> list[list[int]]:

@@ -206,14 +206,14 @@ def stepped(low: int, high: int, step: int) -> tuple[int, ...]:
 
 
 def _root(ratio: Fraction, power: int, root: int) -> Fraction:
-    """``ratio`` to the power of ``power / root``, exact where that is a whole number."""
+    # `ratio` to the power of `power / root`, exact where that is a whole number.
     value = math.exp(math.log(ratio) * power / root)
     whole = Fraction(round(value))
     return whole if whole**root == ratio**power else Fraction(value)
 
 
 def _tidy(value: Fraction, gap: Fraction) -> int:
-    """A whole number near ``value`` with few digits; ``value`` itself if it is one."""
+    # A whole number near `value` with few digits; `value` itself if it is one.
     if value.denominator == 1:
         return int(value)
     room = gap / TIDY
@@ -248,7 +248,7 @@ def signs(factors: int, levels: int) -> list[tuple[int, ...]]:
 
 
 def _plackett_burman(factors: int) -> list[tuple[int, ...]]:
-    """The smallest design that there is for so many factors: not every multiple of four is known to the library."""
+    # The smallest design that there is for so many factors: not every multiple of four is known to the library.
     from pydoe import pbdesign  # takes long to load, and only screening needs it
 
     for columns in count(factors):

@@ -12,8 +12,8 @@ from ajuste.model.wording import amount
 
 FEWEST_BASELINES: Final = 3
 """Values under the baseline that a guard relative to it needs."""
+# Standard deviations of the baseline's values that count as noise.
 _NOISE: Final = 3.0
-"""Standard deviations of the baseline's values that count as noise."""
 
 
 def holds(guard: Guard, value: float) -> bool:

@@ -79,7 +79,7 @@ def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Arra
 
 
 def _adjustment(grid: Array, at: Array, missed: Array) -> Array:
-    """Return how many times worse the surface is near each point than the process believes, at least 1."""
+    # Return how many times worse the surface is near each point than the process believes, at least 1.
     nearest = np.argsort(_squared_distances(grid, at), axis=1, kind="stable")[:, :_NEAREST]
     return np.asarray(np.sqrt(np.maximum(1.0, np.mean(missed[nearest] ** 2, axis=1))), np.float64)
 
@@ -97,7 +97,7 @@ def _likeliest(at: Array, values: Array, noise: Array, spread: float) -> tuple[A
 
 
 def _likelihood(covariance: Array, values: Array) -> float:
-    """The logarithm of the marginal likelihood, but for a constant, with the mean that makes it largest."""
+    # The logarithm of the marginal likelihood, but for a constant, with the mean that makes it largest.
     lower = np.linalg.cholesky(covariance)
     whitened = np.linalg.solve(lower, np.column_stack([values, np.ones(len(values))]))
     centre = float(whitened[:, 0] @ whitened[:, 1] / (whitened[:, 1] @ whitened[:, 1]))
@@ -106,7 +106,7 @@ def _likelihood(covariance: Array, values: Array) -> float:
 
 
 def _correlation(left: Array, right: Array, lengths: Array) -> Array:
-    """Matérn 5/2 in each factor, multiplied."""
+    # Matérn 5/2 in each factor, multiplied.
     total = np.ones((len(left), len(right)))
     for factor, length in enumerate(lengths):
         apart = np.sqrt(5) * np.abs(left[:, factor][:, None] - right[:, factor][None, :]) / length
@@ -127,8 +127,8 @@ FEWEST_LEVELS: Final = 4
 MOST_FACTORS: Final = 3
 """Over more factors a grid has more points than a search can measure."""
 
+# The noise of a point with few trials is drawn towards that of all, as if it had so many more of theirs.
 _PRIOR: Final = 2
-"""The noise of a point with few trials is drawn towards that of all, as if it had so many more of theirs."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def build_grid(factors: Sequence[Factor], configurations: Sequence[Configuration
 
 
 def _coarse(levels: int) -> tuple[int, ...]:
-    """The places of the levels of the coarse grid: both ends, and some between."""
+    # The places of the levels of the coarse grid: both ends, and some between.
     if levels < FEWEST_LEVELS:
         return tuple(range(levels))
     count = max(3, math.ceil(levels / 4) + 1)
@@ -229,7 +229,7 @@ def surface_over(grid: Grid, sampled: SampledPoint) -> PosteriorSurface:
 
 
 def _measured_points(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int64], Array]:
-    """The points that were measured, the baseline (0 by definition) among them, and the mean at each."""
+    # The points that were measured, the baseline (0 by definition) among them, and the mean at each.
     surface_points = [
         (row, 0.0 if name == grid.baseline else float(np.mean(sampled.values[name])))
         for row, name in enumerate(grid.names)
@@ -239,7 +239,7 @@ def _measured_points(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int6
 
 
 def _noise(grid: Grid, sampled: SampledPoint) -> Array:
-    """The variance of one trial at each point: its own as far as it is known, otherwise that of all."""
+    # The variance of one trial at each point: its own as far as it is known, otherwise that of all.
     samples = [np.asarray(sampled.values.get(name, ()), float) for name in grid.names]
     squares = np.array([float(np.sum((values - values.mean()) ** 2)) if len(values) > 1 else 0.0 for values in samples])
     freedom = np.array([max(0, len(values) - 1) for values in samples])

@@ -178,7 +178,7 @@ def _decided(findings: Sequence[Finding], blocks: int) -> str:
 
 
 def _spread(findings: Sequence[Finding]) -> str:
-    """Describe the number of blocks of each comparison, where that differs."""
+    # Describe the number of blocks of each comparison, where that differs.
     fewest, most = min(finding.blocks for finding in findings), max(finding.blocks for finding in findings)
     return f", with {fewest} to {most} of them each" if fewest < most else ""
 
@@ -349,16 +349,15 @@ def remaining(
     return Remaining(blocks, trials_missing, at_most)
 
 
+# So many times what was measured is the most that is expected to be left.
 _FARTHEST: Final = 12
-"""So many times what was measured is the most that is expected to be left."""
 
 
 def _likely(finding: Finding) -> int | None:
-    """Return the number of blocks that decide it, or None if that is not known.
-
-    ``more_blocks`` takes the effect to be exactly as estimated. It is off by its standard error to either side, which
-    makes it less likely to lie close to a limit, where deciding takes longest: the squares of both distances add up.
-    """
+    # Return the number of blocks that decide it, or None if that is not known.
+    #
+    # `more_blocks` takes the effect to be exactly as estimated. It is off by its standard error to either side, which
+    # makes it less likely to lie close to a limit, where deciding takes longest: the squares of both distances add up.
     if finding.more_blocks is None or not finding.blocks:
         return finding.more_blocks
     return max(1, round(1 / (1 / finding.more_blocks + 1 / (_FARTHEST * finding.blocks)))) if finding.more_blocks else 0

@@ -91,7 +91,7 @@ def estimate_wash_out(responses: Sequence[StepResponse], step_s: float, *, least
 
 
 def _grouped(responses: Sequence[StepResponse]) -> list[Floats]:
-    """The responses to each change as a table, cut to the shortest; of at least ``FEWEST``, with six values or more."""
+    # The responses to each change as a table, cut to the shortest; of at least `FEWEST`, with six values or more.
     by_change: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for response in responses:
         if len(response.values) >= 6 and all(map(math.isfinite, response.values)):
@@ -105,26 +105,26 @@ def _grouped(responses: Sequence[StepResponse]) -> list[Floats]:
 
 
 def _decay(length: int, constant: float) -> Floats:
-    """A decay with its mean taken out: the level that it ends at is not known."""
+    # A decay with its mean taken out: the level that it ends at is not known.
     decay = np.exp(-np.arange(length) / constant)
     return np.asarray(decay - decay.mean())
 
 
 def _amplitudes(responses: Floats, constant: float) -> Floats:
-    """The least-squares amplitude of the decay in each response."""
+    # The least-squares amplitude of the decay in each response.
     decay = _decay(responses.shape[1], constant)
     return np.asarray(responses @ decay / np.sum(decay**2))
 
 
 def _left_over(mean: Floats, constant: float) -> float:
-    """The sum of squares that the decay does not explain."""
+    # The sum of squares that the decay does not explain.
     decay = _decay(len(mean), constant)
     away = mean - mean.mean()
     return float(np.sum((away - decay * np.sum(away * decay) / np.sum(decay**2)) ** 2))
 
 
 def _p_value(amplitudes: Floats) -> float:
-    """Two-sided, of a mean amplitude of zero."""
+    # Two-sided, of a mean amplitude of zero.
     spread = float(np.std(amplitudes, ddof=1))
     if spread == 0:
         return 0.0 if np.any(amplitudes) else 1.0
@@ -132,8 +132,8 @@ def _p_value(amplitudes: Floats) -> float:
     return float(2 * stdtr(len(amplitudes) - 1, -abs(t)))
 
 
+# Keeps the random numbers of these blocks apart from those of others.
 _MIRRORED = 2
-"""Keeps the random numbers of these blocks apart from those of others."""
 
 
 def slices_a_block(configurations: int, order: SwitchbackOrder = "random") -> int:

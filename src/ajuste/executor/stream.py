@@ -38,8 +38,8 @@ MOST_EVENTS = 100_000
 KEY_BYTES = 32
 """Of the key before each line in a guest: of every trial another one."""
 
+# A byte that is not UTF-8 becomes U+FFFD, which takes three.
 _REPLACEMENT_BYTES = 3
-"""A byte that is not UTF-8 becomes U+FFFD, which takes three."""
 _EXCERPT_BYTES = 100
 
 
@@ -246,10 +246,10 @@ def _check_complete(kinds: EventsByKind, plan: Plan) -> None:
 # Whether what an agent says that its samplers read can be what the plan asked for.
 
 
+# At the start, at the workload's end, at the observation's end, and one for an interval that is not whole.
 _EXTRA_READINGS = 4
-"""At the start, at the workload's end, at the observation's end, and one for an interval that is not whole."""
+# For a workload that does not die at once at its time limit.
 _SLACK_NS = 30_000_000_000
-"""For a workload that does not die at once at its time limit."""
 _LARGEST = 2**64
 
 

@@ -45,15 +45,15 @@ from ajuste.kernel.kconfig import (
 from ajuste.model.error import nearest_names
 from ajuste.model.kernel import KernelVersion
 
+# Attributes that Kconfig has since 5.14 and 6.18, and kconfiglib 14.1 does not; for what is asked here the second says
+# nothing.
 _NEW_WORDS: Final = ((re.compile(r"^(\s+)modules\s*$"), r"\1option modules"), (re.compile(r"^\s+transitional\s*$"), ""))
-"""Attributes that Kconfig has since 5.14 and 6.18, and kconfiglib 14.1 does not; for what is asked here the second
-says nothing."""
+# A dependency with a condition, which Kconfig has since 7.0.
 _CONDITIONAL: Final = re.compile(r"(\s+depends on )([^#\n]+) if ([^#\n]+)")
-"""A dependency with a condition, which Kconfig has since 7.0."""
 _OPERAND: Final = r"(?:\w+|\"[^\"]*\"|'[^']*')"
 _CONDITION: Final = re.compile(rf"({_OPERAND}\s*(?:!=|[<>]=?|=)\s*{_OPERAND})|!\s*(\w+)|(\w+)")
+# Since then a number without a default is 0, and not nothing.
 _ZERO_BY_DEFAULT: Final = KernelVersion(major=6, minor=8)
-"""Since then a number without a default is 0, and not nothing."""
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 

@@ -61,13 +61,13 @@ NO_ELF: Final = (
 
 _SETUP_SECTS: Final = 0x1F1
 _PAYLOAD: Final = 0x248
+# More than any kernel has.
 _MOST_BYTES: Final = 1 << 30
-"""More than any kernel has."""
 
 _LZ4: Final = b"\x02\x21\x4c\x18"
 _LZO: Final = b"\x89LZO"
+# What decompressing comes to of what is damaged.
 _MALFORMED: Final = (lzma.LZMAError, zstd.ZstdError, zlib.error, OSError, EOFError, ValueError, IndexError)
-"""What decompressing comes to of what is damaged."""
 
 
 def read_vmlinux(vmlinuz: Path) -> bytes:
@@ -155,6 +155,7 @@ def _longer(length: int, block: bytes, at: int) -> tuple[int, int]:
     return length + block[at], at + 1
 
 
+# By the bytes that a payload begins with. Source: lib/decompress.c of the Linux kernel.
 _FORMATS: Final[Mapping[bytes, Callable[[bytes], bytes]]] = {
     b"\x1f\x8b": lambda payload: _whole(payload, zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)),
     b"BZh": lambda payload: _whole(payload, bz2.BZ2Decompressor()),
@@ -163,26 +164,25 @@ _FORMATS: Final[Mapping[bytes, Callable[[bytes], bytes]]] = {
     b"\x28\xb5\x2f\xfd": lambda payload: _whole(payload, zstd.ZstdDecompressor()),
     _LZ4: _unpacked_lz4,
 }
-"""By the bytes that a payload begins with. Source: lib/decompress.c of the Linux kernel."""
 
 
 _TEXT: Final = "tTwW"
+# So many names stand between two markers.
 _STEP: Final = 256
-"""So many names stand between two markers."""
+# Every digit is a token of its own, at its own place.
 _DIGITS: Final = b"".join(b"%d\0" % digit for digit in range(10))
-"""Every digit is a token of its own, at its own place."""
 _ZERO: Final = ord("0")
 _LONGEST_TOKEN: Final = 512
 _LONGEST_NAME: Final = 2 * 128
 _MOST_TRIED: Final = 20
+# The tables stand so near to each other.
 _TABLES_BYTES: Final = 64 << 20
-"""The tables stand so near to each other."""
+# Where the kernel is mapped (Documentation/arch/x86/x86_64/mm.rst).
 _LOWEST: Final = 0xFFFFFFFF80000000
-"""Where the kernel is mapped (Documentation/arch/x86/x86_64/mm.rst)."""
 
 _MARKS: Final = frozenset({"_text", "_stext", "_etext", "_sinittext", "_einittext"})
+# Address, type and name, as nm(1) has them.
 _Symbol = tuple[int, str, str]
-"""Address, type and name, as nm(1) has them."""
 
 
 class KernelSymbol(NamedTuple):
@@ -252,8 +252,7 @@ def _symbols(symbols: list[_Symbol]) -> tuple[KernelSymbol, ...]:
 
 @dataclass(frozen=True)
 class _Tokens:
-    """What each byte of a name stands for; the table begins at ``start``, its index ends at ``end``."""
-
+    # What each byte of a name stands for; the table begins at `start`, its index ends at `end`.
     texts: tuple[bytes, ...]
     start: int
     end: int

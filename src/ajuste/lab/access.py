@@ -58,14 +58,14 @@ VIEWED: Final = frozenset(
 MOST_VIEWED: Final = {"asked": 20, "followed": 120}
 """Requests of viewers at once, and runs that they follow: the other threads and connections are the owner's."""
 _SAFE: Final = ("GET", "HEAD")
+# Plots make an empty style element, whose rules they then add: the digest of nothing.
 _EMPTY_STYLE: Final = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
-"""Plots make an empty style element, whose rules they then add: the digest of nothing."""
+# Styles of single elements may be inline (plots set them), style sheets and scripts may not.
 _POLICY: Final = (
     "default-src 'self'; script-src 'self'; img-src 'self' data: blob:; "
     f"style-src 'self'; style-src-elem 'self' {_EMPTY_STYLE}; style-src-attr 'unsafe-inline'; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Styles of single elements may be inline (plots set them), style sheets and scripts may not."""
 _HEADERS: Final = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -207,7 +207,7 @@ class Access:
         await _refuse(scope, send, 403, message, "open the address that ajuste serve printed")
 
     async def _welcome(self, scope: Scope, send: Send, token: str) -> None:
-        """Keep the token in a cookie, and take it out of the address, which would be in the browser's history."""
+        # Keep the token in a cookie, and take it out of the address, which would be in the browser's history.
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
         place = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={token}; Path=/; HttpOnly; SameSite=Strict"
@@ -322,7 +322,7 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _ascii(place: str) -> bytes:
-    """No line break, nothing that is not ASCII: it goes into a header."""
+    # No line break, nothing that is not ASCII: it goes into a header.
     from urllib.parse import quote
 
     return quote(place, safe="/?&=%+:,;@~!$'()*-._[]").encode("ascii")
@@ -338,26 +338,24 @@ MOST_CONNECTIONS: Final = 200
 """Of the owner, and as many of all others together."""
 HEADER_SECONDS: Final = 10.0
 """So long a client may take to send the headers of a request."""
+# Connections that the event loop accepts before it answers the next request: each takes a descriptor.
 _AT_ONCE: Final = 32
-"""Connections that the event loop accepts before it answers the next request: each takes a descriptor."""
+# Connections that wait in the kernel meanwhile.
 _WAITING: Final = 1024
-"""Connections that wait in the kernel meanwhile."""
 
 
 class _Connection(H11Protocol):
-    """One that sends no request is closed: after ``HEADER_SECONDS``, and at once if new ones need its place.
-
-    All clients are on this machine and so have one address: who opens many loses the oldest first, and nobody else
-    takes a place of the owner's.
-    """
-
+    # One that sends no request is closed: after `HEADER_SECONDS`, and at once if new ones need its place.
+    #
+    # All clients are on this machine and so have one address: who opens many loses the oldest first, and nobody else
+    # takes a place of the owner's.
     _deadline: asyncio.TimerHandle | None = None
     since = 0.0
     is_owners = False
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no request that is being answered."""
+        # Whether it has no request that is being answered.
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -394,7 +392,7 @@ class _Connection(H11Protocol):
 
 
 def _is_owners(transport: asyncio.Transport) -> bool:
-    """Whether the client is a process of the owner or of root, as far as the kernel says (sock_diag(7))."""
+    # Whether the client is a process of the owner or of root, as far as the kernel says (sock_diag(7)).
     own, peer = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
     if not own or not peer:
         return False
@@ -419,8 +417,7 @@ _BY_FAMILY: Final = 20
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens. An interruption ends it at once: pages that watch a run would never let go."""
-
+    # Says when it listens. An interruption ends it at once: pages that watch a run would never let go.
     def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
         super().__init__(config)
         self._listening = listening

@@ -21,8 +21,8 @@ from ajuste.store.following import RunFollower
 from ajuste.store.head import Head
 
 _VERSION: Final = 1
+# So many new runs are read while a page waits; more are read beside it.
 _AT_ONCE: Final = 40
-"""So many new runs are read while a page waits; more are read beside it."""
 
 
 @dataclass(frozen=True)

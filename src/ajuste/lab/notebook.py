@@ -124,7 +124,7 @@ class MeasuredRun:
         return visible(self.answer or self.results.stopped_because)
 
     def _repr_html_(self) -> str:
-        """Return the answer and a table of verdicts for Jupyter and marimo, all of it as text."""
+        # Return the answer and a table of verdicts for Jupyter and marimo, all of it as text.
         rows = [(verdict.configuration, verdict.metric, verdict.verdict, verdict.effect) for verdict in self.verdicts]
         head = "".join(f"<th scope='col'>{name}</th>" for name in ("Configuration", "Metric", "Verdict", "Effect"))
         body = "".join(f"<tr>{''.join(f'<td>{escape(visible(cell))}</td>' for cell in row)}</tr>" for row in rows)
@@ -225,7 +225,7 @@ def _levels(levels: Levels) -> str:
 
 
 def _command_line(request: Request) -> str:
-    """The same for a terminal: how the run is named, and what repeats it."""
+    # The same for a terminal: how the run is named, and what repeats it.
     commands = [word for command in request.commands for word in ("--", *command)]
     return shlex.join(["ajuste", "compare", *words_of(request), *commands])
 

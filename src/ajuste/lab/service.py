@@ -148,7 +148,7 @@ class LabService:
 
     @contextmanager
     def _study_file(self, text: str) -> Iterator[Path]:
-        """A file that is there for a moment only: what is wrong with it is said without its place."""
+        # A file that is there for a moment only: what is wrong with it is said without its place.
         directory = self.jobs.new_directory()
         file = directory / STUDY_FILE
         try:
@@ -210,17 +210,16 @@ def _without(directory: Path, problem: RequestError) -> RequestError:
 
 
 def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Without objects of any library, and in an order in which TOML has plain values before tables."""
+    # Without objects of any library, and in an order in which TOML has plain values before tables.
     plain: dict[str, Any] = json.loads(json.dumps(document))
     return plain
 
 
 def _is_locked(file: Path) -> bool:
-    """Whether a process holds a lock on ``file``, without taking it: who wants it must not be refused for us.
-
-    Source: proc_locks(5): ``1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF``. The device is not compared: some
-    file systems tell stat(2) another one.
-    """
+    # Whether a process holds a lock on `file`, without taking it: who wants it must not be refused for us.
+    #
+    # Source: proc_locks(5): `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`. The device is not compared: some
+    # file systems tell stat(2) another one.
     try:
         inode = file.stat().st_ino
         lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()

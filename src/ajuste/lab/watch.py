@@ -102,8 +102,8 @@ BEAT_SECONDS: Final = 2.0
 """So often viewers hear whether it still goes on, and how much time is left."""
 ANALYSIS_SHARE: Final = 0.1
 """Looking at intervals while a run goes on may take this share of one CPU."""
+# What is longer than that between two trials, and than any trial, is no part of the pace.
 _PAUSE_SECONDS: Final = 10.0
-"""What is longer than that between two trials, and than any trial, is no part of the pace."""
 MOST_POINTS: Final = 2000
 MOST_VIEWERS: Final = 64
 
@@ -144,7 +144,7 @@ class RunWatch:
             self._viewers.discard(queue)
 
     async def _look(self) -> None:
-        """Until the run ends or nobody looks any more."""
+        # Until the run ends or nobody looks any more.
         with RunFollower(self._service.home.store_url) as follower:
             self._trials = list(await asyncio.to_thread(follower.since, self._run.id, 0))
             self._tell(self._begin())
@@ -177,7 +177,7 @@ class RunWatch:
         return True
 
     async def _analyse(self) -> None:
-        """Once a block is complete, if the last time is long enough ago."""
+        # Once a block is complete, if the last time is long enough ago.
         done = self._blocks_done()
         if done == self._analysed_blocks or time.monotonic() < self._rest_until:
             return

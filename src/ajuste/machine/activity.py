@@ -14,16 +14,16 @@ from typing import Final
 from ajuste.machine.inventory.source import InventorySource, Missing
 
 _MOST_BYTES: Final = 1 << 22
+# Fields of /proc/diskstats (Documentation/admin-guide/iostats.rst).
 _DISK: Final = (
     *("reads_completed", "reads_merged", "sectors_read", "read_ms", "writes_completed", "writes_merged"),
     *("sectors_written", "write_ms", "ios_in_progress", "io_ms", "weighted_io_ms", "discards_completed"),
     *("discards_merged", "sectors_discarded", "discard_ms", "flushes_completed", "flush_ms"),
 )
-"""Fields of /proc/diskstats (Documentation/admin-guide/iostats.rst)."""
+# The field of /proc/schedstat with the time that tasks waited (Documentation/scheduler/sched-stats.rst), from 0.
 _WAIT: Final = 7
-"""The field of /proc/schedstat with the time that tasks waited (Documentation/scheduler/sched-stats.rst), from 0."""
+# The field of /proc/net/dev with the packets that were sent, from 0.
 _SENT_PACKETS: Final = 9
-"""The field of /proc/net/dev with the packets that were sent, from 0."""
 
 Figures = Iterator[tuple[str, int]]
 
@@ -114,6 +114,7 @@ def _interfaces(text: str) -> Figures:
             yield f"{name.strip()}.tx_packets", int(words[_SENT_PACKETS])
 
 
+# Where the figures of each source are on a host, and how they are read.
 _FILES: Final[Mapping[str, tuple[str, Callable[[str], Figures]]]] = MappingProxyType(
     {
         "vmstat": ("/proc/vmstat", _pairs),
@@ -127,4 +128,3 @@ _FILES: Final[Mapping[str, tuple[str, Callable[[str], Figures]]]] = MappingProxy
         "netdev": ("/proc/net/dev", _interfaces),
     }
 )
-"""Where the figures of each source are on a host, and how they are read."""

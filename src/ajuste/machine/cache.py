@@ -40,8 +40,8 @@ LEFTOVERS: Final = "leftovers"
 
 _GIB: Final = 1 << 30
 _REMOVING: Final = ".removing-"
+# So long a file may be there before its maker holds it.
 _JUST_MADE_SECONDS: Final = 10.0
-"""So long a file may be there before its maker holds it."""
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,15 @@ from ajuste.model.error import RequestError
 
 _NAME_IT: Final = "name what it leads to"
 _PATH: Final = os.O_PATH | os.O_CLOEXEC
+# A FIFO that nobody reads is an error, and not waited for.
 _OVERWRITE: Final = os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
-"""A FIFO that nobody reads is an error, and not waited for."""
+# As many as the kernel follows (path_resolution(7)).
 _MOST_LINKS: Final = 40
-"""As many as the kernel follows (path_resolution(7))."""
 
 
 @dataclass(frozen=True)
 class _Trusted:
-    """Whose links are followed, and whose directories and files are used."""
-
+    # Whose links are followed, and whose directories and files are used.
     links: frozenset[int]
     directories: frozenset[int]
 
@@ -102,8 +101,7 @@ def _exchangeable(directory: os.stat_result) -> str:
 
 @dataclass(frozen=True)
 class _Step:
-    """What is on the way to a directory: one above it, a link or itself, with a descriptor (O_PATH) until the next."""
-
+    # What is on the way to a directory: one above it, a link or itself, with a descriptor (O_PATH) until the next.
     path: Path
     descriptor: int
     status: os.stat_result

@@ -52,8 +52,8 @@ EXTRAS: Final = MappingProxyType(
 )
 """The optional parts, with the modules that only they have."""
 
+# `e_machine` of an ELF file (elf.h), as uname(2) names the machine.
 _MACHINES: Final = MappingProxyType({3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"})
-"""``e_machine`` of an ELF file (elf.h), as uname(2) names the machine."""
 
 
 def ajuste_version() -> str:

@@ -39,12 +39,12 @@ BOOTS: Final = "boots"
 """In the environment of a run: its boots."""
 
 _VERSIONS: Final = {"v1": "systemd.unified_cgroup_hierarchy=0", "v2": "systemd.unified_cgroup_hierarchy=1"}
+# Names for words that nobody remembers.
 _SHORT: Final = MappingProxyType({"cgroup": _VERSIONS})
-"""Names for words that nobody remembers."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+# Nothing that a boot loader's own language would read as anything but text.
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:/+@%^!-]{1,200}", re.ASCII)
-"""Nothing that a boot loader's own language would read as anything but text."""
 
 
 class BootState(BaseModel):

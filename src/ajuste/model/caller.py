@@ -21,8 +21,8 @@ SUDO: Final = ("SUDO_UID", "SUDO_GID")
 SUDO_HINT: Final = "call Ajuste with sudo, or unset SUDO_UID and SUDO_GID to run commands as root"
 
 LARGEST_ID: Final = 2**32 - 2
+# Source: syscalls(2) of both machines.
 _SETGROUPS: Final = {"x86_64": 116, "aarch64": 159}
-"""Source: syscalls(2) of both machines."""
 
 
 def calling_ids(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:

@@ -35,7 +35,7 @@ ROLES: Final[dict[str, str]] = {
 
 
 def _is_left_out(value: object) -> bool:
-    """Documents without a modelled machine are as if there were none."""
+    # Documents without a modelled machine are as if there were none.
     return not value
 
 

@@ -94,7 +94,7 @@ def nearest_names(
 
 
 def _likeness(matcher: SequenceMatcher[str], name: str, other: str, least: float, *, parts: bool) -> float:
-    """Return the similarity of ``other`` to ``name``, up to 1, or 0 below ``least``. ``matcher`` knows ``name``."""
+    # Return the similarity of `other` to `name`, up to 1, or 0 below `least`. `matcher` knows `name`.
     matcher.set_seq1(other)
     short, long = sorted((len(name), len(other)))
     weight = _weight_of_part(short, long) if parts else 0.0
@@ -106,14 +106,14 @@ def _likeness(matcher: SequenceMatcher[str], name: str, other: str, least: float
 
 
 def _weight_of_part(short: int, long: int) -> float:
-    """Return the weight of a part beside the whole: the smaller the part, the less."""
+    # Return the weight of a part beside the whole: the smaller the part, the less.
     if long < 1.5 * short or short < 3:
         return 0.0
     return 0.9 if long < 8 * short else 0.6
 
 
 def _likeness_of_part(matcher: SequenceMatcher[str], name: str, other: str) -> float:
-    """Return the similarity of the shorter text to an equally long part of the longer."""
+    # Return the similarity of the shorter text to an equally long part of the longer.
     from difflib import SequenceMatcher
 
     length = min(len(name), len(other))

@@ -97,8 +97,7 @@ class Measurements:
 
 
 class _Codes(dict[Hashable, int]):
-    """Numbers new keys from 0 on."""
-
+    # Numbers new keys from 0 on.
     def __missing__(self, key: Hashable) -> int:
         code = self[key] = len(self)
         return code
@@ -220,7 +219,7 @@ def _column(metrics: Sequence[Mapping[str, float]], name: str) -> NDArray[np.flo
 
 
 def _order(block: Whole, position: Whole, attempt: Whole) -> Order:
-    """The order of the design; what comes in that order need not be sorted."""
+    # The order of the design; what comes in that order need not be sorted.
     blocks, positions, attempts = np.diff(block), np.diff(position), np.diff(attempt)
     follows = (blocks > 0) | ((blocks == 0) & ((positions > 0) | ((positions == 0) & (attempts > 0))))
     return slice(None) if bool(np.all(follows)) else np.lexsort((attempt, position, block))

@@ -154,12 +154,12 @@ _KEPT = frozenset("\n\t")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _JOINERS = frozenset("\u200c\u200d")  # zero-width (non-)joiners: ordinary spelling in several scripts
 _LINE_BREAKS = frozenset("\u2028\u2029")
+# Letters and marks that show nothing (DerivedCoreProperties.txt of Unicode, Default_Ignorable_Code_Point; and the blank
+# of Braille). U+FE0E and U+FE0F choose between a character and its picture, as people write them.
 _IGNORED = (
     *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
     *((0xFE00, 0xFE0D), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
 )
-"""Letters and marks that show nothing (DerivedCoreProperties.txt of Unicode, Default_Ignorable_Code_Point; and the
-blank of Braille). U+FE0E and U+FE0F choose between a character and its picture, as people write them."""
 
 _EMPTY: Final = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORED) + "]")
 
@@ -196,7 +196,7 @@ def shortened(text: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether certainly no character is hidden: printable characters are in no hidden category."""
+    # Return whether certainly no character is hidden: printable characters are in no hidden category.
     return text.replace("\n", " ").replace("\t", " ").isprintable() and not _EMPTY.search(text)
 
 

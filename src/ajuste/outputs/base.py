@@ -64,8 +64,7 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True)
 class _Counted:
-    """A metric that needs ``counters``; ``value`` may assume that all of them are there."""
-
+    # A metric that needs `counters`; `value` may assume that all of them are there.
     counters: tuple[str, ...]
     value: Callable[[Exited, Counts], float | None]
 
@@ -250,8 +249,8 @@ _SPELLED: Final = {
     Fraction(3600): ("h", "hr", "hrs", "hour", "hours"),
 }
 _TIMES: Final = {name: size for size, names in _SPELLED.items() for name in names}
+# Only where the metric is a time: as a metric's own unit it could be anything.
 _MINUTES: Final = {"m": Fraction(60)}
-"""Only where the metric is a time: as a metric's own unit it could be anything."""
 
 _BINARY: Final = {f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTP", 1)}
 _DECIMAL: Final = {letter: Fraction(1000**power) for power, letter in enumerate("KMGTP", 1)} | {"k": Fraction(1000)}
@@ -262,8 +261,8 @@ _DATA: Final = {
     for name in names
     for prefix, size in _PREFIXES.items()
 }
+# Of data without a letter for what they are of: as programs for people mean it (`ls -h`, fio).
 _BARE: Final = _BINARY | {name[0]: size for name, size in _BINARY.items()} | {"k": Fraction(1024)}
-"""Of data without a letter for what they are of: as programs for people mean it (``ls -h``, fio)."""
 
 _NUMBER: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _AMOUNT: Final = re.compile(rf"\s*([+-]?{_NUMBER}(?:[eE][+-]?[0-9]{{1,3}})?)\s*(.*?)\s*", re.DOTALL)

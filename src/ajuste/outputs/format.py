@@ -265,17 +265,17 @@ class Collector:
         )
 
 
+# Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement.
 _NEVER_NEGATIVE: Final = frozenset(
     {"s", "sec", "secs", "second", "seconds", "ms", "msec", "milliseconds", "us", "µs", "μs", "usec", "microseconds"}
     | {"ns", "nsec", "nanoseconds", "min", "minutes", "h", "hours", "hz", "khz", "mhz", "ghz", "1/s", "ops/s", "iops"}
     | {"b", "byte", "bytes", "kb", "mb", "gb", "kib", "mib", "gib", "bytes/s", "kb/s", "mb/s", "mib/s", "kflop/s"}
     | {"j", "joules", "w", "count", "faults", "switches", "requests", "cycles", "instructions", "events"}
 )
-"""Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement."""
 
 
+# What columns of times are called, where they say no unit.
 _TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "runtime", "wall", "real", "user", "sys"})
-"""What columns of times are called, where they say no unit."""
 
 
 def require_possible(values: Sequence[float], metric: Metric, places: Sequence[Place]) -> None:

@@ -35,8 +35,8 @@ LONGEST_LINE: Final = 4096
 _CHUNK_BYTES = 1 << 16
 _COMPLAINT_BYTES = 1 << 16
 _EXCERPT = 200
+# For a process that ends by itself to be gone.
 _ENDING_SECONDS = 1.0
-"""For a process that ends by itself to be gone."""
 
 
 class Pattern(BaseModel):
@@ -110,8 +110,7 @@ def first_groups(lines: Sequence[str], pattern: str, limit_s: float) -> list[str
 
 
 class _SearcherLostError(Exception):
-    """The process that searches is gone, or says nothing for too long. The message is what it said last."""
-
+    # The process that searches is gone, or says nothing for too long. The message is what it said last.
     def __init__(self, complaint: str, *, crashed: bool) -> None:
         super().__init__(complaint)
         self.crashed = crashed
@@ -119,12 +118,10 @@ class _SearcherLostError(Exception):
 
 
 class _Searcher:
-    """The process that searches for all of this one, begun when it is first needed, and anew after it was lost.
-
-    It ends when its input does: whatever ends Ajuste ends it, at the latest when its search is at the limit. A group
-    of its own keeps the terminal's signals away.
-    """
-
+    # The process that searches for all of this one, begun when it is first needed, and anew after it was lost.
+    #
+    # It ends when its input does: whatever ends Ajuste ends it, at the latest when its search is at the limit. A group
+    # of its own keeps the terminal's signals away.
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None

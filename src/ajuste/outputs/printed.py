@@ -23,8 +23,8 @@ LONGEST_LINE: Final = 400
 LONGEST_PART: Final = 80
 """Characters of a line that a metric is named after."""
 
+# What these programs mean by a suffix.
 _BYTES: Final = {"B": "B", "KB": "KiB", "MB": "MiB", "GB": "GiB", "TB": "TiB"}
-"""What these programs mean by a suffix."""
 _QUANTITY: Final = re.compile(rf"({NUMBER})([A-Za-z]{{0,3}})")
 _DECIMAL: Final = re.compile(r"\d{1,9}\.\d{1,9}", re.ASCII)
 

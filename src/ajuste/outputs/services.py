@@ -139,8 +139,8 @@ def service_notes(events: Iterable[object]) -> list[str]:
 
 
 _LAST_LINES: Final = 3
+# Characters of a line that are shown.
 _LONGEST: Final = 200
-"""Characters of a line that are shown."""
 
 
 def _with_log(words: str, log: str) -> str:

@@ -15,10 +15,9 @@ from ajuste.outputs.base import ParseError
 
 Take = Literal["delay", "growth", "rate", "mean", "maximum", "minimum", "last"]
 
+# A counter that falls by more than this part of its range was reset or has wrapped. By less it only seems to go back:
+# /proc/vmstat adds up from a part for each CPU only now and then.
 _RESET = 0.5
-"""A counter that falls by more than this part of its range was reset or has wrapped. By less it only seems to go back:
-/proc/vmstat adds up from a part for each CPU only now and then.
-"""
 
 
 class Timeline(BaseModel):

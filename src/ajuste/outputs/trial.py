@@ -40,8 +40,8 @@ LONGEST_OTHER: Final = 1 << 10
 """Characters that are kept of a stream which is no text."""
 _REPLACED: Final = "\ufffd"
 _CONTROLS: Final = dict.fromkeys(set(range(32)) - set(map(ord, "\a\b\t\n\v\f\r\x1b")), _REPLACED)
+# From so many of its characters on that are no text, a stream is none.
 _OTHER_SHARE: Final = 0.05
-"""From so many of its characters on that are no text, a stream is none."""
 
 
 def cut_lines(lines: str) -> str:
@@ -124,8 +124,7 @@ class TrialReading:
 
 @dataclass
 class _Findings:
-    """What was found so far. ``failed``: why nothing was measured; ``flagged``: why it was not measured cleanly."""
-
+    # What was found so far. `failed`: why nothing was measured; `flagged`: why it was not measured cleanly.
     failed: list[str] = field(default_factory=list)
     flagged: list[str] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)

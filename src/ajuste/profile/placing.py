@@ -19,8 +19,8 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.profile.profile import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, Profile, ProfileLine, paired_tunable
 
+# Block devices that tuned leaves alone.
 _NO_DISK: Final = re.compile(r"(dm-|fd|loop|md|nbd|ram|sr|zram)\d")
-"""Block devices that tuned leaves alone."""
 
 Instances = Callable[[Tunable], Sequence[str]]
 """Which of several the machine has: ``sda``, ``cpu0``."""

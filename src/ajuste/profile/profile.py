@@ -51,6 +51,7 @@ PAIRED: Final = ("features", "coalesce", "ring")
 
 _KINDS: Final = {"features": "feature", "coalesce": "coalesce", "ring": "ring"}
 
+# Features of a network interface as ethtool(8) calls them, where the kernel has other names.
 _FEATURES: Final = {
     "tso": "net.tso",
     "gso": "net.gso",
@@ -72,7 +73,6 @@ _FEATURES: Final = {
     "rxhash": "net.rx-hashing",
     "receive-hashing": "net.rx-hashing",
 }
-"""Features of a network interface as ethtool(8) calls them, where the kernel has other names."""
 
 
 NOT_SETTINGS: Final[Mapping[str, str]] = {

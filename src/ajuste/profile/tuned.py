@@ -23,8 +23,8 @@ from ajuste.profile.profile import PLUGINS, MachineFacts, Profile, ProfileLine
 
 
 _MOST_BYTES: Final = 1_000_000
+# configparser gathers what is wrong in a message, which takes ever longer with each line.
 _MOST_LINES: Final = 10_000
-"""configparser gathers what is wrong in a message, which takes ever longer with each line."""
 _OPTION: Final = re.compile(r"\s*([^=#;\[\s][^=]*?)\s*(?:=|$)")
 
 
@@ -127,8 +127,7 @@ _DEEPEST: Final = 20
 
 @dataclass
 class _Unit:
-    """A section with its options. ``about`` are those that say how the section itself is meant."""
-
+    # A section with its options. `about` are those that say how the section itself is meant.
     name: str
     place: Place
     options: dict[str, IniOption]
@@ -456,6 +455,7 @@ def _cpus(arguments: Sequence[str]) -> list[int]:
     return read_cpus(",,".join(arguments))
 
 
+# By name: how many arguments it takes at least, and what it does.
 _FUNCTIONS: Final[Mapping[str, tuple[int, Function]]] = {
     "assertion": (3, _assertion),
     "assertion_non_equal": (3, _assertion_non_equal),
@@ -474,7 +474,6 @@ _FUNCTIONS: Final[Mapping[str, tuple[int, Function]]] = {
     "strip": (1, lambda given, _: "".join(given).strip()),
     "virt_check": (2, lambda given, facts: given[0] if facts.virtual else given[1]),
 }
-"""By name: how many arguments it takes at least, and what it does."""
 
 
 # Variables and functions in the values of tuned's profiles: ``${name}`` and ``${f:function:argument}``.

@@ -160,7 +160,7 @@ def _boot(trial: Point, metric: Metric, boots: dict[tuple[int, int, int], int]) 
 
 
 def _positions(points: list[tuple[int, Point]]) -> Iterator[float]:
-    """The trials of a boot beside each other, in order."""
+    # The trials of a boot beside each other, in order.
     for boot in dict.fromkeys(boot for boot, _ in points):
         count = sum(other == boot for other, _ in points)
         for place in range(count):

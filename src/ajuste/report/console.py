@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ajuste.model.verdict import Word
 
 
+# Stands for a blank where no line breaks: rich breaks at every kind of blank. It is of no script, and not printed.
 _JOINT: Final = "\ue000"
-"""Stands for a blank where no line breaks: rich breaks at every kind of blank. It is of no script, and not printed."""
 
 
 def joined(text: Text) -> Text:
@@ -57,8 +57,7 @@ class Console(rich.console.Console):
 
 
 class _Above:
-    """Takes text for ``stream``, line by line, and prints it above what a console displays there."""
-
+    # Takes text for `stream`, line by line, and prints it above what a console displays there.
     def __init__(self, console: Console, stream: IO[str]) -> None:
         self._console = console
         self._stream = stream

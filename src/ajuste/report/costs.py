@@ -19,10 +19,10 @@ from ajuste.report.modelled import both_beside, modelled_plot, modelled_tables
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, variable
 
 _ROW: Final = 21
+# CSS pixels of a frame, and so many frames at most are shown one below the other.
 _MOST_ROWS: Final = 30
-"""CSS pixels of a frame, and so many frames at most are shown one below the other."""
+# Rows end where no frame is one part in so many any more; a click on a frame shows those below it.
 _SEEN: Final = 300
-"""Rows end where no frame is one part in so many any more; a click on a frame shows those below it."""
 _LEGEND: Final = (
     LegendEntry("fewer by half or more", "square", "fall-3"),
     LegendEntry("fewer by a tenth", "square", "fall-2"),
@@ -32,8 +32,8 @@ _LEGEND: Final = (
     LegendEntry("more by a tenth", "square", "rise-2"),
     LegendEntry("more by half or more", "square", "rise-3"),
 )
+# From which part of the greater figure a difference has which colour.
 _STEPS: Final = ((0.5, 3), (0.1, 2), (0.01, 1))
-"""From which part of the greater figure a difference has which colour."""
 
 
 def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tuple[Plot, ...]:
@@ -47,7 +47,7 @@ def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tu
 
 
 def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name: str, title: str) -> Plot:
-    """A frame is as wide as both trials together."""
+    # A frame is as wide as both trials together.
     wholes = [_subtree_totals(graph, trial) for trial in (graph.baseline, graph.own)]
     depths = _depths(graph)
     shades = [_shade(before, after) for before, after in zip(*wholes, strict=True)]
@@ -114,7 +114,7 @@ def _label(graph: CostGraph, place: int, depth: int) -> str:
 
 
 def _hover(label: str, called: tuple[str, str], before: int, after: int) -> str:
-    """``label`` and ``called`` are escaped already."""
+    # `label` and `called` are escaped already.
     figures = f"{called[0]}: {number(before, 0)}<br>{called[1]}: {number(after, 0)}"
     return f"<b>{label}</b><br>{figures}<br>difference: {signed(after - before, 0)} instructions"
 
@@ -133,12 +133,12 @@ _ABOUT = (
     "width is the instructions of both trials, its colour the difference."
 )
 
+# Of a function in a table, so that its figures stand beside it also where there is little room.
 _LONGEST_NAME = 30
-"""Of a function in a table, so that its figures stand beside it also where there is little room."""
 
 _MOST_COUNTED = 3
+# Sentences that stand in the short report of a terminal: the whole, the tasks, the functions; the modelled time.
 _MOST_MODELLED = 1
-"""Sentences that stand in the short report of a terminal: the whole, the tasks, the functions; the modelled time."""
 
 
 def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -180,7 +180,7 @@ def _section(costs: CostComparison, called: tuple[str, str], place: int, *, seve
 
 
 def _paragraphs(sentences: Sequence[str], most: int) -> Iterator[Paragraph]:
-    """All but the first ``most`` are details."""
+    # All but the first `most` are details.
     return (Paragraph(sentence, detail=place >= most) for place, sentence in enumerate(sentences))
 
 

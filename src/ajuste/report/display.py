@@ -27,16 +27,15 @@ BEAT_SECONDS: Final = 30.0
 
 
 SEPARATOR: Final = " · "
+# What takes longer is shown with its time.
 _NOTICED_SECONDS: Final = 3.0
-"""What takes longer is shown with its time."""
 _UNKNOWN: Final = "Working"
+# Stay free at the end of each line: a terminal writes ^C there, which must not begin another line.
 _ECHO_COLUMNS: Final = 2
-"""Stay free at the end of each line: a terminal writes ^C there, which must not begin another line."""
 
 
 class _Facts:
-    """Facts with a separator between them. A line breaks there if it can, and else between words."""
-
+    # Facts with a separator between them. A line breaks there if it can, and else between words.
     def __init__(self, text: str) -> None:
         self._text = text
 
@@ -93,7 +92,7 @@ class Display:
         self._stack.close()
 
     def _frame(self) -> RenderableType:
-        """No lines in the end: those beyond the upper edge of the terminal could not be removed."""
+        # No lines in the end: those beyond the upper edge of the terminal could not be removed.
         if self._left.is_set():
             return ""
         return Constrain(self.renderable(), max(1, self._console.width - _ECHO_COLUMNS))
@@ -106,7 +105,7 @@ class Display:
                 self._print(Text(line))
 
     def _print(self, text: Text) -> None:
-        """Break lines between words on a terminal, nowhere else."""
+        # Break lines between words on a terminal, nowhere else.
         with suppress(OSError, ValueError):  # Nobody reads it any more.
             self._console.print(joined(text), soft_wrap=not self._console.is_interactive)
 

@@ -19,18 +19,18 @@ from ajuste.report.format import NOTHING, Labels, common_format, number, result_
 from ajuste.report.plots.plot import SERIES, LegendEntry, Plot, figure, plain, plain_lines, scatter, variable
 
 _LANE: Final = 64
+# CSS pixels of a lane, and of a run in it.
 _BAR: Final = 22
-"""CSS pixels of a lane, and of a run in it."""
+# Parts of a lane, of a mark's middle from the lane's.
 _ABOVE: Final = 0.36
-"""Parts of a lane, of a mark's middle from the lane's."""
 _IDLE: Final = "idle"
+# How decisions between switches are drawn: symbol, colour, words.
 _MARKS: Final = {
     "wakeup": ("triangle-up", "ink", "wakes up"),
     "new": ("star", "ink", "new task"),
     "resched": ("diamond", "worsens", "is preempted"),
     "timer": ("line-ns", "muted", "timer interrupt"),
 }
-"""How decisions between switches are drawn: symbol, colour, words."""
 
 
 def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) -> Plot | None:
@@ -82,7 +82,7 @@ def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) 
 
 
 def _colours(lanes: tuple[DecisionLane, ...]) -> dict[str, str]:
-    """Tasks beyond the number of series share one colour."""
+    # Tasks beyond the number of series share one colour.
     tasks = list(dict.fromkeys(run.task for lane in lanes for run in lane.runs if run.task != _IDLE))
     roles = {task: f"series-{1 + place}" if place < SERIES - 1 else "muted" for place, task in enumerate(tasks)}
     has_idle = any(run.task == _IDLE for lane in lanes for run in lane.runs)
@@ -200,7 +200,7 @@ def _tables(divergence: Divergence, called: tuple[str, str]) -> tuple[Table, ...
 
 
 def _row(place: int, pair: Sequence[DecisionPoint | None], *, on_cpu: bool, parts: bool = False) -> Row:
-    """``place`` counts from the first decision that differs, which is 1; ``on_cpu`` says which CPU decides."""
+    # `place` counts from the first decision that differs, which is 1; `on_cpu` says which CPU decides.
     cells = (
         NOTHING
         if point is None

@@ -131,7 +131,7 @@ def _group(results: Results, one: FleetEffect, metric: Metric, labels: Labels) -
 
 
 def _summary(results: Results, one: FleetEffect) -> Iterator[tuple[str, str, Verdict]]:
-    """Names, numbers of machines, and effects in the order to be shown."""
+    # Names, numbers of machines, and effects in the order to be shown.
     count = f"{one.machines:,}"
     yield "Mean of all machines", count, _line(results, one, one.estimate, one.low, one.high)
     yield "A new machine", "", _line(results, one, None, one.new_low, one.new_high)

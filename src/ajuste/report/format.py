@@ -193,7 +193,7 @@ def ago(text: str) -> str:
 
 
 def _unit_for(largest: float, unit: str) -> tuple[str, float]:
-    """Return the unit to show and how many of ``unit`` it is."""
+    # Return the unit to show and how many of `unit` it is.
     if unit in _SECONDS:
         return _fitting(largest * _SECONDS[unit], _TIME_STEPS, _SECONDS[unit], unit)
     if unit in _BYTES:
@@ -315,7 +315,7 @@ def numeric_levels(factor: Factor) -> list[float] | None:
 
 
 def _levels(factor: Factor, unit: str) -> dict[str, str]:
-    """As they were written where two would get the same text."""
+    # As they were written where two would get the same text.
     texts = {level: visible_line(level_text(level, unit)) for level in factor.levels}
     if len(set(texts.values())) < len(texts):
         return {level: visible_line(level) for level in factor.levels}

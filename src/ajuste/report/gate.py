@@ -343,8 +343,8 @@ _COLOURS: Final[dict[GateWord, str]] = {
     "failed": "#5f6368",
 }
 _LABEL: Final = "ajuste gate"
+# Pixels of a letter, about.
 _LETTER: Final = 7
-"""Pixels of a letter, about."""
 _HEIGHT: Final = 20
 
 

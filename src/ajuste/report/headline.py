@@ -30,12 +30,12 @@ MOST_METRICS: Final = 4
 """Of more metrics than this only the first have a sentence."""
 
 _FEWEST_OF_A_TREND: Final = 3
+# Of a condition; more are counted.
 _MOST_LEVELS: Final = 4
-"""Of a condition; more are counted."""
+# Which of the effects of several settings is said.
 _OF_CONDITIONS: Final = ("improves", "differs", "worsens", "undecided", "equivalent")
-"""Which of the effects of several settings is said."""
+# Words that begin a sentence of this module; any other first word may be a name, whose letters stay.
 _FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether"})
-"""Words that begin a sentence of this module; any other first word may be a name, whose letters stay."""
 _WITH_ARTICLE: Final = (
     *("bandwidth of ", "error of ", "longest ", "mean ", "median ", "share of ", "shortest ", "spread of "),
     *("time to ", "time until "),
@@ -74,8 +74,7 @@ def in_emulation(sentence: str, metric: Metric) -> str:
 
 @dataclass(frozen=True)
 class _Subject:
-    """One metric of a run."""
-
+    # One metric of a run.
     results: Results
     metric: Metric
     labels: Labels
@@ -139,11 +138,11 @@ class _Subject:
 
     @property
     def _reasons(self) -> str:
-        """Why nothing that varies can matter, if so."""
+        # Why nothing that varies can matter, if so.
         return "; ".join(reason.sentence for reason in explains_all(self.results.no_chance, self.results.factors))
 
     def _of_rule(self) -> str:
-        """A study with a rule asks whether the rule predicts what is measured."""
+        # A study with a rule asks whether the rule predicts what is measured.
         residuals = [
             abs(prediction.residual)
             for prediction in self.results.predictions
@@ -187,7 +186,7 @@ class _Subject:
         return self._say(sentence, best.configuration)
 
     def _best(self, better: Sequence[Verdict]) -> Verdict:
-        """The winner of the ranking or of the surface: nothing that is shown is better than what is called best."""
+        # The winner of the ranking or of the surface: nothing that is shown is better than what is called best.
         ranking, surface = self._ranking, self._surface
         winner = ranking.winner if ranking else surface.best if surface else None
         ranked = [verdict for verdict in better if verdict.configuration == winner]
@@ -195,7 +194,7 @@ class _Subject:
         return ranked[0] if ranked else toward(better, key=lambda verdict: verdict.estimate or 0.0)
 
     def _rivals(self, best: Verdict, verdicts: Sequence[Verdict]) -> list[str]:
-        """The configurations that may be better than ``best`` by more than what matters."""
+        # The configurations that may be better than `best` by more than what matters.
         if (ranking := self._ranking) is not None and ranking.winner == best.configuration:
             rivals = set(ranking.contenders)  # Others are worse for certain, be it by less than matters.
             return [o.configuration for o in ranking.others if o.verdict == "undecided" and o.configuration in rivals]
@@ -209,7 +208,7 @@ class _Subject:
         ]
 
     def _reaches(self, verdict: Verdict, effect: float) -> bool:
-        """Whether the interval reaches to the better side of ``effect``."""
+        # Whether the interval reaches to the better side of `effect`.
         bound = verdict.low if self.metric.direction == "lower" else verdict.high
         return bound is None or (bound < effect if self.metric.direction == "lower" else bound > effect)
 
@@ -219,7 +218,7 @@ class _Subject:
 
     @property
     def _surface(self) -> Surface | None:
-        """Of a grid with too many configurations for a ranking."""
+        # Of a grid with too many configurations for a ranking.
         return next(
             (surface for surface in self.results.surfaces if surface.metric == self.metric.name and not surface.fixed),
             None,
@@ -240,13 +239,13 @@ class _Subject:
         return f"{self._not_settled([verdict.configuration])}: {self._title}."
 
     def _not_settled(self, others: Sequence[str]) -> str:
-        """``Not settled between A and B after 12 blocks``."""
+        # `Not settled between A and B after 12 blocks`.
         after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
         other = self._level_alone(others[0]) if len(others) == 1 else ""
         return f"Not settled between {self._baseline} and {other or self._count_or_name(others)}{after}"
 
     def _level_alone(self, name: str) -> str:
-        """The level of the only factor, whose name stands before it."""
+        # The level of the only factor, whose name stands before it.
         configuration = next((candidate for candidate in self.results.configurations if candidate.name == name), None)
         is_named = len(self.labels.factors) == 1 and not self.labels.factors[0].speaks_for_itself
         return self.labels.short(configuration) if configuration is not None and is_named else ""
@@ -276,7 +275,7 @@ class _Subject:
         return f"{self._no_effect_proved(len(verdicts), 'alternative')}."
 
     def _no_effect_proved(self, count: int, noun: str) -> str:
-        """``No effect on elapsed time proved for either line after 12 blocks``."""
+        # `No effect on elapsed time proved for either line after 12 blocks`.
         which = {1: f"the {noun}", 2: f"either {noun}"}.get(count, f"any of {count} {noun}s")
         after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
         return f"No effect on {self._title} proved for {which}{after}"
@@ -338,7 +337,7 @@ class _Subject:
 
     @property
     def _title(self) -> str:
-        """The title within a sentence: ``elapsed time``, ``the longest delay``."""
+        # The title within a sentence: `elapsed time`, `the longest delay`.
         title = in_sentence(self.metric.title)
         return f"the {title}" if title.startswith(_WITH_ARTICLE) or _PERCENTILE.match(title) else title
 
@@ -363,7 +362,7 @@ class _Subject:
         return f"Use {self._name(verdict)}: it" if is_setting else self._name(verdict)
 
     def _change(self, verdict: Verdict, *, briefly: bool = False) -> str:
-        """``cuts elapsed time from 8.1 s to 7.1 s (−12 %)``; ``briefly`` it is ``cuts elapsed time by 12 %``."""
+        # `cuts elapsed time from 8.1 s to 7.1 s (−12 %)`; `briefly` it is `cuts elapsed time by 12 %`.
         estimate = verdict.estimate or 0.0
         verb = "cuts" if estimate < _no_effect(verdict) else "raises"
         size = _size_text(verdict)
@@ -372,7 +371,7 @@ class _Subject:
         return f"{verb} {self._title} {self._from_to(verdict)}{f' ({size})' if size else ''}"
 
     def _from_to(self, verdict: Verdict) -> str:
-        """On the scale of the estimate; by the means where the verdict does not say."""
+        # On the scale of the estimate; by the means where the verdict does not say.
         if verdict.old is not None and verdict.new is not None:
             return "from {} to {}".format(*self._amounts(verdict.old, verdict.new))
         baseline = next((c.name for c in self.results.configurations if c.baseline), "")
@@ -404,7 +403,7 @@ def _at_first(title: str) -> str:
 
 
 def _rounded_up(value: float) -> float:
-    """To two digits, so that nothing exceeds it."""
+    # To two digits, so that nothing exceeds it.
     if value <= 0:
         return 0.0
     step = 10.0 ** (math.floor(math.log10(value)) - 1)
@@ -417,7 +416,7 @@ def _amount(value: float, unit: str) -> str:
 
 
 def _size_text(finding: Verdict | LineEffect) -> str:
-    """``−12 %``; nothing for a difference, whose two ends say it."""
+    # `−12 %`; nothing for a difference, whose two ends say it.
     if finding.estimate is None or finding.scale != "ratio":
         return ""
     return finding.effect

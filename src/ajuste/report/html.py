@@ -74,7 +74,7 @@ def write_report(report: Report, path: Path, of: str = "", *, mode: int = 0o600)
 
 
 def _contents(path: Path) -> str:
-    """Return the ``of`` that a page was rendered with; empty if it cannot be read."""
+    # Return the `of` that a page was rendered with; empty if it cannot be read.
     try:
         with open_kept(path) as file:  # A FIFO would make its reader wait.
             match = _CONTENTS.search(file.read(_HEAD).decode(errors="replace"))
@@ -84,7 +84,7 @@ def _contents(path: Path) -> str:
 
 
 def _packed(text: str) -> Markup:
-    """Data of a page, which its script unpacks: of many trials they are several times as long as the rest."""
+    # Data of a page, which its script unpacks: of many trials they are several times as long as the rest.
     return _in_base64(gzip.compress(text.encode(), 4, mtime=0))  # 6 takes twice as long for 8 % less
 
 
@@ -134,9 +134,8 @@ def _undrawn(block: object) -> str:
 
 
 def _bare(cell: Entry) -> Markup:
-    """A figure of a table of figures: there are many thousands, so that nothing stands around them that is not needed.
-    Empty for what needs more.
-    """
+    # A figure of a table of figures: there are many thousands, so that nothing stands around them that is not needed.
+    # Empty for what needs more.
     if isinstance(cell, Cell):
         note = Markup(' <span class="spread">{}</span>').format(visible(cell.note)) if cell.note else ""
         return Markup() if cell.missing else escape(visible(cell.text)) + note
@@ -144,7 +143,7 @@ def _bare(cell: Entry) -> Markup:
 
 
 def _figure_row(row: Row, columns: Sequence[Column]) -> Markup:
-    """As ``_bare`` a whole row, which its first cell names; empty where one of them needs more."""
+    # As `_bare` a whole row, which its first cell names; empty where one of them needs more.
     cells = [_bare(cell) for cell in row.cells]
     if not all(cells):
         return Markup()
@@ -167,8 +166,7 @@ def page_environment(*packages: str) -> jinja2.Environment:
     import jinja2  # a page of the same contents stays without it
 
     class Compiled(jinja2.FileSystemBytecodeCache):
-        """Compiled templates, beside the compiled modules of this package, where Python may write these."""
-
+        # Compiled templates, beside the compiled modules of this package, where Python may write these.
         def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
             with suppress(OSError):
                 if not sys.dont_write_bytecode:

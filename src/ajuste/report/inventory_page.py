@@ -46,8 +46,8 @@ _SPELLINGS: Final = {
 _AS_NAMED: Final = frozenset({"nohz_full"})
 _OF_THINGS: Final = frozenset({"caches", "numa", "disks", "mounts", "nics", "states"})
 _COUNTED: Final = frozenset({"flags"})
+# Values that most names of a long mapping have and few people look for: they are told last, or counted.
 _QUIET: Final = frozenset({"n", "off, fixed", "Not affected"})
-"""Values that most names of a long mapping have and few people look for: they are told last, or counted."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _facts(mapping: Mapping[str, Any]) -> list[Fact]:
 
 
 def _words(mapping: Mapping[str, str]) -> list[Fact]:
-    """A line for each name of a plain mapping; those with a value that few people look for together."""
+    # A line for each name of a plain mapping; those with a value that few people look for together.
     lines = [Fact(name, value) for name, value in mapping.items() if value not in _QUIET]
     quiet = [(value, names) for value, names in _by_value(mapping) if value in _QUIET]
     return [*lines, *(Fact(value, ", ".join(names)) for value, names in quiet)] or [Fact("none", "", tone="dim")]
@@ -138,7 +138,7 @@ def _lacking(mapping: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _mapping(mapping: Mapping[str, Any]) -> str:
-    """A plain mapping: switches grouped by their values, with those that are off counted, else ``name value``."""
+    # A plain mapping: switches grouped by their values, with those that are off counted, else `name value`.
     values = [str(value) for value in mapping.values()]
     if set(values) & _QUIET and len(values) > 3 * len(set(values)):
         groups = ((value, names, value in _QUIET) for value, names in _by_value(mapping))
@@ -157,7 +157,7 @@ def _by_value(mapping: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _label(name: str) -> str:
-    """``read_ahead_bytes`` is ``Read ahead``; names of the kernel's own stay as they are."""
+    # `read_ahead_bytes` is `Read ahead`; names of the kernel's own stay as they are.
     phrase = _phrase(name)
     return phrase if name in _AS_NAMED else phrase[:1].upper() + phrase[1:]
 
@@ -175,7 +175,7 @@ def _unit(field: str) -> str:
 
 
 def _size(value: int, unit: str) -> str:
-    """Whole numbers in the unit that suits them; anything else above 10,000 to a decimal."""
+    # Whole numbers in the unit that suits them; anything else above 10,000 to a decimal.
     text = level_text(str(value), unit)
     if not text.endswith(f" {unit}") or value < 10_000:
         return text

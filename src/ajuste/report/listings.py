@@ -62,7 +62,7 @@ def _section(
 def _columns(
     heading: str, figures: tuple[str, ...], words: tuple[str, ...] = (), optional: str = ""
 ) -> tuple[Column, ...]:
-    """A column of names, then of figures, then of words, of which the one called ``optional`` may be left out."""
+    # A column of names, then of figures, then of words, of which the one called `optional` may be left out.
     titles = (*figures, *words)
     return (
         Column(heading, figure=False),
@@ -367,7 +367,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def _kept(results: Results, place: str, form: type[M]) -> dict[str, M]:
-    """Documents in the environment at ``place`` that cannot be parsed are left out."""
+    # Documents in the environment at `place` that cannot be parsed are left out.
     documents = results.environment.get(place)
     parsed = {}
     for name, document in documents.items() if isinstance(documents, Mapping) else ():

@@ -80,7 +80,7 @@ def _trace(
     fmt: NumberFormat,
     size: float,
 ) -> dict[str, Any]:
-    """Gaps are where another configuration was tried."""
+    # Gaps are where another configuration was tried.
     x: list[float | None] = []
     y: list[float | None] = []
     place = 0

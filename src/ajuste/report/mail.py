@@ -33,12 +33,12 @@ _CASE: Final = 16
 _CELL: Final = 22
 _STATISTIC: Final = 9
 _FIGURES: Final = 23
+# Characters of a configuration's name at the head of a column; longer ones get a letter.
 _LONGEST_HEAD: Final = 7
-"""Characters of a configuration's name at the head of a column; longer ones get a letter."""
+# Of what was recorded, and of what was counted: those that say most come first.
 _MOST_SENTENCES: Final = 3
-"""Of what was recorded, and of what was counted: those that say most come first."""
+# Sentences on where two trials part: where, both decisions, and both paths to them.
 _PATHS: Final = 5
-"""Sentences on where two trials part: where, both decisions, and both paths to them."""
 _ASCII: Final = {
     "−": "-",
     "–": "-",
@@ -115,7 +115,7 @@ def _wrapped(text: str) -> str:
 
 
 def _ascii_toml(text: str) -> str:
-    """The same document: strings of TOML may name any character by its number."""
+    # The same document: strings of TOML may name any character by its number.
     plain = "".join(c if c.isascii() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in text)
     return "".join(f"  {visible_line(line)}\n" if line else "\n" for line in plain.splitlines())
 
@@ -158,7 +158,7 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
 
 
 def _gains_and_costs(results: Results) -> Iterator[str]:
-    """What is certain of every metric that was measured, also of those that decide nothing."""
+    # What is certain of every metric that was measured, also of those that decide nothing.
     labels = result_labels(results)
     lines = []
     for configuration in results.configurations:
@@ -219,7 +219,7 @@ def _ending(results: Results, *, figures: bool) -> Iterator[str]:
 
 
 def _command(line: str) -> str:
-    """No word of it is broken."""
+    # No word of it is broken.
     try:
         words = [shlex.quote(word) for word in shlex.split(line)]
     except ValueError:
@@ -236,21 +236,19 @@ def _command(line: str) -> str:
 
 @dataclass(frozen=True)
 class _Values:
-    """One metric of one configuration: ``centre`` is the mean of that name."""
-
+    # One metric of one configuration: `centre` is the mean of that name.
     centre: float
     summary: Summary
 
     @property
     def variation(self) -> float:
-        """In per cent of the mean; NaN where it is not known."""
+        # In per cent of the mean; NaN where it is not known.
         sd, mean = self.summary.sd, self.summary.mean
         return 100 * sd / abs(mean) if sd is not None and mean else math.nan
 
 
 class _Page:
-    """The tables of ``metrics``: each alternative beside the baseline."""
-
+    # The tables of `metrics`: each alternative beside the baseline.
     def __init__(self, results: Results, labels: Labels, metrics: Sequence[Metric]) -> None:
         self._results = results
         self._metrics = metrics
@@ -289,7 +287,7 @@ class _Page:
                 yield _wrapped(ranking_sentence(metric, by_metric[metric.name], heads))
 
     def normalised(self) -> Iterator[str]:
-        """A table for each direction and kind of mean, as posted for the tip tree."""
+        # A table for each direction and kind of mean, as posted for the tip tree.
         groups: dict[tuple[str, str], list[Metric]] = {}
         for metric in self._metrics:
             groups.setdefault((metric.direction, self._statistic(metric)), []).append(metric)
@@ -323,7 +321,7 @@ class _Page:
         return f"{text:>{_CELL}}"
 
     def figures(self) -> Iterator[str]:
-        """A table for each metric, as MMTests prints it."""
+        # A table for each metric, as MMTests prints it.
         for metric in self._metrics:
             fmt = mean_format(self._results, metric)
             about = ", ".join(filter(None, (fmt.unit, _BETTER[metric.direction][0].lower())))
@@ -374,7 +372,7 @@ class _Page:
         return _Values(statistics.harmonic_mean(values) if values else summary.mean, summary)
 
     def _statistic(self, metric: Metric) -> str:
-        """Harmonic for speeds where every value is known, as MMTests has it; a quantile is none."""
+        # Harmonic for speeds where every value is known, as MMTests has it; a quantile is none.
         if metric.quantile is not None:
             return f"P{100 * metric.quantile:g}"
         if metric.direction != "higher" or not metric.unit.endswith("/s"):
@@ -387,7 +385,7 @@ class _Page:
         return "Hmean" if all(len(values) == n and min(values) > 0 for n, values in known) else "Amean"
 
     def _trial_values(self, configuration: str, metric: Metric) -> list[float]:
-        """Of its clean trials; of very many not all are there."""
+        # Of its clean trials; of very many not all are there.
         return [
             point.metrics[metric.column]
             for point in self._results.trials
@@ -404,12 +402,12 @@ class _Page:
 
 
 def _letters(place: int) -> str:
-    """A to Z, then AA, AB and so on."""
+    # A to Z, then AA, AB and so on.
     return (_letters(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
 
 
 def _row(name: str, width: int, cells: str, word: str) -> Iterable[str]:
-    """A line, or two where the name takes one of its own."""
+    # A line, or two where the name takes one of its own.
     text = to_ascii(name)
     first = [] if len(text) <= width else [_wrapped(text)]
     yield from first
@@ -417,7 +415,7 @@ def _row(name: str, width: int, cells: str, word: str) -> Iterable[str]:
 
 
 def _improvement(value: float, base: float, metric: Metric) -> float:
-    """In per cent of the baseline; positive where it is better, or higher where nothing is. NaN for a baseline of 0."""
+    # In per cent of the baseline; positive where it is better, or higher where nothing is. NaN for a baseline of 0.
     if not base:
         return 0.0 if not value else math.nan
     change = 100 * (value - base) / abs(base)
@@ -435,7 +433,7 @@ def _figure(name: str, values: _Values) -> float | None:
 
 
 def _fixed(value: float, width: int, decimals: int = 2) -> str:
-    """So wide: with fewer decimals, or in powers of ten, where it would be wider; a dash where nothing fits."""
+    # So wide: with fewer decimals, or in powers of ten, where it would be wider; a dash where nothing fits.
     forms = (*(f".{places}f" for places in range(decimals, -1, -1)), ".0e")
     texts = (f"{value:{form}}" for form in forms) if math.isfinite(value) else ()
     return f"{next((text for text in texts if len(text) <= width), '-'):>{width}}"

@@ -32,8 +32,8 @@ from ajuste.report.document import (
 )
 
 _SPECIAL: Final = re.compile(r"[\\`*{}\[\]<>|~#&$]|(?<![a-zA-Z0-9])_|_(?![a-zA-Z0-9])")  # within a word _ is itself
+# More are folded.
 _MOST_ROWS: Final = 24
-"""More are folded."""
 
 
 def markdown(report: Report) -> str:
@@ -85,7 +85,7 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _folded(title: str, parts: Iterable[str]) -> str:
-    """What is shown on demand; the attribute has Markdown read within it where that is not so by itself."""
+    # What is shown on demand; the attribute has Markdown read within it where that is not so by itself.
     inside = "\n\n".join(parts)
     return f'<details markdown="1"><summary>{_text(title)}</summary>\n\n{inside}\n\n</details>'
 
@@ -124,12 +124,12 @@ def _item(item: Item) -> str:
 
 
 def _fenced(commands: Sequence[str]) -> str:
-    """The commands in a block that nothing in them can end."""
+    # The commands in a block that nothing in them can end.
     text = "\n".join(map(visible_line, commands))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}sh\n{text}\n{fence}"
 
 
 def _text(text: str) -> str:
-    """Text as it is, on one line, in which nothing is markup."""
+    # Text as it is, on one line, in which nothing is markup.
     return _SPECIAL.sub(r"\\\g<0>", visible_line(text))

@@ -45,8 +45,8 @@ from ajuste.report.verdicts import effect_band
 # The environment of a run as a tree of facts, and what its clock means for the figures.
 
 
+# Levels of nesting that are shown as such.
 _DEEPEST: Final = 6
-"""Levels of nesting that are shown as such."""
 
 
 def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
@@ -61,7 +61,7 @@ def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
 
 
 def _inventory(document: Any, depth: int) -> tuple[Fact, ...]:
-    """What is not an inventory is shown as any other mapping."""
+    # What is not an inventory is shown as any other mapping.
     try:
         areas = inventory_page(Inventory.model_validate(document))
     except ValidationError:
@@ -155,8 +155,8 @@ def _texts(mapping: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 # What the diagnostics found in the noise, and what it would do to a naive test.
 
 
+# An error rate that is not much more than the 5 % that a test promises is no news in a sentence.
 _WORTH_SAYING: Final = 0.06
-"""An error rate that is not much more than the 5 % that a test promises is no news in a sentence."""
 
 _COLUMNS: Final = (
     Column("What", figure=False),
@@ -317,12 +317,12 @@ def _written(labels: Labels, factor: str, level: str) -> str:
     return text if text == level else f"{text} ({level})"
 
 
+# What disturbs a trial, by how the reason begins: its figures differ from trial to trial.
 _CAUSES: Final = (
     ("other work took ", "other work"),
     ("the hypervisor took ", "stolen CPU time"),
     ("a CPU was throttled ", "a hot CPU"),
 )
-"""What disturbs a trial, by how the reason begins: its figures differ from trial to trial."""
 _MOST_CAUSES: Final = 3
 
 
@@ -351,7 +351,7 @@ def _all_repeated(results: Results) -> bool:
 
 
 def _causes(reason: str) -> list[str]:
-    """The causes in the reason of one trial, each without its figures where it has a name."""
+    # The causes in the reason of one trial, each without its figures where it has a name.
     parts = visible_line(reason).split("; ")
     return [next((cause for begin, cause in _CAUSES if part.startswith(begin)), part) for part in parts]
 

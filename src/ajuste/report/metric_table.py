@@ -157,7 +157,7 @@ def span_text(summary: Summary, fmt: NumberFormat) -> str:
 
 
 def _cpu_times(configuration: Measured) -> str:
-    """``(user 0.9 ms, system 2.3 ms)``, as hyperfine says them."""
+    # `(user 0.9 ms, system 2.3 ms)`, as hyperfine says them.
     times = [(name, configuration.metrics.get(f"{name}-time")) for name in ("user", "system")]
     texts = [
         f"{name} {common_format([time.mean], 's').with_unit(time.mean)}" for name, time in times if time is not None

@@ -98,7 +98,7 @@ def _miss_rows(row: ModelledRow) -> list[Row]:
 def _functions(
     modelled: ModelledComparison, called: tuple[str, str], function_name: Callable[[str, str], str]
 ) -> Table:
-    """Two figures stand where those of the trials differ."""
+    # Two figures stand where those of the trials differ.
 
     def arrow(before: str, after: str) -> str:
         return after if before == after else f"{before} → {after}"

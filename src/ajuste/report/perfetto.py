@@ -23,19 +23,19 @@ from ajuste.model.cost import CostFunction
 from ajuste.model.decision import KINDS, DecisionTask, Divergence, NamedDecisions
 from ajuste.model.error import RequestError
 
+# When the earlier trial begins: Perfetto takes a time of 0 for none.
 _BEGIN_NS: Final = 1_000_000_000
-"""When the earlier trial begins: Perfetto takes a time of 0 for none."""
+# The numbers below have meanings in Linux: 0 is idle, 1 init, 2 the parent of the kernel's threads.
 _FIRST_TASK: Final = 100
-"""The numbers below have meanings in Linux: 0 is idle, 1 init, 2 the parent of the kernel's threads."""
+# That of nice 0, for all: nobody sees the tasks' own.
 _PRIORITY: Final = 120
-"""That of nice 0, for all: nobody sees the tasks' own."""
 _WAITS: Final = 1
+# States of a task that leaves the CPU: TASK_INTERRUPTIBLE, and TASK_REPORT_MAX since Linux 4.14.
 _PREEMPTED: Final = 0x100
-"""States of a task that leaves the CPU: TASK_INTERRUPTIBLE, and TASK_REPORT_MAX since Linux 4.14."""
+# More than there are threads.
 _TRACKS: Final = 10_000_000
-"""More than there are threads."""
+# Of the kernel, in one packet.
 _EVENTS: Final = 1000
-"""Of the kernel, in one packet."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,8 @@ def trace_packets(baseline: Followed, alternative: Followed, divergence: Diverge
 
 
 def _moments(divergence: Divergence, streams: Sequence[NamedDecisions]) -> tuple[int, int]:
-    """When the two part, each since the workload's start; where one of them decides nothing more, when both decided
-    the same for the last time.
-    """
+    # When the two part, each since the workload's start; where one of them decides nothing more, when both decided the
+    # same for the last time.
     both = divergence.baseline.first is not None and divergence.own.first is not None
     place = divergence.alike if both else divergence.alike - 1
     if divergence.spread is None or place < 0:
@@ -102,10 +101,8 @@ def _moments(divergence: Divergence, streams: Sequence[NamedDecisions]) -> tuple
 
 
 class _Trial:
-    """The packets of a trial on its ``machine``, whose clock begins at ``since_ns``. Its tasks are ``called`` so, and
-    have those ``numbers`` as threads.
-    """
-
+    # The packets of a trial on its `machine`, whose clock begins at `since_ns`. Its tasks are `called` so, and have
+    # those `numbers` as threads.
     def __init__(
         self,
         trial: Followed,
@@ -141,14 +138,14 @@ class _Trial:
         return _TRACKS * self._machine + self._thread(task)
 
     def clock(self) -> Any:
-        """What all times are in. A second machine must not say it again: the first one would lose it."""
+        # What all times are in. A second machine must not say it again: the first one would lose it.
         clock = pb.BUILTIN_CLOCK_BOOTTIME
         snapshot = pb.ClockSnapshot(primary_trace_clock=clock)
         snapshot.clocks.add(clock_id=clock, timestamp=self._since_ns)
         return self._packet(clock_snapshot=snapshot)
 
     def about(self, tasks: Mapping[str, DecisionTask]) -> Iterator[Any]:
-        """The machine and its tasks: those of one role are one process."""
+        # The machine and its tasks: those of one role are one process.
         system = pb.SystemInfo(machine_name=self._name, num_cpus=len(set(self._stream.cpus)))
         system.utsname.sysname, system.utsname.release, system.utsname.machine = "Linux", self._trial.kernel, "x86_64"
         yield self._packet(system_info=system)
@@ -163,9 +160,7 @@ class _Trial:
         yield self._packet(process_tree=tree)
 
     def switches_and_wakeups(self) -> Iterator[Any]:
-        """As the kernel's own tracepoints have them. The UI draws wake-ups by ``sched_waking``, which new tasks get,
-        too.
-        """
+        # As the kernel's own tracepoints have them. The UI draws wake-ups by `sched_waking`, which new tasks get, too.
         stream = self._stream
         for cpu in sorted(set(stream.cpus)):
             places = [place for place, at in enumerate(stream.cpus) if at == cpu]
@@ -195,7 +190,7 @@ class _Trial:
             event.success, event.target_cpu = 1, stream.cpus[place]
 
     def decisions(self) -> Iterator[Any]:
-        """Each decision in words, with its path of functions as a call stack; and the instructions up to it."""
+        # Each decision in words, with its path of functions as a call stack; and the instructions up to it.
         stream = self._stream
         yield self._track(self._decisions, f"Decisions ({self._name})")
         instructions = self._track(self._instructions, f"Instructions ({self._name})")
@@ -233,7 +228,7 @@ class _Trial:
         yield from (names[function] for function in self._stream.calls.functions)
 
     def _calls(self, words: Sequence[int]) -> Iterator[Any]:
-        """System calls, on the track of their thread; one that does not end has no end there either."""
+        # System calls, on the track of their thread; one that does not end has no end there either.
         stream = self._stream
         roles = {task.number: task.role for task in stream.tasks}
         for task in sorted(set(stream.calls.tasks)):
@@ -250,7 +245,7 @@ class _Trial:
                 yield self._event(ends_ns, pb.TrackEvent(type=pb.TrackEvent.TYPE_SLICE_END, track_uuid=track))
 
     def _in_words(self) -> Iterator[str]:
-        """Each decision; those that are alike are put into words once."""
+        # Each decision; those that are alike are put into words once.
         stream = self._stream
         known: dict[tuple[int | None, ...], str] = {}
         what = (stream.kinds, stream.cpus, stream.running, stream.others, stream.stays, stream.ways, stream.other_cpus)
@@ -282,7 +277,7 @@ class _Trial:
 
 
 def _interned(stream: NamedDecisions, texts: Mapping[str, int]) -> Any:
-    """What packets refer to by number, from 1 on: kinds and words of decisions, functions and their paths."""
+    # What packets refer to by number, from 1 on: kinds and words of decisions, functions and their paths.
     interned = pb.InternedData()
     for place, kind in enumerate((*KINDS, "system call"), 1):
         interned.event_categories.add(iid=place, name=kind)

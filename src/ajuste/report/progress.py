@@ -34,15 +34,14 @@ _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
 
 class _TrialDisplay(Display):
-    """Says configurations and blocks as people do."""
-
+    # Says configurations and blocks as people do.
     _names: Mapping[str, str] = {}
     _short: Mapping[str, str] = {}
     _heading = ""
     _warm_up = 0
 
     def study_begins(self, study: ResolvedStudy) -> None:
-        """Use the names of ``study`` from now on; a search repeats it when it has grown."""
+        # Use the names of `study` from now on; a search repeats it when it has grown.
         labels = study_labels(study)
         with self._lock:
             self._names = study_settings(study)
@@ -149,7 +148,7 @@ class Progress(_TrialDisplay):
 
     @property
     def _budget_left(self) -> float:
-        """Seconds of the budget of time."""
+        # Seconds of the budget of time.
         spent = self._clock() - self._started
         return math.inf if self._max_seconds is None else self._max_seconds - spent
 
@@ -178,7 +177,7 @@ class Progress(_TrialDisplay):
         return SEPARATOR.join(parts)
 
     def _estimates(self) -> Sequence[RenderableType]:
-        """The open ones come first where there is no room for all."""
+        # The open ones come first where there is no room for all.
         if self._metric is None:
             return ()
         mine = [verdict for verdict in self._findings if verdict.metric == self._metric.name]
@@ -202,10 +201,8 @@ class Progress(_TrialDisplay):
 
 
 class _Estimates:
-    """A row for each configuration: name, estimate, interval, verdict. Where that is too wide, the name has a line of
-    its own.
-    """
-
+    # A row for each configuration: name, estimate, interval, verdict. Where that is too wide, the name has a line of
+    # its own.
     def __init__(self, rows: Sequence[tuple[Text, Text, Text, Text]]) -> None:
         self._rows = rows
 

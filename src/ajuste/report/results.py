@@ -139,7 +139,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
 
 
 def _compared(results: Results) -> Results:
-    """Without what a search only tried: its figures chose what was checked, and would look better than they are."""
+    # Without what a search only tried: its figures chose what was checked, and would look better than they are.
     tuning = results.tuning
     if tuning is None or not tuning.check_blocks:
         return results
@@ -218,7 +218,7 @@ def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -
 
 
 def _apply(results: Results, answers: Sequence[Headline]) -> tuple[CommandBlock, ...]:
-    """The command that puts the best configuration to use, where one is better and all of it can be set."""
+    # The command that puts the best configuration to use, where one is better and all of it can be set.
     winner = next((answer.winner for answer in answers[:1]), "")
     can_be_set = {explained.name for explained in results.explained if explained.where}
     if (
@@ -302,7 +302,7 @@ def _effects(results: Results, decided: Sequence[Metric], labels: Labels) -> tup
 
 
 def _figures(subset: Results, first: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
-    """Of metrics that have no verdicts: of those that are wanted, or where nothing is compared."""
+    # Of metrics that have no verdicts: of those that are wanted, or where nothing is compared.
     if is_screening(subset):
         return ()
     wanted = (
@@ -329,7 +329,7 @@ def _important(results: Results) -> tuple[str, ...]:
 
 
 def _changed_levels(results: Results) -> Iterator[str]:
-    """Levels that the kernel did not take as they were written."""
+    # Levels that the kernel did not take as they were written.
     for configuration in results.configurations:
         for factor, level in configuration.levels.items():
             if (read := configuration.read_back.get(factor, level)) != level:

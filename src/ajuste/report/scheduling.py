@@ -32,13 +32,13 @@ _TICKS_NS: Final = {
     for step in range(3)
 }
 _ROW: Final = 46
+# CSS pixels of a cause, and of a bar.
 _BAR: Final = 11
-"""CSS pixels of a cause, and of a bar."""
+# Parts of a row, of a bar's middle from the row's.
 _APART: Final = 0.16
-"""Parts of a row, of a bar's middle from the row's."""
 _HEIGHT: Final = 270
+# Classes of a histogram of durations.
 _PER_DOUBLING: Final = 4
-"""Classes of a histogram of durations."""
 
 _FEW: Final = 20
 
@@ -112,7 +112,7 @@ def _bars(counts: list[int], places: list[float], mark: Mark, words: str) -> dic
 def _durations(
     pair: Pair, field: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]
 ) -> Plot | None:
-    """``None`` for so few that there is no distribution."""
+    # `None` for so few that there is no distribution.
     spreads: list[tuple[Spread, Mark, str]] = [
         (getattr(recording.workload, field), mark, words) for recording, mark, words in pair
     ]
@@ -148,9 +148,8 @@ def _durations(
 
 
 def _shares(spread: Spread, floor: float) -> tuple[list[float], list[float]]:
-    """Where each class begins, and what share of all is in it: ``floor`` before the first, after the last and in gaps,
-    because a logarithmic axis has no 0.
-    """
+    # Where each class begins, and what share of all is in it: `floor` before the first, after the last and in gaps,
+    # because a logarithmic axis has no 0.
     edges: list[float] = []
     shares: list[float] = []
     end = 0.0
@@ -192,7 +191,7 @@ def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
 
 
 def _outline(edges: list[float], shares: list[float], mark: Mark, words: str) -> dict[str, Any]:
-    """A histogram's upper edge: each share from its edge to the next."""
+    # A histogram's upper edge: each share from its edge to the next.
     return scatter(
         "lines",
         [edges[0], *(edge for edge in edges[1:] for _ in range(2))] if edges else [],
@@ -206,8 +205,8 @@ def _outline(edges: list[float], shares: list[float], mark: Mark, words: str) ->
 _PARTS: Final[dict[Part, str]] = {"workload": "the workload", "background": "the background load", "other": "others"}
 _MOST_LINES: Final = 8
 _MOST_CHANGED: Final = 10
+# With how many values at least each says something.
 _QUANTILES: Final = (("median", "p50_ns", 1), ("p95", "p95_ns", 20), ("p99", "p99_ns", 100), ("longest", "max_ns", 1))
-"""With how many values at least each says something."""
 
 
 def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -265,7 +264,7 @@ def _section(results: Results, explanation: Explanation, labels: Labels, name: s
 
 
 def _in_words(explanation: Explanation, results: Results, labels: Labels) -> Explanation:
-    """The same with configurations by their settings: ``base_slice_ns = 3 ms`` for ``base_slice_ns=3000000``."""
+    # The same with configurations by their settings: `base_slice_ns = 3 ms` for `base_slice_ns=3000000`.
     settings = {c.name: labels.setting(c) for c in results.configurations if "=" in c.name}
     names = {trial.configuration for trial in (explanation.baseline, explanation.own)} & settings.keys()
     if not names:
@@ -330,7 +329,7 @@ def _counts(title: str, values: list[int]) -> Row:
 
 
 def _times(title: str, values_ns: list[float] | list[int]) -> Row:
-    """Each in the unit that suits it: they can be far apart."""
+    # Each in the unit that suits it: they can be far apart.
     return Row((title, *map(_time, values_ns)))
 
 
@@ -344,7 +343,7 @@ _TaskFigures = Callable[[Recording], dict[str, str]]
 def _named(
     title: str, heads: tuple[str, ...], recordings: list[Recording], task_figures: _TaskFigures
 ) -> tuple[Table, ...]:
-    """The largest entries of either trial."""
+    # The largest entries of either trial.
     both = [task_figures(recording) for recording in recordings]
     names = dict.fromkeys(name for figures in both for name in list(figures)[:_MOST_LINES])
     rows = tuple(Row((name, *(figures.get(name, NOTHING) for figures in both))) for name in names)

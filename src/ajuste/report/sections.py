@@ -44,7 +44,7 @@ def _blocks(views: Sequence[View], place: int) -> Iterator[Block]:
 
 
 def _groups(results: Results, labels: Labels) -> list[list[View]]:
-    """The surfaces with the same levels of the other factors."""
+    # The surfaces with the same levels of the other factors.
     groups: dict[tuple[tuple[str, str], ...], list[View]] = {}
     for surface in results.surfaces:
         groups.setdefault(tuple(surface.fixed.items()), []).append(surface_view(results, surface, labels, {}))
@@ -117,7 +117,7 @@ def _flat(view: View, title: str) -> str:
 
 
 def _rounded_up(share: float) -> float:
-    """To a tenth of a percent, so that what is said holds."""
+    # To a tenth of a percent, so that what is said holds.
     return -(-share * 1000 // 1) / 1000
 
 
@@ -150,7 +150,7 @@ def _settings(view: View, configuration: str) -> str:
 
 
 def _regions(view: View, place: int) -> str:
-    """Along the axis at ``place``, through the best or else the baseline."""
+    # Along the axis at `place`, through the best or else the baseline.
     axis = view.surface.axes[place]
     chosen = view.surface.best or view.surface.points[0].configuration
     levels = view.configurations[chosen].levels
@@ -289,7 +289,7 @@ def metric_pictures(
 
 
 def _plots_of_configurations(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot | None, ...]:
-    """Not of a screening design: none of its configurations tells anything by itself."""
+    # Not of a screening design: none of its configurations tells anything by itself.
     drawn = not results.elsewhere or any(metric.name in trial.metrics for trial in results.trials)
     trials = trials_plot(results, metric, labels, f"{name}-trials") if drawn else None
     return (trials, *forest_plots(results, metric, labels, f"{name}-forest"))

@@ -17,8 +17,8 @@ from ajuste.report.headline import headlines
 from ajuste.report.live import live_headline
 from ajuste.report.method import environment_facts
 
+# Characters of a fact that is shown whole.
 _LONG: Final = 120
-"""Characters of a fact that is shown whole."""
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -207,7 +207,7 @@ def _environment_table(compared: SideBySide) -> Table:
 
 
 def _apart(values: Sequence[str | None]) -> list[str]:
-    """The values as they are; of long ones, such as command lines, the words that are not in all of them."""
+    # The values as they are; of long ones, such as command lines, the words that are not in all of them.
     if all(value is None or len(value) <= _LONG for value in values):
         return [NOTHING if value is None else value for value in values]
     shared = set.intersection(*(set((value or "").split()) for value in values))

@@ -113,7 +113,7 @@ class StaticSite:
 
 
 def _is_site_file(name: str) -> bool:
-    """Names that lead elsewhere are none."""
+    # Names that lead elsewhere are none.
     parts = name.split("/")
     return name == INDEX or (len(parts) == 2 and parts[0] == "runs" and parts[1].endswith(".html"))
 

@@ -52,8 +52,8 @@ _STYLES: Final[dict[Tone, str]] = {
     "bad": "bold red",
 }
 _WIDEST_NAME: Final = 30
+# Blocks that a terminal has nothing of, or has in other words.
 _FOR_PAGES: Final = (Picture, Data, Verdicts)
-"""Blocks that a terminal has nothing of, or has in other words."""
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = False, path: Path | None = None) -> None:
@@ -76,8 +76,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, pat
 
 
 class _Printer:
-    """Prints blocks on a sheet."""
-
+    # Prints blocks on a sheet.
     def __init__(self, out: Sheet, *, verbose: bool) -> None:
         self.out = out
         self.verbose = verbose
@@ -114,7 +113,7 @@ class _Printer:
         return not isinstance(block, _FOR_PAGES)
 
     def _speaks_for_itself(self, block: Block) -> bool:
-        """Whether it needs no heading above it."""
+        # Whether it needs no heading above it.
         if isinstance(block, Table):
             return block.brief and not self.verbose
         return isinstance(block, Notes | CommandBlock) or (isinstance(block, Paragraph) and block.tone == "dim")
@@ -217,7 +216,7 @@ class _Printer:
             self.out.say(visible_line(f"{'; '.join(names)}: {remark}"), style=style, indent=indent)
 
     def _row(self, columns: Sequence[Column], row: Row, indent: int) -> None:
-        """A paragraph for a row where the table is too wide: its name and verdict, then its figures."""
+        # A paragraph for a row where the table is too wide: its name and verdict, then its figures.
         badges = [_styled(cell) for cell in row.cells if isinstance(cell, Badge)]
         self.out.say(Text("  ").join([_styled(row.cells[0]), *badges]), indent=indent)
         cells = zip(columns[1:], row.cells[1:], strict=True)
@@ -242,7 +241,7 @@ def _with_columns(
 
 
 def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...], *, brief: bool) -> Sequence[RichTable]:
-    """From the one that says most to the narrowest."""
+    # From the one that says most to the narrowest.
     made = [_rich(columns, rows)]
     needed = [place for place, column in enumerate(columns) if not column.optional]
     if len(needed) < len(columns):
@@ -261,7 +260,7 @@ def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...], *
 
 
 def _without_notes(row: Row) -> Row:
-    """Without what stands beside its figures; its name is whole."""
+    # Without what stands beside its figures; its name is whole.
     name, *cells = row.cells
     bare = (Cell(cell.text, missing=cell.missing) if isinstance(cell, Cell) else cell for cell in cells)
     return Row((name, *bare), row.remark, row.marked)

@@ -128,9 +128,8 @@ def make_excerpt(results: Results) -> Excerpt:
 
 
 def _chosen(results: Results) -> frozenset[str] | None:
-    """The baseline and those whose verdicts are furthest from no effect, from both ends and of the deciding metrics
-    alternately; ``None`` for all.
-    """
+    # The baseline and those whose verdicts are furthest from no effect, from both ends and of the deciding metrics
+    # alternately; `None` for all.
     if len(results.configurations) <= MOST_CONFIGURATIONS:
         return None
     deciding: dict[str, list[Verdict]] = {}
@@ -145,7 +144,7 @@ def _chosen(results: Results) -> frozenset[str] | None:
 
 
 def _from_both_ends(verdicts: list[Verdict]) -> list[str]:
-    """Names by effect: the lowest, the highest, the second lowest …; those that are decided first."""
+    # Names by effect: the lowest, the highest, the second lowest …; those that are decided first.
     names: list[str] = []
     for decided in (True, False):
         group = [verdict for verdict in verdicts if (verdict.verdict in ("improves", "worsens", "differs")) == decided]
@@ -161,7 +160,7 @@ def _effect(verdict: Verdict) -> float:
 
 
 def _some(trials: list[Point]) -> tuple[Point, ...]:
-    """Of too many trials those of blocks at even distances."""
+    # Of too many trials those of blocks at even distances.
     if len(trials) <= MOST_TRIALS:
         return tuple(trials)
     blocks = sorted({trial.block for trial in trials})

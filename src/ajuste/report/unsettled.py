@@ -15,8 +15,8 @@ from ajuste.report.metric_table import is_screening
 from ajuste.report.verdicts import effect_style, known
 
 _MOST_NAMED: Final = 3
+# A smallest effect beyond 100 % is of no use.
 _LARGEST: Final = 1.0
-"""A smallest effect beyond 100 % is of no use."""
 
 
 def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -87,7 +87,7 @@ def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
 
 
 def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
-    """The smallest effect that would make all of them equivalent as they stand."""
+    # The smallest effect that would make all of them equivalent as they stand.
     wanted = [_reach(results, finding) for finding in findings]
     largest = max(wanted)
     if largest >= _LARGEST:
@@ -100,7 +100,7 @@ def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact
 
 
 def _reach(results: Results, finding: Finding) -> float:
-    """How far the interval reaches from no effect, as a share of the baseline."""
+    # How far the interval reaches from no effect, as a share of the baseline.
     low, high = known(finding.low), known(finding.high)
     if low is None or high is None:
         return math.inf

@@ -29,8 +29,8 @@ from ajuste.report.verdicts import (
     word_badge,
 )
 
+# Of more contenders these are named and the rest counted.
 _MOST_NAMED: Final = 6
-"""Of more contenders these are named and the rest counted."""
 _SECONDS: Final = ("s", "ms", "us", "µs", "ns")
 
 
@@ -100,7 +100,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
 
 
 def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    """``b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95 to 3.13)``."""
+    # `b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95 to 3.13)`.
     parts: list[str] = []
     for ranked in ranking.others:
         estimate, interval = _ranked_figures(ranked)
@@ -131,7 +131,7 @@ def _badge(ranked: Ranked, ranking: Ranking, smallest_effect: float) -> Badge:
 
 
 def _ranked_figures(ranked: Ranked) -> tuple[str, str]:
-    """``2.31`` and ``2.20 to 2.43``; of differences with the unit."""
+    # `2.31` and `2.20 to 2.43`; of differences with the unit.
     bounds = [known(value) for value in (ranked.estimate, ranked.low, ranked.high)]
     finite = [value for value in bounds if value is not None]
     if ranked.scale == "difference":
@@ -151,7 +151,7 @@ def _ranked_figures(ranked: Ranked) -> tuple[str, str]:
 
 
 def _decimals(bounds: Sequence[float | None]) -> int:
-    """So many that the width has two digits and the ratio three, two below 1."""
+    # So many that the width has two digits and the ratio three, two below 1.
     estimate, low, high = bounds
     power = math.floor(math.log10(max(estimate or 1.0, 1e-9)))
     least = max(0, 2 - power) if power >= 0 else 1 - power
@@ -159,10 +159,10 @@ def _decimals(bounds: Sequence[float | None]) -> int:
     return min(6, max(least, 1 - math.floor(math.log10(width)) if width > 0 else 0))
 
 
+# Configurations; more are easier to read in a table.
 _MOST_IN_A_LINE: Final = 4
-"""Configurations; more are easier to read in a table."""
+# Of more effects of factors than this the summary names those that matter most.
 _MOST_EFFECTS: Final = 24
-"""Of more effects of factors than this the summary names those that matter most."""
 _MOST_IN_SUMMARY: Final = 4
 _EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Verdict", figure=False))
 
@@ -214,7 +214,7 @@ def _measured(configuration: Measured, metric: Metric, fmt: NumberFormat) -> tup
 def _summary(
     results: Results, metric: Metric, fmt: NumberFormat, styles: dict[Scale, EffectStyle], labels: Labels
 ) -> str:
-    """``135 at 750 µs; 67.9 at 7.5 ms (−66.8, differs)``."""
+    # `135 at 750 µs; 67.9 at 7.5 ms (−66.8, differs)`.
     verdicts = {verdict.configuration: verdict for verdict in metric_verdicts(results, metric.name)}
     word = "at" if len(labels.factors) == 1 and numeric_levels(labels.factors[0]) is not None else "with"
     parts = []
@@ -228,7 +228,7 @@ def _summary(
 
 
 def _typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: float) -> float:
-    """On the scale of the estimates, so that the figures agree with the percentages; the mean where that is unknown."""
+    # On the scale of the estimates, so that the figures agree with the percentages; the mean where that is unknown.
     if configuration.baseline:
         return next((verdict.old for verdict in verdicts.values() if verdict.old is not None), mean)
     verdict = verdicts.get(configuration.name)

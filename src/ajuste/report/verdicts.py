@@ -71,8 +71,8 @@ Kind = Literal["percent", "factor", "difference"]
 
 _NO_LIMITS: Final = "unknown until more blocks"
 _TELLING: Final = 1e6
+# Limits that are further apart than this factor tell nothing; the second holds where they include no effect.
 _TELLING_AROUND_NONE: Final = 100.0
-"""Limits that are further apart than this factor tell nothing; the second holds where they include no effect."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _style(scale: Scale, verdicts: Sequence[Finding], unit: str) -> EffectStyle:
 
 
 def _percent_decimals(widths: Sequence[float]) -> int:
-    """One decimal; more, up to three, where intervals are narrower than that shows."""
+    # One decimal; more, up to three, where intervals are narrower than that shows.
     narrowest = min((100 * width for width in widths if width > 0), default=1.0)
     return next((decimals for decimals in (1, 2) if narrowest >= 10.0**-decimals), 3)
 

@@ -95,7 +95,7 @@ def _is_better(verdicts: Sequence[Verdict]) -> bool:
 
 
 def _at_least(verdicts: Sequence[Verdict]) -> float:
-    """The least that is gained on the first metric that improves, smaller being better: not the luckiest estimate."""
+    # The least that is gained on the first metric that improves, smaller being better: not the luckiest estimate.
     first = next(verdict for verdict in verdicts if verdict.verdict == "improves")
     limit = first.high if first.direction == "lower" else first.low
     if limit is None:

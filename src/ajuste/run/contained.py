@@ -34,6 +34,7 @@ from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import SchedulerTable, Study
 from ajuste.study.site import study_directory
 
+# Others run commands (gitremote-helpers(7), ext).
 _TRANSPORTS: Final = (
     "-c",
     "protocol.allow=never",
@@ -42,7 +43,6 @@ _TRANSPORTS: Final = (
     "-c",
     "protocol.file.allow=always",
 )
-"""Others run commands (gitremote-helpers(7), ext)."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ def scheduler_workplace(home: Home) -> Iterator[SchedulerWorkplace]:
 
 
 def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
-    """Only the commit itself is fetched where the repository gives it, otherwise all. Raises RequestError."""
+    # Only the commit itself is fetched where the repository gives it, otherwise all. Raises RequestError.
     assert table.repository is not None
     assert table.commit is not None
     require_git()

@@ -98,7 +98,7 @@ def built_kernels(
 
 
 def _require_plain(one: ResolvedConfiguration, wanted: KernelToBuild, study: Study) -> None:
-    """A kernel that is built for a study comes without what only others are built with. Raises RequestError."""
+    # A kernel that is built for a study comes without what only others are built with. Raises RequestError.
     from ajuste.executor.guest.initramfs import how_to_build
 
     place = study.kernel_place(one.kernel)
@@ -284,9 +284,8 @@ def _has_trials(run: Run, store: Store) -> bool:
 
 
 def _begun(experiment: Experiment, store: Store, alike: Sequence[Run], named: str) -> Run:
-    """The run of this study: of those ``alike``, the newest first, the one that was asked the same or can go on, or
-    else a new one with the trials of one that ended.
-    """
+    # The run of this study: of those `alike`, the newest first, the one that was asked the same or can go on, or else a
+    # new one with the trials of one that ended.
     resolved = experiment.resolved
     for run in alike:
         if is_same_question(run, resolved):
@@ -334,7 +333,7 @@ def is_same_question(run: Run, resolved: ResolvedStudy) -> bool:
 
 
 def _document(experiment: Experiment, kept: Run | None) -> str:
-    """The study as it is kept of a run. A search has more of it by now in the run it goes on from."""
+    # The study as it is kept of a run. A search has more of it by now in the run it goes on from.
     resolved = experiment.resolved
     if kept is not None and experiment.resolver is not None:
         resolved = ResolvedStudy.model_validate_json(kept.resolved).model_copy(update={"study": resolved.study})
@@ -348,7 +347,7 @@ def surroundings() -> dict[str, Any]:
 
 
 def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: RunOptions) -> None:
-    """Measure, and keep why that ended before anything that comes after the trials can fail."""
+    # Measure, and keep why that ended before anything that comes after the trials can fail.
     environment: dict[str, Any] = dict(run.environment)
 
     def ready(machine: Machine, executor: Executor) -> None:
@@ -418,7 +417,7 @@ def _look(
 def _say_what_came_up(
     executors: Executors, environment: Mapping[str, Any], ready: Callable[[Machine, Executor], None]
 ) -> None:
-    """Keep what executors found out about themselves after they had become ready."""
+    # Keep what executors found out about themselves after they had become ready.
     for machine, executor in executors.entered.items():
         told = NOTES in executor.environment and environment.get(machine.name) != executor.environment
         told |= bool(executor.machines.keys() - environment.get("machines", {}).keys())
@@ -428,7 +427,7 @@ def _say_what_came_up(
 
 
 def _kernel_options(experiment: Experiment, means: RunOptions) -> dict[str, Any]:
-    """In which options the kernels of a study differ, if it compares any."""
+    # In which options the kernels of a study differ, if it compares any.
     study = experiment.resolved.study
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or len(experiment.images) < 2:

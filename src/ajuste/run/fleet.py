@@ -82,7 +82,7 @@ class Fleet:
         return fewest_blocks(alpha / max(1, machines))
 
     def _stage(self, machines: Sequence[str], done: Counter[str], each: int) -> Sequence[str]:
-        """The machines of the first stage in which one has not measured its blocks."""
+        # The machines of the first stage in which one has not measured its blocks.
         stages = [machines[:size] for size in self.plan.stages]
         unfinished = (place for place, own in enumerate(stages) if any(done[name] < each for name in own))
         place = next(unfinished, len(stages) - 1)

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 LIVE_UNFINISHED: Final = "the run is not finished; give the same `ajuste live` command again to resume"
+# Commands that take the very kernels that were measured; those of others follow from what they are given.
 _WITH_KERNELS: Final = frozenset({"compare", "ablate", "suite", "tune"})
-"""Commands that take the very kernels that were measured; those of others follow from what they are given."""
 _STOPPED: dict[str, Why] = {
     "decided": "decided",
     "budget": "budget",
@@ -122,14 +122,14 @@ def _boots(record: KeptRecord, resolved: ResolvedStudy) -> BootFindings:
 
 
 def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
-    """Who gave what is not so, and whose trials were dropped."""
+    # Who gave what is not so, and whose trials were dropped.
     machines = [said for said in environment.values() if isinstance(said, dict)]
     found = [str(said[LEFT_OUT]) for said in machines if LEFT_OUT in said]
     return tuple(f"A worker was left out: {one}." for one in dict.fromkeys(found))
 
 
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
-    """What makes the results. A search's needs much that takes long to load."""
+    # What makes the results. A search's needs much that takes long to load.
     if resolved.live is not None:
         from ajuste.analysis.live import assemble_live
 
@@ -144,16 +144,15 @@ def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
 
 
 def _notes(run: Run) -> list[str]:
-    """What the targets of the run had to say."""
+    # What the targets of the run had to say.
     places = [place for place in run.environment.values() if isinstance(place, dict)]
     return [note for place in places if isinstance(note := place.get(NOTES), str)]
 
 
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
-    """The command that measures the same again. A series of kernels moves on, so the very release is named.
-
-    A run that no study file is behind has its whole command for a name.
-    """
+    # The command that measures the same again. A series of kernels moves on, so the very release is named.
+    #
+    # A run that no study file is behind has its whole command for a name.
     study, named = resolved.study, shlex.split(run.named)
     if named[:1] == ["ajuste"]:
         if named[1] not in _WITH_KERNELS:
@@ -239,10 +238,8 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
 
 @dataclass(frozen=True)
 class _ContainedKernel:
-    """A kernel as a file says it to others: ``exact`` if that is one for ever. One that they build is ``called`` so
-    then, has the hash ``sha256``, and was kept with ``schedulers`` that were built elsewhere.
-    """
-
+    # A kernel as a file says it to others: `exact` if that is one for ever. One that they build is `called` so then,
+    # has the hash `sha256`, and was kept with `schedulers` that were built elsewhere.
     spec: str
     exact: bool
     called: str = ""
@@ -299,7 +296,7 @@ def _contained(spec: str, run: Run, home: Home) -> _ContainedKernel:
 
 
 def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
-    """What the sources of a kernel are called for ever, and what others must have at hand. Raises RequestError."""
+    # What the sources of a kernel are called for ever, and what others must have at hand. Raises RequestError.
     from ajuste.kernel.building.sources import revision_source, source_option
 
     source = source_option(origin.source)
@@ -324,7 +321,7 @@ def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _patch(number: int, name: str, content: bytes) -> PatchTable:
-    """Raises RequestError for one that is no text."""
+    # Raises RequestError for one that is no text.
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
@@ -347,7 +344,7 @@ def _limits(results: Results, verdict: Verdict, within: float | None) -> dict[st
 
 
 def _with_root(command: str, resolved: ResolvedStudy) -> str:
-    """``command`` as the person types it, who may need sudo for what it changes on this machine."""
+    # `command` as the person types it, who may need sudo for what it changes on this machine.
     changes = bool(resolved.writes) or any(one.scratch for one in resolved.configurations)
     if not resolved.study.target.on_host or not (calling_ids() if os.geteuid() == 0 else changes):
         return command
@@ -355,17 +352,16 @@ def _with_root(command: str, resolved: ResolvedStudy) -> str:
     return as_root(shlex.split(command)[1:]) if Path(sys.argv[0]).name == "ajuste" else f"sudo {command}"
 
 
+# By so much the budget exceeds what is likely to be needed.
 _GROWN: Final = 1.2
-"""By so much the budget exceeds what is likely to be needed."""
+# Blocks that say how long a block takes.
 _LATELY: Final = 8
-"""Blocks that say how long a block takes."""
 _BUDGETS: Final = ("--blocks", "--max-time")
 
 
 def _continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) -> Continuation | None:
-    """The command that measures on where verdicts are open; it has the words of the person, whatever kernel they name
-    meanwhile.
-    """
+    # The command that measures on where verdicts are open; it has the words of the person, whatever kernel they name
+    # meanwhile.
     run = record.run
     open_ones = [one for one in (*results.verdicts, *results.effects, *results.lines) if one.deciding and one.is_open]
     stopped = run.stopped or "interrupted"
@@ -401,7 +397,7 @@ FEWEST_MORE: Final = 4
 
 
 def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:
-    """The command that a person gave; empty where a run is a part of something else."""
+    # The command that a person gave; empty where a run is a part of something else.
     named, target = shlex.split(run.named), resolved.study.target
     if named[:1] == ["ajuste"]:
         return [word for word in named if word != "--fresh"] if named[1] in ("compare", "ablate") else []
@@ -412,7 +408,7 @@ def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:
 
 
 def _without_options(words: Sequence[str]) -> list[str]:
-    """``words`` without what says how long to measure."""
+    # `words` without what says how long to measure.
     kept: list[str] = []
     skip = False
     for word in words:
@@ -423,7 +419,7 @@ def _without_options(words: Sequence[str]) -> list[str]:
 
 
 def _seconds_per_block(record: KeptRecord, resolved: ResolvedStudy) -> float | None:
-    """How long the last blocks took, trials at once counted once."""
+    # How long the last blocks took, trials at once counted once.
     from ajuste.run.schedule import Spans
 
     blocks = record.measurements.block.tolist()
@@ -437,13 +433,13 @@ def _seconds_per_block(record: KeptRecord, resolved: ResolvedStudy) -> float | N
 
 
 def _round_number(value: float) -> int:
-    """At least ``value``, with two digits."""
+    # At least `value`, with two digits.
     step = 10 ** max(0, math.floor(math.log10(value)) - 1)
     return int(math.ceil(value / step) * step)
 
 
 def _duration(seconds: float) -> str:
-    """At least so long, as an option says it."""
+    # At least so long, as an option says it.
     for unit, size in (("h", 3600), ("m", 60)):
         if seconds >= 2 * size:
             return f"{math.ceil(seconds / size)}{unit}"
@@ -451,7 +447,7 @@ def _duration(seconds: float) -> str:
 
 
 def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list[str]:
-    """The words of ``ajuste compare`` with the exact kernels."""
+    # The words of `ajuste compare` with the exact kernels.
     if resolved.study.target.on_host:
         return words
     kernels = resolved.study.kernels
@@ -469,7 +465,7 @@ def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list
 
 
 def _exactly(typed: str, kernels: Sequence[str], run: Run) -> str:
-    """The ``kernels`` as they were measured; what was built for it is told as it was ``typed``."""
+    # The `kernels` as they were measured; what was built for it is told as it was `typed`.
     texts = [text.strip() for text in split_at(",", typed)]
     if len(texts) != len(kernels):
         texts = list(kernels)

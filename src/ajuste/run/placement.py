@@ -130,8 +130,7 @@ Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]
 
 @dataclass(frozen=True)
 class _Asked:
-    """A machine that can be asked: what a profile wants to know, what there is several times, and values."""
-
+    # A machine that can be asked: what a profile wants to know, what there is several times, and values.
     version: KernelVersion
     facts: MachineFacts
     instances: Callable[[Tunable], Sequence[str]]
@@ -260,7 +259,7 @@ def _guest(table: TargetTable, means: RunOptions) -> Iterator[_Asked]:
 
 
 def _in_guest(cpus: Sequence[int], tunable: Tunable) -> Sequence[str]:
-    """A guest has its CPUs, one node and the loopback interface; disks it has none."""
+    # A guest has its CPUs, one node and the loopback interface; disks it has none.
     there = {"cpu": [f"cpu{cpu}" for cpu in cpus], "interface": ["lo"], "node": ["node0"]}
     return there.get(tunable.instances, [])
 

@@ -122,7 +122,7 @@ def _reboots(resolved: ResolvedStudy) -> PlannedReboots | None:
 
 
 def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
-    """For the means of ratios; what other effects need depends on more than the spread of runs."""
+    # For the means of ratios; what other effects need depends on more than the spread of runs.
     if len(resolved.configurations) < 2 or not any(m.scale == "ratio" and not m.quantile for m in resolved.deciding):
         return ()
     if resolved.study.design.judges_effects:
@@ -135,7 +135,7 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
 
 
 def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
-    """That no verdict can come within the budget."""
+    # That no verdict can come within the budget.
     study = resolved.study
     if study.design.judges_effects or all(metric.quantile for metric in resolved.deciding):
         return ()
@@ -148,7 +148,7 @@ def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
 
 
 def _looked_at(study: Study) -> tuple[str, ...]:
-    """What the study takes its kernels for."""
+    # What the study takes its kernels for.
     own = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
     said = [", ".join(study.target.prove), *(f"{kernel}: {', '.join(claims)}" for kernel, claims in own.items())]
     claims = "; ".join(filter(None, said))
@@ -158,7 +158,7 @@ def _looked_at(study: Study) -> tuple[str, ...]:
 
 
 def _further(resolved: ResolvedStudy, made: Sequence[Configuration]) -> tuple[str, ...]:
-    """Of an ablation not every combination that comes on a way is listed."""
+    # Of an ablation not every combination that comes on a way is listed.
     more = len(resolved.configurations) - len(made)
     return (f"Blocks also hold combinations of these lines, {more} in all.",) if more else ()
 
@@ -184,7 +184,7 @@ def _place(study: Study) -> str:
 
 
 def _disk(study: Study) -> str:
-    """On this machine a loop device, unless a person names another."""
+    # On this machine a loop device, unless a person names another.
     if study.disk is None:
         return ""
     made = study.target.on_host and study.disk.device.startswith(LOOP)
@@ -215,7 +215,7 @@ def _configuration(
 
 
 def _file_system(scratch: Scratch, user: str) -> PlannedCommand:
-    """What formats it, with its device, and how it is mounted: all by the agent."""
+    # What formats it, with its device, and how it is mounted: all by the agent.
     size = f"{scratch.size_bytes >> 20} MiB in {scratch.directory}" if not scratch.device else ""
     how = {"mounted at": scratch.mount, "with": scratch.options, "on a nameless file of": size}
     return PlannedCommand(
@@ -227,7 +227,7 @@ def _file_system(scratch: Scratch, user: str) -> PlannedCommand:
 
 
 def _serves(command: Command) -> bool:
-    """Whether it starts or stops a service, which is told with its own command."""
+    # Whether it starts or stops a service, which is told with its own command.
     return PurePosixPath(command.argv[0]).name == SERVICE
 
 

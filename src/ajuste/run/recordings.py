@@ -45,7 +45,7 @@ def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False
 
 
 def _is_whole(recorded: Recorded | None, study: ResolvedStudy) -> bool:
-    """A recording of an earlier Ajuste has no costs, or none of a modelled machine."""
+    # A recording of an earlier Ajuste has no costs, or none of a modelled machine.
     if recorded is None or recorded.recording is None:
         return False
     if study.study.target.clock != "virtual" or recorded.costs_problem:
@@ -111,7 +111,7 @@ def follow_decisions(run: Run, names: Sequence[str], store: Store, executors: Ex
 
 
 def _decisions(request: TrialRequest) -> dict[str, Any]:
-    """What of a recorded trial says what the scheduler decides in it."""
+    # What of a recorded trial says what the scheduler decides in it.
     executor, named, problem = request.executor, None, "nothing was followed"
     try:
         observed = executor.count(request.plan(), "decisions")
@@ -124,7 +124,7 @@ def _decisions(request: TrialRequest) -> dict[str, Any]:
 
 
 def _costs(request: TrialRequest) -> dict[str, Any]:
-    """What of a recorded trial says what it costs."""
+    # What of a recorded trial says what it costs.
     executor = request.executor
     try:
         observed = executor.count(request.plan(), "functions", request.study.modelled)
@@ -136,9 +136,8 @@ def _costs(request: TrialRequest) -> dict[str, Any]:
 
 
 def _common_path(path: str, study: ResolvedStudy) -> str:
-    """Of a file of the guest: what variants have in directories of their own is one file, so that they can be compared
-    function by function.
-    """
+    # Of a file of the guest: what variants have in directories of their own is one file, so that they can be compared
+    # function by function.
     for variant in study.study.workload.variants:
         own = f"{GUEST_DIRECTORY}/{normal_name(variant.directory)}/" if variant.directory else ""
         if own and path.startswith(own):
@@ -156,7 +155,7 @@ def _carried_out(request: TrialRequest) -> Observation:
 
 
 def _recorded(request: TrialRequest, observation: Observation) -> Recorded:
-    """What was seen of a recorded trial. It is read from the guest, and never raises for anything in it."""
+    # What was seen of a recorded trial. It is read from the guest, and never raises for anything in it.
     exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
     traced = [event for event in observation.events if isinstance(event, Traced)]
     failed = [event.message for event in observation.events if isinstance(event, Failed)]

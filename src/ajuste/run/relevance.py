@@ -44,12 +44,12 @@ _LOG: Final = logging.getLogger(__name__)
 MOST_PROBES: Final = 8
 """In a guest no more trials than these are made to see what moves."""
 
+# Samplers read before the workload's start and after its end in any case; more is not wanted.
 _SELDOM_NS: Final = 3_600_000_000_000
-"""Samplers read before the workload's start and after its end in any case; more is not wanted."""
 
 _MOST_FRAMES: Final = 50_000
+# Of a task and of all: what has no frame of its own any more may have run unseen (native/lens).
 _MOST_FRAMES_OF_ALL: Final = 250_000
-"""Of a task and of all: what has no frame of its own any more may have run unseen (native/lens)."""
 
 
 class ActivityObserver(ABC):
@@ -154,9 +154,8 @@ class GuestObserver(ActivityObserver):
 
     @property
     def _counts(self) -> bool:
-        """Whether functions of the kernel are to be counted: where the study counts instructions anyway, or where no
-        sampler can tell. What happens after the workload's end is not counted.
-        """
+        # Whether functions of the kernel are to be counted: where the study counts instructions anyway, or where no
+        # sampler can tell. What happens after the workload's end is not counted.
         study = self.resolved.study
         if study.target.clock != "virtual" or study.workload.observe_s:
             return False
@@ -164,12 +163,12 @@ class GuestObserver(ActivityObserver):
 
     @property
     def _needs_functions(self) -> bool:
-        """Whether there is a condition that only functions can tell of in a guest."""
+        # Whether there is a condition that only functions can tell of in a guest.
         found = conditions_for(self.resolved, self.catalogue)
         return any(condition.functions and not any(map(_samplers, groups)) for condition, groups in found)
 
     def _probe(self, request: TrialRequest, samplers: tuple[Sampler, ...]) -> Activity | None:
-        """What one more trial moves; None if it fails."""
+        # What one more trial moves; None if it fails.
         plan = request.plan().model_copy(update={"samplers": samplers})
         try:
             if self._counts:
@@ -213,7 +212,7 @@ def probed(resolved: ResolvedStudy) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def _samplers(figures: Iterable[str]) -> tuple[Sampler, ...]:
-    """What reads these figures in a guest; those that only a host can be asked for are left out."""
+    # What reads these figures in a guest; those that only a host can be asked for are left out.
     keys: dict[str, list[str]] = {}
     for figure in figures:
         origin, _, key = figure.partition(":")
@@ -228,7 +227,7 @@ def _samplers(figures: Iterable[str]) -> tuple[Sampler, ...]:
 def _activity(
     observed: Observation, ran: frozenset[str] | None = None, has: frozenset[str] | None = None
 ) -> Activity | None:
-    """What a trial shows; None if it failed."""
+    # What a trial shows; None if it failed.
     if observed.problem or any(isinstance(event, Failed) for event in observed.events):
         return None
     if not any(isinstance(event, Exited) and event.role == "workload" for event in observed.events):

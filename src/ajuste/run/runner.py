@@ -45,8 +45,7 @@ class _Dropped(Exception):
 
 
 class _Hopeless(Exception):
-    """There is no point in going on."""
-
+    # There is no point in going on.
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.words)
         self.stop = stop
@@ -180,7 +179,7 @@ class Runner:
         return self.fleet.harm(self._schedule.findings(last), self._history.trials(last), self._history)
 
     def _begin_look(self, number: int) -> bool:
-        """Whether it is seen in block ``number`` what moves: once in a run, where something is measured."""
+        # Whether it is seen in block `number` what moves: once in a run, where something is measured.
         wanted = filter(self._is_wanted, self._schedule.block(number))
         if self.look is None or not self.look.is_due or (slot := next(wanted, None)) is None:
             return False
@@ -196,15 +195,13 @@ class Runner:
         self._schedule.no_chance = explains_all(self.look.kept or (), self.study.factors)
 
     def _keep_study(self, study: ResolvedStudy) -> None:
-        """So that the run can be read without suggesting its configurations again."""
+        # So that the run can be read without suggesting its configurations again.
         self.study = study
         self.watcher.study_begins(study)
         self.run = self.store.go_on(self.run, named=self.run.named, resolved=study.model_dump_json())
 
     def _measure_blocks(self, first: int) -> int:
-        """Measure block ``first``, and with it the next ones that nothing can be decided in between; returns the last
-        one.
-        """
+        # Measure block `first`, and with it the next ones that nothing can be decided in between; returns the last one.
         schedule, warm_up = self._schedule, self.study.study.design.warm_up
         last = self._last_of_wave(first)
         alike = schedule.last_alike(first)
@@ -220,16 +217,15 @@ class Runner:
         return last
 
     def _tell_finished(self, blocks: AbstractSet[int]) -> None:
-        """Tell which of ``blocks`` are complete, of those that end before the next look."""
+        # Tell which of `blocks` are complete, of those that end before the next look.
         for number in sorted(self._unfinished & blocks):
             if not any(map(self._is_wanted, self._schedule.block(number))):
                 self._unfinished.remove(number)
                 self.watcher.block_done(number, None)
 
     def _fails_at_once(self, slots: Sequence[Slot]) -> bool:
-        """Whether there is no point in going on, as the first trials show: as few at a time as keep all of the
-        executor busy, and what is lost once more at once.
-        """
+        # Whether there is no point in going on, as the first trials show: as few at a time as keep all of the executor
+        # busy, and what is lost once more at once.
         if not any(map(self._is_wanted, slots)):
             return False
         executor = self.executors.prepared(self.study.find(slots[0].configuration).machine)
@@ -254,7 +250,7 @@ class Runner:
         return last
 
     def _more_blocks(self, first: int) -> int:
-        """How many more blocks to measure with block ``first``."""
+        # How many more blocks to measure with block `first`.
         seconds = self._history.seconds_of(first - 1)
         executor = next(iter(self.executors.entered.values()), None)
         if not seconds or executor is None:  # The first block is judged before anything else is measured.
@@ -292,7 +288,7 @@ class Runner:
         self.watcher.trial_started(request.slot.configuration, request.slot.block)
 
     def _drop(self, untrusted: Sequence[str]) -> None:
-        """Drop what cannot be trusted; and where blocks follow from trials, all that may have followed from it."""
+        # Drop what cannot be trusted; and where blocks follow from trials, all that may have followed from it.
         places = {place for where in untrusted for place in self._given.pop(where, ())}
         if places and self._schedule.follows_from_trials:
             first = min(block for block, _, _ in places)
@@ -349,7 +345,7 @@ def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver 
 
 
 def _which(slot: Slot, attempt: int) -> dict[str, Any]:
-    """What the log names a trial by."""
+    # What the log names a trial by.
     return {"configuration": slot.configuration, "block": slot.block, "position": slot.position, "attempt": attempt}
 
 

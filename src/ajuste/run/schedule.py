@@ -283,7 +283,7 @@ class NarrowingSchedule(FixedSchedule):
         return self._warm_up + review_from(max(1, number - self._warm_up + 1), self.limits.min_blocks) - 1
 
     def _following(self, number: int) -> tuple[str, ...]:
-        """The configurations that go on after a review of block ``number`` and those before it."""
+        # The configurations that go on after a review of block `number` and those before it.
         return members(self.study.names, self.study.baseline, self.findings(number))
 
     @property
@@ -335,7 +335,7 @@ class RefinedSchedule(FixedSchedule):
         return stop_refining(self._known_after(number), measured, minutes, self.limits)
 
     def _known_after(self, number: int) -> KnownSurface:
-        """How well the surfaces are known after block ``number``."""
+        # How well the surfaces are known after block `number`.
         if number not in self._known:
             clean = clean_trials(self.history.trials(number))
             values = sampled(self._grid, clean, self.study.deciding, self.study.study.analysis.smallest_effect)
@@ -350,8 +350,8 @@ class AblationSchedule(FixedSchedule):
         return ablation_names(self.study, number), number
 
 
+# Keeps the random order of boots apart from those of blocks and squares.
 _BOOT_STATES: Final = 2
-"""Keeps the random order of boots apart from those of blocks and squares."""
 
 
 class BootSchedule(FixedSchedule):
@@ -410,7 +410,7 @@ class BootSchedule(FixedSchedule):
         watcher.block_done(number, self.expected)
 
     def _rank(self, slot: Slot) -> int:
-        """When the state of a slot is booted in its round."""
+        # When the state of a slot is booted in its round.
         state = self.study.find(slot.configuration).boot
         return self._order(boot_round(self.study.study, slot.block)).index(state or BootState())
 

@@ -167,7 +167,7 @@ class SearchSchedule(Schedule):
         return Leg(phase="check", names=tuple(finalists(names, own, objectives)))
 
     def _check(self, ledger: Ledger, number: int) -> Leg | Stop:
-        """The same again, until everything is certain or the trials are spent."""
+        # The same again, until everything is certain or the trials are spent.
         leg = self._legs[-1]
         blocks = sum(one.phase == "check" for one in self._legs)
         if blocks >= self.study.study.budget.min_blocks and self._is_certain(leg, number):
@@ -208,7 +208,7 @@ class SearchSchedule(Schedule):
         return sum(1 + len(leg.names) for leg in self._legs if leg.phase != "warm-up")
 
     def _ledger(self, number: int) -> Ledger:
-        """Of the blocks before ``number``."""
+        # Of the blocks before `number`.
         return build_ledger(self.history.trials(number - 1), self._asked, self.study.baseline, self._name_of)
 
     def _name_of(self, levels: Mapping[str, str]) -> str | None:
@@ -216,7 +216,7 @@ class SearchSchedule(Schedule):
         return None if point is None else self._ask(point)
 
     def _taken(self, ledger: Ledger) -> set[Point]:
-        """The points that become something tried, by what the kernel made of each level so far."""
+        # The points that become something tried, by what the kernel made of each level so far.
         became: list[dict[str, str]] = [{} for _ in self._space.axes]
         for name, first in ledger.same.items():
             for place, axis in enumerate(self._space.axes):
@@ -232,14 +232,14 @@ class SearchSchedule(Schedule):
         return found
 
     def _start(self) -> Tried:
-        """The baseline, of which nothing is known but that it is the baseline."""
+        # The baseline, of which nothing is known but that it is the baseline.
         point = self._space.baseline
         nothing = (0.0,) * len(self.goal.objectives)
         row = self._space.row(self._space.point_levels(point))
         return Tried(point, row, nothing, nothing, (0.0,) * len(self.goal.limits))
 
     def _ask(self, point: Point) -> str:
-        """The name of the configuration at ``point``, which the study knows from now on."""
+        # The name of the configuration at `point`, which the study knows from now on.
         own = self._space.point_levels(point)
         levels = tuple(own.get(factor.name, factor.baseline) for factor in self.study.factors)
         made = self._resolver.configuration(levels)
@@ -251,7 +251,7 @@ class SearchSchedule(Schedule):
 
 
 def _is_precise(verdict: Verdict, smallest_effect: float) -> bool:
-    """Whether the size of an effect is known to what matters: half its interval is no wider than that."""
+    # Whether the size of an effect is known to what matters: half its interval is no wider than that.
     if verdict.low is None or verdict.high is None:
         return False
     if verdict.scale == "difference":

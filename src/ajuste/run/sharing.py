@@ -25,8 +25,8 @@ from ajuste.study.resolved import ResolvedStudy
 
 _AT_ONCE: Final = 1_000
 _AT_ONCE_CHARACTERS: Final = 16 << 20
+# Values of a study that was resolved: 10,000 configurations have some 100 each.
 _MOST_RESOLVED: Final = 2_000_000
-"""Values of a study that was resolved: 10,000 configurations have some 100 each."""
 _MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -128,7 +128,7 @@ def import_bundle(file: Path, store: Store) -> list[Imported]:
 
 
 def _alike(one: StoredRun, other: StoredRun) -> bool:
-    """Whether both have the same; what was said of them may have been said by different versions."""
+    # Whether both have the same; what was said of them may have been said by different versions.
     return one.head == other.head and [*one.recorded] == [*other.recorded]
 
 
@@ -159,7 +159,7 @@ def _sha256(results: Results) -> str:
 
 
 def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
-    """Put the next run of a bundle into a store. Raises RequestError."""
+    # Put the next run of a bundle into a store. Raises RequestError.
     head = bundle.run()
     if is_beyond(head.resolved.encode(), _MOST_RESOLVED):
         raise RequestError(
@@ -186,7 +186,7 @@ def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
 
 
 def _some(trials: Iterable[Trial]) -> Iterator[list[Trial]]:
-    """Trials in lists that the memory holds, whatever was printed in them."""
+    # Trials in lists that the memory holds, whatever was printed in them.
     found: list[Trial] = []
     characters = 0
     for one in trials:
@@ -200,7 +200,7 @@ def _some(trials: Iterable[Trial]) -> Iterator[list[Trial]]:
 
 
 def _put(store: Store, run: Run, head: BundledRun, trials: Iterator[Trial], recorded: Iterable[Recorded]) -> None:
-    """Put a run into a store that does not have it."""
+    # Put a run into a store that does not have it.
     begun = store.adopt(run, kernel=head.kernel, workload=head.workload)
     for some in _some(trials):
         for machine, own in groupby(some, lambda trial: head.machines.get(str(trial.slot.block), "")):

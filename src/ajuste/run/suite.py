@@ -145,7 +145,7 @@ class SuiteRun:
         return tuple(one.name for one in self._record.entries if one.failed) if self._record else ()
 
     def _measured(self, name: str, experiment: Experiment, store: Store, *, again: bool) -> SuiteEntry:
-        """``again``: what an interrupted suite has of it stays as it is."""
+        # `again`: what an interrupted suite has of it stays as it is.
         fresh = self.request.fresh or not (again or goes_on(experiment, store))
         study = experiment.resolved.study
         try:
@@ -186,7 +186,7 @@ class SuiteRun:
         return record
 
     def _interrupted(self, store: Store) -> SuiteRecord | None:
-        """The same suite, if it is the last of its name and was interrupted."""
+        # The same suite, if it is the last of its name and was interrupted.
         last = next(records(store, self.request.suite.table.name), None)
         if self.request.fresh or last is None or last.finished or last.question != self._question:
             return None

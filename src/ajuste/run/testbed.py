@@ -214,7 +214,7 @@ class GuestTestbed(Testbed):
         return study, catalogue, versions, find_program, self._site(study)
 
     def _site(self, study: Study) -> Site:
-        """Guests with the programs of their packages. What is only planned is not fetched."""
+        # Guests with the programs of their packages. What is only planned is not fetched.
         if not study.target.packages:
             return GUEST
         from ajuste.executor.guest.root import fetch_root, plan_packages
@@ -387,7 +387,7 @@ def _root_of(study: Study, means: RunOptions) -> GuestRoot | None:
 
 
 def _somewhere(program: str) -> str:
-    """Where a program of packages that were not fetched yet will be, as far as that can be known."""
+    # Where a program of packages that were not fetched yet will be, as far as that can be known.
     return find_program(program) or (program if "/" in program else f"/usr/bin/{program}")
 
 
@@ -409,7 +409,7 @@ def testbed_for(study: Study, means: RunOptions) -> Testbed:
 
 
 def _marks(resolved: ResolvedStudy) -> dict[str, str]:
-    """Of the files that every study takes along."""
+    # Of the files that every study takes along.
     own = [native_program(AGENT), native_program(WORKLOADS)]
     own += [native_program(SERVICE)] if resolved.study.workload.services else []
     files = map(Path, (*resolved.programs, *resolved.files.values()))

@@ -111,7 +111,7 @@ def verify(
 
 
 def _measured(resolved: ResolvedStudy, trials: Sequence[Trial], executors: Executors, watcher: Watcher) -> list[Trial]:
-    """The same trials in their order."""
+    # The same trials in their order.
     found: dict[tuple[int, int, int], Trial] = {}
     with executors:
         for begin in range(0, len(trials), _AT_ONCE):
@@ -141,7 +141,7 @@ def _measured(resolved: ResolvedStudy, trials: Sequence[Trial], executors: Execu
 
 
 def _other_kernels(run: Run, experiment: Experiment) -> dict[str, tuple[str, str]]:
-    """By spec the releases that were booted then and now, where they are not the same."""
+    # By spec the releases that were booted then and now, where they are not the same.
     then = {
         spec: str(said["kernel"])
         for spec, said in run.environment.items()

@@ -49,8 +49,8 @@ MOST_UNPACKED: Final = 2_000
 SPARE_CONTENT: Final = 32 << 20
 _LEVEL: Final = 15
 _TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+# What reading and checking a line of JSON raises (pydantic's error is a ValueError).
 _WRONG: Final = (ValueError, TypeError, RecursionError)
-"""What reading and checking a line of JSON raises (pydantic's error is a ValueError)."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -263,7 +263,7 @@ class BundleReader:
         raise self._wrong("is not as expected")
 
     def _line(self, part: type[BaseModel], *, may_end: bool = False) -> bytes:
-        """The next line, which is a ``part`` of its size at most."""
+        # The next line, which is a `part` of its size at most.
         limit = LIMITS[part]
         most = min(limit.size_bytes, self._left)
         try:

@@ -203,7 +203,7 @@ def require_plain(connection: sa.Connection) -> None:
 
 
 def _layout(connection: sa.Connection, url: str) -> int:
-    """Return the layout of a store; 0 if empty. Raises DamageError; RequestError for that of a newer Ajuste."""
+    # Return the layout of a store; 0 if empty. Raises DamageError; RequestError for that of a newer Ajuste.
     require_plain(connection)
     tables = set(sa.inspect(connection).get_table_names())
     if not tables & set(METADATA.tables):
@@ -223,7 +223,7 @@ def _layout(connection: sa.Connection, url: str) -> int:
 
 
 def _upgrade(connection: sa.Connection) -> None:
-    """Make the tables of an empty store, or bring an older one to this layout, all or nothing."""
+    # Make the tables of an empty store, or bring an older one to this layout, all or nothing.
     from alembic import command  # It takes as long to load as the rest.
     from alembic.config import Config
 

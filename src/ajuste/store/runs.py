@@ -29,8 +29,8 @@ Place: TypeAlias = tuple[int, int, int]
 """Block, position and attempt of a trial."""
 
 OF_STUDY: Final = ("named", "resolved", "environment", "stopped_because")
+# What of a run may change after its end: no part of what it measured or said.
 _ALWAYS: Final = frozenset({"taken_up", "answer", "tags", "deleted", "recorded"})
-"""What of a run may change after its end: no part of what it measured or said."""
 _HEAD: Final = RUNS.select().where(RUNS.c.id == sa.bindparam("run_id"))
 _TO_CHANGE: Final = _HEAD.with_for_update()
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})

@@ -35,10 +35,10 @@ from ajuste.store.schema import (
     verified,
 )
 
+# So many faults the database itself is asked for.
 _MOST: Final = 100
-"""So many faults the database itself is asked for."""
+# So many places after one another are tried where nothing can be read, the later ones ever further apart.
 _MOST_MISSED: Final = 1_000
-"""So many places after one another are tried where nothing can be read, the later ones ever further apart."""
 _PATIENCE: Final = 64
 _AT_ONCE: Final = 1_000
 
@@ -203,7 +203,7 @@ def _copy(remains: Remains, table: sa.Table, copied: sa.Connection) -> None:
 
 
 def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
-    """Remove what belongs to no run, and count what is there of each."""
+    # Remove what belongs to no run, and count what is there of each.
     asked = sa.select(DOCUMENTS.c.run_id).where(DOCUMENTS.c.kind == STUDY)
     copied.execute(RUNS.delete().where(RUNS.c.id.not_in(asked)))
     runs = sa.select(RUNS.c.id)
@@ -237,7 +237,7 @@ def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
 
 @contextmanager
 def _readable(url: str) -> Iterator[sa.Connection]:
-    """The store, or of a file a copy, so that not even SQLite's own recovery changes the original."""
+    # The store, or of a file a copy, so that not even SQLite's own recovery changes the original.
     original = store_file(url)
     with TemporaryDirectory(prefix="ajuste-salvage-") as directory:
         copy = Path(directory) / "store.sqlite"

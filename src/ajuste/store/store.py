@@ -308,7 +308,7 @@ class Store:
         return self._database.held(fingerprint, seed, what)
 
     def _following(self, base: str) -> str:
-        """Return the id of another run of what a run has measured."""
+        # Return the id of another run of what a run has measured.
         first = base.partition(".")[0]
         with self._database.reading() as connection:
             taken = {head.id for head in rows.heads(connection)}
@@ -321,6 +321,6 @@ def _run(connection: sa.Connection, head: Head) -> Run:
 
 
 def _known(connection: sa.Connection, run_id: str) -> str:
-    """Return what tells all trials and recordings of a run from all others."""
+    # Return what tells all trials and recordings of a run from all others.
     owners = rows.owners(connection, run_id)
     return f"{rows.trials_key(owners)} {sum(head.recorded for head in owners)}"

@@ -20,8 +20,8 @@ from ajuste.store.runs import Place, change_run, owners
 from ajuste.store.schema import OF_TRIAL, TRIALS, called, keep, sealed, verified
 
 _OUTPUTS: Final = frozenset({"events", "console"})
+# Rows that are read at a time: few enough to stay in the processor's caches.
 _AT_ONCE: Final = 1_000
-"""Rows that are read at a time: few enough to stay in the processor's caches."""
 
 
 def keep_trials(connection: sa.Connection, run_id: str, trials: Sequence[Trial], machine: str) -> None:
@@ -70,7 +70,7 @@ def each_row(connection: sa.Connection, run_id: str) -> Iterator[Any]:
 
 
 def _parts(connection: sa.Connection, run_id: str, trials: int, total: int) -> Iterator[Sequence[Any]]:
-    """Read what a run has measured itself, some rows at a time, in the order of the design."""
+    # Read what a run has measured itself, some rows at a time, in the order of the design.
     query = sa.select(*OF_TRIAL).where(TRIALS.c.run_id == run_id)
     query = query.order_by(TRIALS.c.block, TRIALS.c.position, TRIALS.c.attempt)
     counted, summed = 0, 0

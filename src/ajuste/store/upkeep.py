@@ -32,8 +32,8 @@ from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.schema import DOCUMENTS, RECORDED, RESULTS, STUDY, TRIALS
 from ajuste.store.store import Store
 
+# What kinds of documents are called.
 _KINDS: Final = MappingProxyType({RECORDED: "recordings", RESULTS: "results", STUDY: "study and machine"})
-"""What kinds of documents are called."""
 
 
 def back_up(url: str, file: Path) -> Findings:
@@ -81,7 +81,7 @@ def is_measured(run: Head, store: Store, home: Home) -> bool:
 
 @contextmanager
 def _held(run: Head, store: Store, home: Home) -> Iterator[None]:
-    """Keep others from measuring a run that can go on. Raises RequestError where one does."""
+    # Keep others from measuring a run that can go on. Raises RequestError where one does.
     if run.stopped:
         yield
         return

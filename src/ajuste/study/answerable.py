@@ -83,8 +83,7 @@ def guest_notes(study: Study, catalogue: Catalogue) -> tuple[str, ...]:
 
 
 class _Names:
-    """What of a factor a question is about, and whether it sets anything else."""
-
+    # What of a factor a question is about, and whether it sets anything else.
     def __init__(self, patterns: Sequence[str], *, rest: bool) -> None:
         self.words = ", ".join(patterns)
         self.rest = rest
@@ -102,9 +101,8 @@ def _asked(study: Study, factor: FactorTable, catalogue: Catalogue) -> Iterator[
 
 
 def _varied(factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
-    """Return what differs between the levels: tunables by their entry's name, words for the kernel, options it is built
-    with; with which of them it is.
-    """
+    # Return what differs between the levels: tunables by their entry's name, words for the kernel, options it is built
+    # with; with which of them it is.
     seen = set[tuple[str, str]]()
     for name in names_set(factor):
         if is_tunable(name):
@@ -123,7 +121,7 @@ def _varied(factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[str, st
 
 
 def _differing(levels: Sequence[Sequence[str]]) -> set[str]:
-    """Return what only some of the levels have."""
+    # Return what only some of the levels have.
     return {word for level in levels for word in level if not all(word in other for other in levels)}
 
 
@@ -133,6 +131,6 @@ def _is_about(question: GuestQuestion, kind: str, name: str) -> bool:
 
 
 def _only_counts(study: Study) -> bool:
-    """Return whether only counts of instructions decide, which are exact in a guest."""
+    # Return whether only counts of instructions decide, which are exact in a guest.
     counts = {"instructions", "branches", *(metric.name for metric in PARTS_OF_INSTRUCTIONS)}
     return counts.issuperset(study.analysis.metrics)

@@ -317,7 +317,7 @@ def _no_quantiles(design: str, study: Study) -> Iterator[Problem]:
 
 
 def _refined(study: Study) -> Iterator[Problem]:
-    """Return whether the levels make a grid with a surface over it, and replicates tell its noise."""
+    # Return whether the levels make a grid with a surface over it, and replicates tell its noise.
     whole = 'set allocation = "all" to measure every combination'
     where: KeyPath = ("design", "allocation")
     if study.design.combine != "all":
@@ -343,7 +343,7 @@ def _refined(study: Study) -> Iterator[Problem]:
 
 
 def _best(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    """Return whether there is a best one to be looked for."""
+    # Return whether there is a best one to be looked for.
     if study.design.judges_effects:
         where: KeyPath = ("design", "allocation")
         yield Problem(where, f"{study.design.combine} requires complete blocks", 'set allocation = "all"')

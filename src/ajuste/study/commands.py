@@ -79,7 +79,7 @@ def trial_reading(study: ResolvedStudy, configuration: str) -> TrialReading:
 
 
 def _of_range(study: ResolvedStudy, write: Write) -> bool:
-    """Return whether its value is of a range, or suggested by a search: the kernel's next one is as good as any."""
+    # Return whether its value is of a range, or suggested by a search: the kernel's next one is as good as any.
     if study.search is not None:
         return True
     names = (f"/{factor.name}/" for factor in study.factors if factor.span is not None and factor.span.points)
@@ -90,13 +90,13 @@ BUNDLED = "ajuste-workloads"
 
 ORDINARY_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
+# The Debian packages of programs that make file systems.
 _MAKERS = {
     **dict.fromkeys(("mkfs.ext2", "mkfs.ext3", "mkfs.ext4"), "e2fsprogs"),
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
     "mkfs.f2fs": "f2fs-tools",
 }
-"""The Debian packages of programs that make file systems."""
 
 
 class Commands:
@@ -212,7 +212,7 @@ class Commands:
         return tuple(self._command((program, "-f", file), Attributes(), in_place=True) for file in files)
 
     def _once(self, name: str) -> tuple[Command, ...]:
-        """On a host there is no file system of a trial yet, or no more."""
+        # On a host there is no file system of a trial yet, or no more.
         extra = self._extra_commands(name)
         in_trial = self._study.scratch is None or not self._site.in_place
         return extra if in_trial else tuple(c.model_copy(update={"directory": self._site.directory}) for c in extra)
@@ -233,11 +233,11 @@ class Commands:
         return (*served.stopped, *self._unloading(scheduler), *cleanup)
 
     def _loading(self, scheduler: str) -> tuple[Command, ...]:
-        """Return the commands that load ``scheduler``, if any, from a program that is left running."""
+        # Return the commands that load `scheduler`, if any, from a program that is left running.
         return (self._scheduling("load", f"{SCHEDULERS}/{scheduler}"),) if scheduler else ()
 
     def _unloading(self, scheduler: str) -> tuple[Command, ...]:
-        """Return the commands that end that program; they fail if the kernel did not keep the scheduler until then."""
+        # Return the commands that end that program; they fail if the kernel did not keep the scheduler until then.
         return (self._scheduling("unload"),) if scheduler else ()
 
     def _scheduling(self, *words: str) -> Command:
@@ -264,7 +264,7 @@ class Commands:
         return arguments(self._catalogue.workloads[job.kind or ""], {**job.parameters, **parameters})
 
     def _command(self, argv: tuple[str, ...], attributes: Attributes, *, in_place: bool) -> Command:
-        """``in_place``: where the caller is; most workloads of the catalogue need no place."""
+        # `in_place`: where the caller is; most workloads of the catalogue need no place.
         return Command(
             argv=argv,
             environment=self._environment,
@@ -275,7 +275,7 @@ class Commands:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """Return a command's environment; its caller's, where it has that, is not written down."""
+        # Return a command's environment; its caller's, where it has that, is not written down.
         if self._site.in_place:
             return {}
         bundled = (self._site.bundled,) if BUNDLED in self._study.workload.programs else ()
@@ -283,7 +283,7 @@ class Commands:
         return {"HOME": GUEST_HOME, "LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *directories)))}
 
     def _directory(self, *, in_place: bool) -> str:
-        """The file system made for the trial, if there is one, or beside the study's own files."""
+        # The file system made for the trial, if there is one, or beside the study's own files.
         if self._study.scratch is not None:
             return MOUNT_POINT
         if study_files(self._study):
@@ -293,7 +293,7 @@ class Commands:
         return GUEST_HOME
 
     def _variant_directory(self, name: str) -> str:
-        """Return a variant's directory. A guest has it if one of the study's files is in it."""
+        # Return a variant's directory. A guest has it if one of the study's files is in it.
         directory_name = normal_name(name)
         if self._site.in_place:
             return str((study_directory(self._study) / directory_name).absolute())
@@ -339,7 +339,7 @@ class Commands:
         return str(PurePosixPath(self._site.directory) / normal_name(name))
 
     def _host_program(self, name: str, path: KeyPath, package: str = "") -> str:
-        """Find a program on this machine, unless the site has it."""
+        # Find a program on this machine, unless the site has it.
         if there := self._there(name):
             return there
         if name not in self._found:
@@ -365,13 +365,13 @@ class Commands:
         return RequestError(message, hint=hint, place=place)
 
     def _administrators_program(self, name: str) -> str:
-        """A program of /usr/sbin, which ordinary people do not have in their PATH."""
+        # A program of /usr/sbin, which ordinary people do not have in their PATH.
         if not self._there(name) and name not in self._found and (path := self._find(f"/usr/sbin/{name}")):
             self._found[name] = path
         return self._host_program(name, ("scratch", "filesystem"), _MAKERS.get(name, ""))
 
     def _package(self, name: str) -> str:
-        """The Debian package of a program that the catalogue knows."""
+        # The Debian package of a program that the catalogue knows.
         kinds = self._catalogue.workloads.values()
         package = next((kind.package for kind in kinds if kind.program == name), "")
         return package or next((kind.needs[name] for kind in kinds if name in kind.needs), "")

@@ -77,7 +77,7 @@ def _factor_problems(
 def _settings(
     path: KeyPath, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Iterator[Problem]:
-    """Check what each level of a factor with settings sets."""
+    # Check what each level of a factor with settings sets.
     if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX)):
         yield Problem((*path, "name"), f'"{factor.name}" is reserved; expected another name for a factor with settings')
     for level, table in factor.settings.items():
@@ -116,7 +116,7 @@ def _kernel_arguments(text: str) -> str:
 def _level_check(
     where: KeyPath, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Accept | Problem:
-    """Return what accepts or refuses a level of ``name``, or why it cannot be varied."""
+    # Return what accepts or refuses a level of `name`, or why it cannot be varied.
     if name == KERNEL_FACTOR:
         return lambda text: (parse_kernel(text), text)[1]
     if name == COMMAND_FACTOR:
@@ -246,21 +246,19 @@ RANGE_MARK = ".."
 
 @dataclass(frozen=True)
 class _Number:
-    """What a factor is that has whole numbers as levels."""
-
+    # What a factor is that has whole numbers as levels.
     name: str
     kind: Tunable | Parameter
 
     def read(self, text: str) -> int:
-        """Return a level in the tunable's unit. Raises RequestError."""
+        # Return a level in the tunable's unit. Raises RequestError.
         if isinstance(self.kind, Tunable):
             return int(check_level(self.kind, text))
         return int(check_parameter(self.name, self.kind, text))
 
 
 class _Wrong(Exception):
-    """``field`` of the factor is not what it should be."""
-
+    # `field` of the factor is not what it should be.
     def __init__(self, field: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.field, self.message, self.hint = field, message, hint
@@ -314,7 +312,7 @@ def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span
 
 
 def _number(factor: FactorTable, study: Study, catalogue: Catalogue, field: str) -> _Number:
-    """Raises ``_Wrong`` for a factor whose levels are no whole numbers."""
+    # Raises `_Wrong` for a factor whose levels are no whole numbers.
     kind_of_number: Tunable | Parameter | None = None
     if parameter := workload_parameter(factor.name):
         kind = catalogue.workloads.get(study.workload.kind or "")

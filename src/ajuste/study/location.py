@@ -45,8 +45,7 @@ def at_or_around(known: Mapping[KeyPath, T], path: KeyPath) -> T | None:
 
 
 class _Scanner:
-    """One pass over the text. ``tables`` counts the elements of every array of tables."""
-
+    # One pass over the text. `tables` counts the elements of every array of tables.
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -95,7 +94,7 @@ class _Scanner:
         self._value(path)
 
     def _key(self) -> list[str]:
-        """A dotted key, up to the character after it."""
+        # A dotted key, up to the character after it.
         keys = []
         while True:
             self._skip(_SPACE)

@@ -51,7 +51,7 @@ def find_metric(name: str, study: Study, catalogue: Catalogue) -> Metric:
 
 
 def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
-    """The command's own, those of the workload's kind, and those that every trial has."""
+    # The command's own, those of the workload's kind, and those that every trial has.
     kind = catalogue.workloads.get(study.workload.kind or "")
     return {
         metric.name: metric
@@ -69,7 +69,7 @@ def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
 
 
 def _named(name: str, known: Mapping[str, Metric]) -> Metric:
-    """A metric, or a percentile of one as ``elapsed@p95``."""
+    # A metric, or a percentile of one as `elapsed@p95`.
     column, quantile = split_percentile(name)
     return known[name] if name in known or quantile is None else known[column].at(quantile)
 
@@ -133,7 +133,7 @@ PARTS_OF_INSTRUCTIONS: Final = tuple(
 
 
 def _modelled(name: str, title: str, what: str, unit: str = "") -> Metric:
-    """A count may be 0."""
+    # A count may be 0.
     return Metric(
         name=name,
         title=f"{title} (modelled)",

@@ -150,10 +150,10 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
         yield from _in_factor(factor, study, known, kernel_kind)
 
 
+# Options of mke2fs(8) that name no other device, file or directory, with their values.
 _FORMATS: Final = re.compile(r"(-[bCEGgIiLMmNOoTtUe](\x00?[^\x00/]+)|-[cFjKnqSVv])(\x00|$)")
-"""Options of mke2fs(8) that name no other device, file or directory, with their values."""
+# In mount options: another device, such as that of a journal, or another mount.
 _ELSEWHERE: Final = re.compile(r"/|(dev|device|path)=|(^|,)\s*(r?bind|move|remount)\b")
-"""In mount options: another device, such as that of a journal, or another mount."""
 
 
 def disks_of_mkfs(table: ScratchTable) -> Iterator[Named]:
@@ -166,7 +166,7 @@ def disks_of_mkfs(table: ScratchTable) -> Iterator[Named]:
 
 
 def _attributes(attributes: AttributesTable) -> Iterator[Named]:
-    """Yield the attributes of a process, which are tunables of the catalogue, too."""
+    # Yield the attributes of a process, which are tunables of the catalogue, too.
     for name in get_args(AttributeName):
         if (value := getattr(attributes, name)) is not None:
             yield Named("tunable", name, f"attributes.{name}")
@@ -175,7 +175,7 @@ def _attributes(attributes: AttributesTable) -> Iterator[Named]:
 
 
 def _in_table(table: BaseModel, path: str, on_host: bool, kernel_kind: KernelKind) -> Iterator[Named]:
-    """Yield what the declared fields of a table, and of the tables in it, name."""
+    # Yield what the declared fields of a table, and of the tables in it, name.
     for name in type(table).model_fields:
         value, where = getattr(table, name), f"{path}{name}"
         for number, inner in enumerate(value if isinstance(value, tuple) else (value,)):
@@ -213,7 +213,7 @@ def _in_field(kind: Kind, value: object, where: str, on_host: bool, kernel_kind:
 
 
 def _file(text: str, where: str, *, named: bool = True) -> Iterator[Named]:
-    """A program by its name, or in a directory of the distribution, is no path."""
+    # A program by its name, or in a directory of the distribution, is no path.
     if not named or (where.rpartition(".")[2] in _PROGRAMS and ("/" not in text or _of_the_system(text))):
         return
     yield Named("path", text, where)
@@ -227,7 +227,7 @@ def _of_the_system(text: str) -> bool:
 
 
 def _parameter(workload: str | None, name: str, value: str, where: str, known: Catalogue, *, on_host: bool) -> Named:
-    """Return what a parameter names: in a guest, always something of the guest."""
+    # Return what a parameter names: in a guest, always something of the guest.
     kind = known.workloads.get(workload or "")
     parameter = kind.parameters.get(name) if kind else None
     is_open = parameter is not None and parameter.chosen_by == "anyone"

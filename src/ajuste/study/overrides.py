@@ -89,7 +89,7 @@ def with_time(study: Study, most_s: float) -> Study:
 
 
 def _with_boots(study: Study, each: int | None) -> Study:
-    """``study`` with so many blocks in each boot of this machine, or as many as it says itself. Raises RequestError."""
+    # `study` with so many blocks in each boot of this machine, or as many as it says itself. Raises RequestError.
     blocks = each or study.blocks_per_boot or DEFAULT_PER_BOOT
     changed = study.model_copy(update={"design": study.design.model_copy(update={"blocks_per_boot": blocks})})
     for problem in check_boots(changed):
@@ -130,7 +130,7 @@ def _require_guest(study: Study, place: Place) -> None:
 
 
 def _with_modelled_time(analysis: AnalysisTable) -> AnalysisTable:
-    """Add modelled time to what a study describes, if it names that; others describe all they have."""
+    # Add modelled time to what a study describes, if it names that; others describe all they have.
     if analysis.describe is None or MODELLED_TIME in (*analysis.metrics, *analysis.describe):
         return analysis
     return analysis.model_copy(update={"describe": (*analysis.describe, MODELLED_TIME)})
@@ -198,7 +198,7 @@ def _factor_index(study: Study, name: str, place: Place) -> int:
 
 
 def _with_new_levels(factor: FactorTable, text: str, place: Place, catalogue: Catalogue) -> FactorTable:
-    """The factor with the levels in ``text``; names of settings may have commas, and stand between semicolons then."""
+    # The factor with the levels in `text`; names of settings may have commas, and stand between semicolons then.
     if factor.settings:
         chosen = [level.strip() for level in text.split(";" if ";" in text or text in factor.settings else ",")]
         if unknown := [level for level in chosen if level not in factor.settings]:
@@ -325,7 +325,7 @@ def relocated(study: Study, where: Where, disk: str = "") -> Study:
 
 
 def _on_disk(study: Study, disk: DiskTable, name: str) -> Study:
-    """Return ``study`` of the disk ``name`` instead of its own ``disk``."""
+    # Return `study` of the disk `name` instead of its own `disk`.
 
     def renamed(text: str) -> str:
         return text.replace(f"[{disk.name}]", f"[{name}]")
@@ -379,7 +379,7 @@ def _on_host(study: Study) -> Study:
 
 
 def _measured(analysis: AnalysisTable) -> AnalysisTable:
-    """Without what only a model has; hardware has ``branch-misses``, too."""
+    # Without what only a model has; hardware has `branch-misses`, too.
 
     def kept(names: tuple[str, ...]) -> tuple[str, ...]:
         modelled = set(MODELLED_METRICS) - {"branch-misses"}
@@ -390,7 +390,7 @@ def _measured(analysis: AnalysisTable) -> AnalysisTable:
 
 
 def _fixes(factor: FactorTable, device: str) -> bool:
-    """Return whether it has one level only, for something of ``device``."""
+    # Return whether it has one level only, for something of `device`.
     return bool(device) and len(factor.levels) == 1 and f"[{device}]" in factor.name
 
 

@@ -28,6 +28,7 @@ _EXPECTED = {
     "model_type": "a table",
     "model_attributes_type": "a table",
 }
+# What Pydantic says of a value, and how Ajuste says it.
 _BOUNDS = (
     ("Input should be less than or equal to", "expected at most"),
     ("Input should be greater than or equal to", "expected at least"),
@@ -36,7 +37,6 @@ _BOUNDS = (
     ("Input should be", "expected a value"),
     ("String should have", "expected"),
 )
-"""What Pydantic says of a value, and how Ajuste says it."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def fields_at(model: type[BaseModel], path: KeyPath) -> list[str]:
 
 
 def _find_table(annotation: Any) -> type[BaseModel] | None:
-    """The table model in an annotation such as ``tuple[FactorTable, ...]``."""
+    # The table model in an annotation such as `tuple[FactorTable, ...]`.
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for inner in get_args(annotation) if (model := _find_table(inner))), None)

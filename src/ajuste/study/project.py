@@ -57,7 +57,7 @@ def parse_limit(value: Any) -> float:
 
 
 def _words(value: Any) -> Any:
-    """A command in one text, split as a shell would; no shell ever reads it."""
+    # A command in one text, split as a shell would; no shell ever reads it.
     if not isinstance(value, str):
         return value
     try:
@@ -280,6 +280,7 @@ class BenchmarkOrigin:
         return (field, number)
 
 
+# Which field of a benchmark says what part of its study.
 _FIELDS: Final[Mapping[KeyPath, str]] = {
     ("workload", "variant"): "command",
     ("workload", "files"): "files",
@@ -292,7 +293,6 @@ _FIELDS: Final[Mapping[KeyPath, str]] = {
     ("target", "packages"): "packages",
     ("budget", "max_minutes"): "max_time",
 }
-"""Which field of a benchmark says what part of its study."""
 
 
 def read_project(path: Path) -> Project:
@@ -308,7 +308,7 @@ def read_project(path: Path) -> Project:
 
 
 def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:
-    """A gate builds no kernel. Raises RequestError."""
+    # A gate builds no kernel. Raises RequestError.
     parsed = parse_kernel(text)
     if text.startswith("build:"):
         raise RequestError(
@@ -368,6 +368,6 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
 
 
 def _command(benchmark: BenchmarkTable, place: str) -> list[str]:
-    """Return a command with a program of the revision at its own place."""
+    # Return a command with a program of the revision at its own place.
     program, *arguments = benchmark.command
     return [f"{place}/{normal_name(program)}" if is_study_file(program) else program, *arguments]

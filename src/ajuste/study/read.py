@@ -36,8 +36,8 @@ MOST_ELEMENTS: Final = 1000
 MOST_VALUES: Final = 5000
 LONGEST_KEY: Final = 200
 LONGEST_TEXT: Final = 10_000
+# What a program or a patch needs: limited by the size of the file alone.
 _LONG_TEXTS: Final = frozenset({("patch", "text"), ("scheduler", "source")})
-"""What a program or a patch needs: limited by the size of the file alone."""
 LARGEST_NUMBER: Final = 1 << 64
 """What the kernel takes at most."""
 
@@ -82,10 +82,10 @@ LARGEST_BYTES = 1 << 20
 """No study is written by hand that is larger than this."""
 
 
+# Reading such a key takes ever longer, and so does the place of all that is below it.
 _DEEP_KEY: Final = re.compile(
     rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{{0,200}}+"|'[^'\n]{{0,200}}+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}"""
 )
-"""Reading such a key takes ever longer, and so does the place of all that is below it."""
 _MANY_DIGITS: Final = re.compile(r"[0-9_]{1000}")
 
 

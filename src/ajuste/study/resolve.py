@@ -199,7 +199,7 @@ def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str,
 
 
 def _kernels_with(name: str, table: FactorTable, study: Study) -> tuple[str, ...]:
-    """On which kernels a level of ``table`` sets ``name``: a level with a kernel of its own is on no other."""
+    # On which kernels a level of `table` sets `name`: a level with a kernel of its own is on no other.
     if not (table.settings and table.kernels):
         return study.kernels or (HOST_KERNEL,)
     settings = (table.settings[level] for level in table.levels)
@@ -213,7 +213,7 @@ def _kernels_with(name: str, table: FactorTable, study: Study) -> tuple[str, ...
 
 
 def _check_levels(index: int, name: str, study: Study, factor_knob: Knob, catalogue: Catalogue) -> None:
-    """A successor can have another range than the tunable that the levels were checked against."""
+    # A successor can have another range than the tunable that the levels were checked against.
     table = study.factors[index]
     for number, level in enumerate(table.levels):
         text = set_by(table, level).get(name)
@@ -227,7 +227,7 @@ def _check_levels(index: int, name: str, study: Study, factor_knob: Knob, catalo
 
 
 def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue) -> Factor:
-    """The factor by the names of what is really varied: several, with slashes, where kernels differ in that."""
+    # The factor by the names of what is really varied: several, with slashes, where kernels differ in that.
     by_kernel = knobs.get(table.name, {}) if not table.settings else {}
     names = list(dict.fromkeys(knob.tunable.name for knob in by_kernel.values())) or [table.name]
 
@@ -251,7 +251,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
 
 
 def _name(study: Study, knobs: Knobs, kernel: str, levels: tuple[str, ...]) -> str:
-    """Name a configuration by its levels; in an ablation by its lines."""
+    # Name a configuration by its levels; in an ablation by its lines.
     varied = [
         (table, level)
         for table, level in zip(study.factors, levels, strict=True)
@@ -272,8 +272,7 @@ def _as_written(study: Study, factors: tuple[Factor, ...], levels: tuple[str, ..
 
 @dataclass
 class _Parts:
-    """What a configuration sets, by where it goes."""
-
+    # What a configuration sets, by where it goes.
     writes: list[Write] = field(default_factory=list)
     attributes: dict[str, str] = field(default_factory=dict)
     limits: dict[str, str] = field(default_factory=dict)
@@ -316,7 +315,7 @@ def _set_tunable(parts: _Parts, factor_knob: Knob, level: str, catalogue: Catalo
 
 
 def _level_name(table: FactorTable, factor_knob: Knob | None, level: str) -> str:
-    """A level in the name of a configuration. Commands and settings that were put together speak for themselves."""
+    # A level in the name of a configuration. Commands and settings that were put together speak for themselves.
     if table.name in (COMMAND_FACTOR, SETTINGS_FACTOR):
         return level
     return f"{factor_knob.tunable.name if factor_knob and not table.settings else table.name}={level}"

@@ -98,7 +98,7 @@ class FactorTable(StudyTable):
     @model_validator(mode="before")
     @classmethod
     def _levels_from_elsewhere(cls, data: Any) -> Any:
-        """Accept levels from a range, which ``study.factors`` expands, or from settings."""
+        # Accept levels from a range, which `study.factors` expands, or from settings.
         if not isinstance(data, dict):
             return data
         if isinstance(data.get("levels"), str):

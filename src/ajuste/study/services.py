@@ -36,14 +36,14 @@ _PLACEHOLDER: Final = re.compile(r"\{(port|data)(?::([a-z0-9-]+))?\}")
 
 
 def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each placeholder in ``words``: port or data, and the service's name, which may be empty."""
+    # Yield each placeholder in `words`: port or data, and the service's name, which may be empty.
     for word in words:
         for match in _PLACEHOLDER.finditer(word):
             yield match[1], match[2] or ""
 
 
 def _placeholder_texts(service: ServiceTable) -> tuple[str, ...]:
-    """Return the texts of a service in which placeholders are its own."""
+    # Return the texts of a service in which placeholders are its own.
     lists = [words for words in (service.ready, service.stop, service.data) if isinstance(words, tuple)]
     ready = (service.ready,) if isinstance(service.ready, str) else ()
     return (*service.command, *ready, *(word for words in lists for word in words), *service.environment.values())
@@ -278,7 +278,7 @@ class Services:
         return f"port:{self._ports[table.called]}" if ready == "port" else ready
 
     def _command_or(self, index: int, field: str, value: object, name: str) -> str:
-        """Return a command, or any other value, as ``ajuste-service`` takes it."""
+        # Return a command, or any other value, as `ajuste-service` takes it.
         if isinstance(value, str):
             return self.fill((value,), name)[0]
         return f"command:{json.dumps(self.fill(self._argv[index, field], name), ensure_ascii=False)}"
@@ -289,13 +289,13 @@ class Services:
 
     @property
     def _askers_user(self) -> User | None:
-        """Return the user who may ask all keepers: that of all services, or else the agent's."""
+        # Return the user who may ask all keepers: that of all services, or else the agent's.
         users = set(self._users.values())
         return users.pop() if len(users) == 1 else None
 
     @property
     def _in_each_trial(self) -> bool:
-        """Nothing outlives a trial in a guest, and in a file system that is made for it."""
+        # Nothing outlives a trial in a guest, and in a file system that is made for it.
         return not self._site.in_place or self._study.scratch is not None
 
     def _directory(self, name: str) -> str:

@@ -117,7 +117,7 @@ def knob(asked: Tunable, version: KernelVersion, catalogue: Catalogue, *, succes
 
 
 def _heir(asked: Tunable, version: KernelVersion, catalogue: Catalogue) -> Tunable | None:
-    """The first tunable down the line of successors that a kernel of ``version`` has."""
+    # The first tunable down the line of successors that a kernel of `version` has.
     seen, name = {asked.name}, asked.successor
     while name and name not in seen:
         heir = catalogue.tunables[name]

@@ -142,7 +142,7 @@ class Shares:
 
 
 def _verdicts(member: MemberTable) -> int:
-    """Return the number of verdicts on each configuration."""
+    # Return the number of verdicts on each configuration.
     return max(1, len(member.metrics))
 
 
@@ -224,7 +224,7 @@ def _main(workload: WorkloadTable, known: Catalogue) -> str:
 
 
 def _guest(suite: Suite, member: MemberTable, request: Request) -> Mapping[str, Any]:
-    """Return the guest's table; the command line takes precedence."""
+    # Return the guest's table; the command line takes precedence.
     if not request.in_guest:
         return {}
     target = suite.table.guest.target | member.guest.target

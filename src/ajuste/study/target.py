@@ -113,9 +113,8 @@ class TargetTable(StudyTable):
     @model_validator(mode="before")
     @classmethod
     def _size_of_its_parts(cls, data: Any) -> Any:
-        """The machine's CPUs and memory are those of its nodes, and its CPUs those of its topology, where the study
-        does not say them as well.
-        """
+        # The machine's CPUs and memory are those of its nodes, and its CPUs those of its topology, where the study does
+        # not say them as well.
         if not isinstance(data, dict):
             return data
         memory = {"memory_mib": MEMORY_WITH_PACKAGES_MIB} if data.get("packages") else {}

@@ -61,7 +61,7 @@ def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
 
 
 def _fine(factor: FactorTable, study: Study, catalogue: Catalogue) -> FactorTable:
-    """A factor with a range has more levels within it; those of the study among them."""
+    # A factor with a range has more levels within it; those of the study among them.
     span = factor_span(factor, study, catalogue)
     if span is None or len(factor.levels) >= FINE:
         return factor

@@ -215,7 +215,7 @@ def _diagnostic(metric: str, finding: DiagnosticFinding, significant: bool) -> D
 
 
 def _naive(residuals: Residuals) -> Naive | None:
-    """Return the verdict of two batches of equals at any moment of this very run."""
+    # Return the verdict of two batches of equals at any moment of this very run.
     if len(residuals) < FEWEST_TRIALS:
         return None
     error, windows = error_in(residuals.values)

@@ -51,7 +51,7 @@ def order(residuals: Residuals) -> DiagnosticFinding | None:
 
 
 def _slopes(residuals: Residuals) -> Floats:
-    """Return the least-squares slope over the places of each block with at least two trials."""
+    # Return the least-squares slope over the places of each block with at least two trials.
     count = residuals.each_block
     centre = np.bincount(residuals.block, residuals.position, minlength=residuals.blocks) / count
     away = residuals.position - centre[residuals.block]
@@ -61,8 +61,8 @@ def _slopes(residuals: Residuals) -> Floats:
 
 
 FEWEST_BLOCKS_FOR_DRIFT: Final = 10
+# More blocks than this are averaged in groups: every pair of them is compared.
 _MOST: Final = 400
-"""More blocks than this are averaged in groups: every pair of them is compared."""
 
 
 def drift(residuals: Residuals) -> DiagnosticFinding | None:
@@ -168,7 +168,7 @@ def _without_line(values: Floats) -> Floats:
 
 
 def _paired_autocorrelation(residuals: Residuals) -> tuple[float, float]:
-    """Return the same within blocks, of all configurations together, and its distance from none in standard errors."""
+    # Return the same within blocks, of all configurations together, and its distance from none in standard errors.
     within = residuals.values - residuals.block_averages[residuals.block]
     order = np.argsort(residuals.configuration, kind="stable")
     codes, values = residuals.configuration[order], within[order]
@@ -222,7 +222,7 @@ def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
 
 
 def _more_often_after_another(residuals: Residuals, place: int) -> float:
-    """Return by what share of their trials the others follow ``place`` more often than it follows itself."""
+    # Return by what share of their trials the others follow `place` more often than it follows itself.
     after = residuals.configuration[:-1] == place
     itself = residuals.configuration[1:] == place
     return float(np.mean(after[~itself])) - float(np.mean(after[itself]))

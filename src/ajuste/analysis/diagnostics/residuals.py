@@ -21,8 +21,8 @@ from ajuste.model.wording import change, count_of
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+# Relative to the values: residuals smaller than this are rounding errors of the computer, not noise.
 _ROUNDING = 1e-9
-"""Relative to the values: residuals smaller than this are rounding errors of the computer, not noise."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def compute_residuals(clean: Clean, metric: Metric) -> Residuals | None:
 
 
 def _numbered(codes: NDArray[Any]) -> tuple[Whole, Whole]:
-    """Return the codes that occur and the place of each: ``numpy.unique`` without sorting a million."""
+    # Return the codes that occur and the place of each: `numpy.unique` without sorting a million.
     there = np.bincount(codes) > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
 

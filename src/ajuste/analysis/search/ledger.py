@@ -170,7 +170,7 @@ def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: G
 
 
 def _variance(ledger: Ledger, metric: Metric) -> float:
-    """Return the variance of a single comparison within a block, from all with several; 0 where there is none."""
+    # Return the variance of a single comparison within a block, from all with several; 0 where there is none.
     names = {name for by_name in ledger.blocks.values() for name in by_name if name != ledger.baseline}
     squares, freedom = 0.0, 0
     for name in sorted(names):

@@ -194,7 +194,7 @@ def expected_map(
 
 
 def _thinned(space: Space) -> list[list[int]]:
-    """Return levels of each axis, evenly spread, so few that all combinations can be drawn."""
+    # Return levels of each axis, evenly spread, so few that all combinations can be drawn.
     counts = [len(axis.levels) for axis in space.axes]
     while math.prod(counts) > MOST_POINTS:
         largest = max(range(len(counts)), key=lambda place: counts[place])

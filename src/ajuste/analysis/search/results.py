@@ -237,14 +237,14 @@ def _steps(state: SearchState) -> tuple[SearchStep, ...]:
 
 
 def _natural(state: SearchState, place: int, change: float) -> float:
-    """Convert from the scale of a model, on which smaller is better, to a ratio or a difference."""
+    # Convert from the scale of a model, on which smaller is better, to a ratio or a difference.
     metric = state.goal.objectives[place]
     value = -change if metric.direction == "higher" else change
     return math.exp(value) if state.ledger.as_ratio(metric) else value
 
 
 def _model(state: SearchState) -> tuple[tuple[Importance, ...], ExpectedMap | None, bool]:
-    """Return the importances, a map and whether the surface is flat, by a model of the first objective."""
+    # Return the importances, a map and whether the surface is flat, by a model of the first objective.
     distinct = {name: point for name, point in state.tried.items() if state.ledger.same.get(name) == name}
     if len(distinct) < 3 or not state.chosen:
         return (), None, False

@@ -21,8 +21,8 @@ from ajuste.model.surface import Correlation
 Array = NDArray[np.float64]
 
 _ROUNDS: Final = 60
+# Times the smallest mean: a larger span is compared by ratios where possible, even if the verdicts are not.
 _WIDE: Final = 10.0
-"""Times the smallest mean: a larger span is compared by ratios where possible, even if the verdicts are not."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def tabulate_blocks(clean: Clean, names: Sequence[str], metric: Metric, *, order
 
 
 def _order(clean: Clean, places: NDArray[np.int64]) -> Array:
-    """What is repeated runs after all that is not."""
+    # What is repeated runs after all that is not.
     measured = clean.measured
     when = measured.attempt[places] * (int(np.max(measured.position, initial=0)) + 1) + measured.position[places]
     return np.asarray(when, dtype=np.float64)
@@ -156,7 +156,7 @@ def moderated(variances: Array, freedom: Array) -> tuple[Array, Array]:
 
 
 def _prior(variances: Array, freedom: Array) -> tuple[float, float]:
-    """Return the common variance, and how many degrees of freedom it is worth."""
+    # Return the common variance, and how many degrees of freedom it is worth.
     logs = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
     middle = float(np.mean(logs))
     if len(logs) < 2:
@@ -169,7 +169,7 @@ def _prior(variances: Array, freedom: Array) -> tuple[float, float]:
 
 
 def _trigamma_inverse(value: float) -> float:
-    """Newton's method on 1/trigamma, which is convex (Smyth 2004, appendix)."""
+    # Newton's method on 1/trigamma, which is convex (Smyth 2004, appendix).
     if value > 1e7:
         return float(1 / np.sqrt(value))
     if value < 1e-6:
@@ -226,7 +226,7 @@ def _columns(configurations: Sequence[Measured], first: str, second: str) -> tup
 
 
 def _ranks(values: Array) -> Array:
-    """Ranks from 1 on; ``scipy.stats`` has them too, but takes longer to load than most analyses take."""
+    # Ranks from 1 on; `scipy.stats` has them too, but takes longer to load than most analyses take.
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 

@@ -24,14 +24,14 @@ Array = NDArray[np.float64]
 
 FEWEST_POINTS: Final = 4
 """Of a curve that can be divided."""
+# Times the curve's mean steepness: from there on a fall is fast, and below its inverse slow.
 _FAST: Final = 1.5
-"""Times the curve's mean steepness: from there on a fall is fast, and below its inverse slow."""
+# That many alternating short falls and rises are an oscillation.
 _TURNS: Final = 3
-"""That many alternating short falls and rises are an oscillation."""
+# Standard errors between the ends of two flat regions that count as different.
 _APART: Final = 3.0
-"""Standard errors between the ends of two flat regions that count as different."""
+# Steps of a fall or rise that can be part of one.
 _SHORT: Final = 2
-"""Steps of a fall or rise that can be part of one."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class _Part:
-    """``sign`` is that of its slope, 0 where it is flat; ``waves`` where alternating parts were joined."""
-
+    # `sign` is that of its slope, 0 where it is flat; `waves` where alternating parts were joined.
     start: int
     end: int
     sign: int
@@ -110,7 +109,7 @@ def _part(line: GridLine, start: int, end: int, alpha: float, margin: float) -> 
 
 
 def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
-    """Join short falls and rises that alternate."""
+    # Join short falls and rises that alternate.
     joined: list[_Part] = []
     run: list[_Part] = []
 
@@ -131,7 +130,7 @@ def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
 
 
 def _joined_flat(line: GridLine, parts: Sequence[_Part], margin: float) -> list[_Part]:
-    """Join flat neighbours if the difference between their ends does not matter or may be nothing."""
+    # Join flat neighbours if the difference between their ends does not matter or may be nothing.
     joined: list[_Part] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -210,7 +209,7 @@ def surface_axes(factors: Sequence[Factor]) -> tuple[SurfaceAxis, ...]:
 
 
 def _axis(factor: Factor) -> SurfaceAxis | None:
-    """``None`` for a factor that does not vary, or with a level that is no number or repeated."""
+    # `None` for a factor that does not vary, or with a level that is no number or repeated.
     try:
         values = [float(level) for level in factor.levels]
     except ValueError:

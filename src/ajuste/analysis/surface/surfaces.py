@@ -56,7 +56,7 @@ def best_set(blocks: Blocks, direction: Direction, alpha: float) -> BestSet:
 
 
 def _apart(blocks: Blocks, rivals: NDArray[np.intp]) -> tuple[Array, Array]:
-    """Return the mean difference of each row (down) from each of ``rivals`` (across), and its number of blocks."""
+    # Return the mean difference of each row (down) from each of `rivals` (across), and its number of blocks.
     have = np.isfinite(blocks.values).astype(np.float64)
     deviations = np.where(have > 0, blocks.deviations, 0.0)
     n = have @ have[rivals].T
@@ -74,7 +74,7 @@ def _half_widths_apart(blocks: Blocks, rivals: NDArray[np.intp], n: Array, alpha
 
 
 def _same_order(blocks: Blocks, order: Array, rivals: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return where the same of the two ran first in every block, so that a drift would look like an effect."""
+    # Return where the same of the two ran first in every block, so that a drift would look like an effect.
     have = np.isfinite(blocks.values)
     same = np.zeros((len(have), len(rivals)), dtype=np.bool_)
     for column, rival in enumerate(rivals):
@@ -103,8 +103,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class _Slice:
-    """The configurations in which the factors besides ``axes`` have the levels ``fixed``."""
-
+    # The configurations in which the factors besides `axes` have the levels `fixed`.
     axes: tuple[SurfaceAxis, ...]
     fixed: dict[str, str]
     configurations: tuple[Configuration, ...]
@@ -134,7 +133,7 @@ def surfaces(
 
 
 def _slices(axes: Sequence[SurfaceAxis], configurations: Sequence[Configuration]) -> Iterator[_Slice]:
-    """Yield that of the baseline first; those with too few configurations for a curve are left out."""
+    # Yield that of the baseline first; those with too few configurations for a curve are left out.
     along = {axis.factor for axis in axes}
     groups: dict[tuple[tuple[str, str], ...], list[Configuration]] = {}
     for configuration in sorted(configurations, key=lambda c: not c.baseline):
@@ -205,7 +204,7 @@ def _half_widths(blocks: Blocks, alpha: float) -> Array:
 
 
 def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tuple[bool, float | None]:
-    """Return whether all are equivalent to the baseline, and how far from it they can be."""
+    # Return whether all are equivalent to the baseline, and how far from it they can be.
     relevant = [v for v in verdicts if v.configuration in names]
     if not relevant or any(v.verdict != "equivalent" for v in relevant):
         return False, None
@@ -257,7 +256,7 @@ def _lines(
 
 
 def _freedom(moderate: Array, alone: Array) -> float:
-    """Return the degrees of freedom along a line: those of its points alone, and what each has from all others."""
+    # Return the degrees of freedom along a line: those of its points alone, and what each has from all others.
     return float(np.sum(alone) + np.min(moderate - alone))
 
 

@@ -141,8 +141,8 @@ TURNS: Final = 0.1
 MOST_VARIANCE: Final = 20.0
 
 
+# Fewer blocks after the same or after the other configuration tell nothing of a carry-over.
 _EACH: Final = 2
-"""Fewer blocks after the same or after the other configuration tell nothing of a carry-over."""
 
 
 def carry_over(differences: BlockDifferences, control: Floats | None = None) -> CarryOver:

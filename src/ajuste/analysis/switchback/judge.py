@@ -97,7 +97,7 @@ def _in_slices(text: str) -> str:
 
 
 def _measurements(slices: Sequence[Slice], metric: Metric) -> Gathering:
-    """Gather the slices as trials; a block with several slices of each configuration becomes as many blocks."""
+    # Gather the slices as trials; a block with several slices of each configuration becomes as many blocks.
     counting = [time_slice for time_slice in sorted(slices, key=lambda s: s.number) if time_slice.counts]
     seen: Counter[tuple[int, str]] = Counter()
     numbers: dict[tuple[int, int], int] = {}
@@ -288,7 +288,7 @@ def _judged(
 
 
 def _withheld(carried: CarryOver, effect: Effect, configuration: str, metric: Metric, zone: float) -> str:
-    """Say why there is no verdict although the interval would give one; empty where there is."""
+    # Say why there is no verdict although the interval would give one; empty where there is.
     if not carried.known:
         return "too few slices follow each configuration to know whether the effect of one reaches into the next"
     if carried.p_value >= CARRIES or abs(carried.size) <= zone:
@@ -301,7 +301,7 @@ def _withheld(carried: CarryOver, effect: Effect, configuration: str, metric: Me
 
 
 def _more_slices(verdicts: Sequence[Verdict], slices: Sequence[Slice]) -> int | None:
-    """Estimate how many more slices are needed, in blocks as long as the last whole one."""
+    # Estimate how many more slices are needed, in blocks as long as the last whole one.
     more = [verdict.more_blocks for verdict in verdicts if verdict.is_open]
     if not more:
         return 0

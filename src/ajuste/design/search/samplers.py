@@ -132,7 +132,7 @@ class GridSampler:
 
 
 def _spread(size: int, count: int) -> list[int]:
-    """The middles of ``count`` equal parts of ``size`` levels."""
+    # The middles of `count` equal parts of `size` levels.
     return [int((2 * place + 1) * size / (2 * count)) for place in range(count)]
 
 

@@ -87,7 +87,7 @@ class Surrogate:
 
 
 def _most_probable(objective: Callable[..., float], initial: Table, bounds: Table) -> tuple[Table, float]:
-    """The best of fixed points within ``bounds``, and of ever smaller steps around the best so far."""
+    # The best of fixed points within `bounds`, and of ever smaller steps around the best so far.
 
     def cost(theta: Table) -> float:
         lengths = theta[1:-1]
@@ -169,7 +169,7 @@ class GaussianSampler:
     def _scalar(
         self, tried: Sequence[Tried], generator: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """One figure for each point, and the variance of its error."""
+        # One figure for each point, and the variance of its error.
         table = np.array([trial.values for trial in tried])
         variances = np.array([[v / trial.runs for v in trial.variances] or [0.0] * table.shape[1] for trial in tried])
         if table.shape[1] == 1:
@@ -190,9 +190,8 @@ def _merit(
     allowed: NDArray[np.bool_],
     candidates: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The logarithm of the expected improvement of each candidate on the best that is allowed, and of the probability
-    that it is allowed; only of the latter while nothing is.
-    """
+    # The logarithm of the expected improvement of each candidate on the best that is allowed, and of the probability
+    # that it is allowed; only of the latter while nothing is.
     probable = np.zeros(len(candidates))
     for limit in limits:
         mean, deviation = limit.predict(candidates)
@@ -206,7 +205,7 @@ def _merit(
 
 
 def _log_improvement(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log(z Φ(z) + φ(z)), also far below 0, where it is φ(z)/z² (Ament et al., 2023)."""
+    # log(z Φ(z) + φ(z)), also far below 0, where it is φ(z)/z² (Ament et al., 2023).
     far = z < -6
     near = np.where(far, 0.0, z)
     exact = np.log(np.maximum(near * norm.cdf(near) + norm.pdf(near), 1e-300))

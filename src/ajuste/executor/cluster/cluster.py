@@ -352,8 +352,7 @@ class _Machine:
 
 
 class _Block(NamedTuple):
-    """Trials that one machine runs one after the other: ``machine``, if it must be that one."""
-
+    # Trials that one machine runs one after the other: `machine`, if it must be that one.
     number: int
     requests: tuple[TrialRequest, ...]
     machine: str

@@ -31,8 +31,8 @@ WORKER_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 3.0
 """So often a coordinator looks which workers there are."""
 _WAIT_SECONDS = 0.5
+# Workers that are sent a file at the same time.
 _AT_ONCE = 16
-"""Workers that are sent a file at the same time."""
 
 
 class Connection:

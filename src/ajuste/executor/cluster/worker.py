@@ -403,8 +403,7 @@ LEASE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True)
 class _Sent:
-    """The place of a study that was sent: ``directory`` may be here as well."""
-
+    # The place of a study that was sent: `directory` may be here as well.
     directory: Path
     hint: str = "the study was sent by its coordinator"
 
@@ -414,8 +413,7 @@ class _Sent:
 
 @dataclass
 class _Stay:
-    """A study that is on the machine. After ``ended`` no plan begins; after ``gone`` everything is restored."""
-
+    # A study that is on the machine. After `ended` no plan begins; after `gone` everything is restored.
     job: HostJob
     resolved: ResolvedStudy
     lease: threading.Timer

@@ -64,14 +64,13 @@ from ajuste.model.wording import Say
 _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = MachineLimit(host_s=30)
 _MEMORY_OF_QEMU_MIB = 150
+# QEMU records no machine that has carried out 2^31 instructions: unpacking takes about 2.2 for each byte.
 _MOST_RECORDED_BYTES = 192 << 20
-"""QEMU records no machine that has carried out 2^31 instructions: unpacking takes about 2.2 for each byte."""
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """What entering made. ``kept_as`` is the name of the snapshot in the cache, if it came from there."""
-
+    # What entering made. `kept_as` is the name of the snapshot in the cache, if it came from there.
     session: MachineSession
     machine: GuestMachine
     initramfs: Initramfs

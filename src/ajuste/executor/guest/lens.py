@@ -45,8 +45,8 @@ LARGEST_BYTES: Final = 64 << 20
 _Document = TypeVar("_Document", bound=BaseModel)
 _KERNEL_SPACE: Final = 1 << 63
 _LOAD_SECONDS: Final = 60
+# Of Intel CPUs since Skylake; those of AMD take about half.
 _PAUSE_CYCLES: Final = 140
-"""Of Intel CPUs since Skylake; those of AMD take about half."""
 
 
 @dataclass(frozen=True)
@@ -174,13 +174,13 @@ def _library() -> Path:
     return library
 
 
+# What the lens needs of QEMU to give each CPU a clock (native/lens/src/parallel.rs).
 _CLOCK_OF_CPUS: Final = (
     *("bql_locked", "cpu_exec_end", "cpu_exec_start", "cpu_thread_is_idle", "cpus_get_accel", "current_cpu"),
     *("icount_get", "icount_get_raw", "icount_handle_interrupt", "icount_to_ns", "icount_update"),
     *("qemu_add_vm_change_state_handler", "qemu_clock_deadline_ns_all", "qemu_get_cpu", "rr_kick_vcpu_thread"),
     "timers_state",
 )
-"""What the lens needs of QEMU to give each CPU a clock (native/lens/src/parallel.rs)."""
 
 
 @functools.cache
@@ -259,17 +259,16 @@ def _read(document: type[_Document], named: str, file: Path, complaint: str) -> 
 
 
 _PAGE: Final = 4096
+# So many bytes at least must be alike before a file is taken for what is mapped.
 _LEAST_BYTES: Final = 8
-"""So many bytes at least must be alike before a file is taken for what is mapped."""
 _FUNCTIONS: Final = ("STT_FUNC", "STT_GNU_IFUNC")
+# Where packages of debug symbols put them, by build ID (gdb's manual, Separate Debug Files).
 _DEBUG: Final = Path("/usr/lib/debug/.build-id")
-"""Where packages of debug symbols put them, by build ID (gdb's manual, Separate Debug Files)."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a file that holds code: ``size`` bytes from ``offset``, at ``address`` before it is mapped."""
-
+    # A part of a file that holds code: `size` bytes from `offset`, at `address` before it is mapped.
     offset: int
     address: int
     size: int
@@ -277,8 +276,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Function:
-    """``end`` is behind its last byte."""
-
+    # `end` is behind its last byte.
     name: str
     end: int
 
@@ -500,8 +498,8 @@ def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, st
     return {task: counts.most_common(1)[0][0] for task, counts in counted.items() if counts}
 
 
+# Main functions of the kernel's threads.
 _THREAD: Final = re.compile(r"\w+_k?thread(_fn)?|kswapd|kcompactd|khugepaged")
-"""Main functions of the kernel's threads."""
 
 
 def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
@@ -533,8 +531,8 @@ def _notes(costs: NamedCosts, find_package: Callable[[str], str]) -> Iterator[st
 
 
 _LEAST_SHARE: Final = 0.001
+# Where a guest has programs of Ajuste's, which are built without symbols: a list beside them has their names.
 _BUNDLED: Final = ("/init", f"/ajuste/bin/{WORKLOADS}", f"/ajuste/bin/{SERVICE}")
-"""Where a guest has programs of Ajuste's, which are built without symbols: a list beside them has their names."""
 
 
 def _nameless_words(space: Space, file: str, find_package: Callable[[str], str]) -> str:

@@ -86,8 +86,8 @@ class Outcome(Enum):
     LOUD = "the guest printed too much"
 
 
+# Emulation of a busy machine may take so many seconds for one of the guest's.
 _SLOWEST: Final = 30
-"""Emulation of a busy machine may take so many seconds for one of the guest's."""
 _SLACK_SECONDS: Final = 60
 _GUEST_SLACK_SECONDS: Final = 20
 
@@ -335,8 +335,7 @@ class RunningMachine:
 
 
 class _Vigil:
-    """Looks, now and then, at a guest with a clock of its own: whether its time is over or stands still for good."""
-
+    # Looks, now and then, at a guest with a clock of its own: whether its time is over or stands still for good.
     def __init__(self, machine: RunningMachine, limit: MachineLimit) -> None:
         self._machine = machine
         self._limit_s = limit.guest_s or 0.0

@@ -32,8 +32,8 @@ else:
 
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 
+# What readers of compressed files raise.
 _MALFORMED = (lzma.LZMAError, zstd.ZstdError, OSError, EOFError, ValueError, struct.error)
-"""What readers of compressed files raise."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,7 @@ def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: f
 
 @dataclass(frozen=True)
 class _Kept:
-    """The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a kernel of the user's has none."""
-
+    # The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a kernel of the user's has none.
     kernel: KernelImage
     directory: Path
     digests: Mapping[str, str]

@@ -147,8 +147,7 @@ class Accelerator(BaseModel):
 
 
 class _Answer(BaseModel):
-    """A probe's result, good for one boot of this machine, one QEMU and one kernel."""
-
+    # A probe's result, good for one boot of this machine, one QEMU and one kernel.
     boot: str
     emulator: str
     kernel: str
@@ -214,8 +213,8 @@ def _read(kept: Path) -> _Answer | None:
 PLAN_ITEM = "opt/ajuste/plan"
 """The name under which the agent finds its plan in the firmware configuration device (fw_cfg)."""
 
+# COMMAND_LINE_SIZE of x86 without the final zero (arch/x86/include/asm/setup.h).
 _LONGEST_KERNEL_LINE = 2047
-"""COMMAND_LINE_SIZE of x86 without the final zero (arch/x86/include/asm/setup.h)."""
 
 
 class GuestMachine(BaseModel):

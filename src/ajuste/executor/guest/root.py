@@ -123,8 +123,7 @@ def build_root(files: Sequence[Path], packages: tuple[PackageVersion, ...], rele
 
 @dataclass
 class _Root:
-    """``places`` are those that were written so far; ``texts`` the contents of a few that are needed later."""
-
+    # `places` are those that were written so far; `texts` the contents of a few that are needed later.
     places: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
@@ -330,8 +329,8 @@ def with_users(master: str, guest_users: str) -> str:
 # Debian packages of a guest: fetched and laid out once, then kept as they are until the cache is cleared.
 
 
+# Of an entry, and of what is made of packages: with another it is made anew.
 _LAYOUT: Final = 1
-"""Of an entry, and of what is made of packages: with another it is made anew."""
 _RECORD: Final = "root.json"
 _ARCHIVE: Final = "root.cpio"
 

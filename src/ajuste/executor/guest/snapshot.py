@@ -80,6 +80,7 @@ def await_gate(machine: RunningMachine, limit: MachineLimit = BOOT_LIMIT) -> Arr
 # What a kernel must have so that a guest comes up, and which of it one lacks that did not.
 
 
+# By option; the likeliest causes first.
 _NEEDS: Final = {
     "64BIT": "it is not a 64-bit kernel",
     "BLK_DEV_INITRD": "it cannot use an initramfs",
@@ -95,8 +96,8 @@ _NEEDS: Final = {
     "SERIAL_8250_CONSOLE": "it has no serial console, so its messages cannot be seen",
     "PRINTK": "it prints nothing",
 }
-"""By option; the likeliest causes first."""
 
+# By what the console says.
 _SIGNS: Final = {
     "Unable to mount root fs": "it did not use its initramfs",
     "No working init found": "it could not run the first program of the initramfs",
@@ -104,7 +105,6 @@ _SIGNS: Final = {
     "Out of memory": "the guest has too little memory; raise --memory, or memory_mib in the study",
     "System is deadlocked on memory": "the guest has too little memory; raise --memory, or memory_mib in the study",
 }
-"""By what the console says."""
 
 
 def likely_causes(config: Path | None, console: str) -> str | None:

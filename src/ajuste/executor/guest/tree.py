@@ -325,8 +325,8 @@ _SYSTEM = tuple(
     for name in ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
 )
 _UNWINDER = "libgcc_s.so.1"
+# Functions of libc that load the unwinder by name when they are called: no header says so.
 _UNWINDING = (b"\0pthread_exit\0", b"\0pthread_cancel\0", b"\0backtrace\0")
-"""Functions of libc that load the unwinder by name when they are called: no header says so."""
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ from ajuste.model.plan import Location
 _LOG: Final = logging.getLogger(__name__)
 _BEGIN_SECONDS: Final = 30.0
 _RECORD: Final = record_of(Path("any")).suffix
+# Any user may see what is adopted; journals are root's.
 _MODE: Final = 0o755
-"""Any user may see what is adopted; journals are root's."""
 _ROLLS: Final = Path("/dev/shm")  # noqa: S108 - the agent's (see ``process/roll.rs``)
 
 

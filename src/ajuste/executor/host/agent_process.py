@@ -27,8 +27,8 @@ every word would wake beside what is measured, and the agent would wait for it.
 _CHUNK_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 20
 _COMPLAINT_BYTES = 1 << 16
+# In no other line: in a text of JSON the quotes would be escaped, and no figure is called so.
 _LAST = b'"event":"end"'
-"""In no other line: in a text of JSON the quotes would be escaped, and no figure is called so."""
 _LATE = "it did not end within its time limit"
 _ENDED = "it has ended"
 

@@ -37,10 +37,10 @@ SERVICES: Final = tuple(Path(f"/var/tmp/ajuste-services{n}") for n in ("", *(f".
 ROOTS_SERVICES: Final = Path("/var/lib/ajuste-services/uid")
 """… and those of root's services are where only root can make any."""
 _INTERNAL = (b"AJUSTE_", b"SUDO_")
+# Where those of clients begin (net.ipv4.ip_local_port_range).
 _LAST_PORT = 32768
-"""Where those of clients begin (net.ipv4.ip_local_port_range)."""
+# What a byte that is not UTF-8 is added to, in a plan.
 _BYTES = 0x10FF00
-"""What a byte that is not UTF-8 is added to, in a plan."""
 
 
 AGENTS: Final = Path("/var/tmp/ajuste-agent")  # noqa: S108 - made anew, or refused
@@ -385,6 +385,8 @@ def _removed(directory: Path) -> bool:
 LAST_LINES: Final = 15
 """Of a build that failed."""
 _OF_AJUSTE: Final = ("AJUSTE_", "SUDO_")
+# Variables that lead git to a certain repository (`git rev-parse --local-env-vars`): a hook that calls Ajuste has them,
+# and a checkout must not land there.
 _OF_A_REPOSITORY: Final = frozenset(
     (
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -406,8 +408,6 @@ _OF_A_REPOSITORY: Final = frozenset(
         "GIT_WORK_TREE",
     )
 )
-"""Variables that lead git to a certain repository (``git rev-parse --local-env-vars``): a hook that calls Ajuste has
-them, and a checkout must not land there."""
 
 
 @dataclass(frozen=True)
@@ -476,7 +476,7 @@ _ENDS_WITHIN_S: Final = 10.0
 
 
 def _children() -> set[int]:
-    """Of this process, whichever thread started them (proc_pid_task_tid_children(5))."""
+    # Of this process, whichever thread started them (proc_pid_task_tid_children(5)).
     pids: set[int] = set()
     for children in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):

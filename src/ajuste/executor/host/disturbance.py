@@ -27,15 +27,15 @@ from typing import Final
 
 
 _SHARED_FILES: Final = "dev/shm"
+# Those of agents, which remove them (see `safety/roll.rs`).
 _AGENT_FILES: Final = "ajuste-"
-"""Those of agents, which remove them (see ``safety/roll.rs``)."""
 
+# Files of /proc/sysvipc (sysvipc(7)): what they list, and the option of ipcrm(1).
 _SYSTEM_V: Final = {
     "shm": ("shared memory", "-m"),
     "sem": ("semaphores", "-s"),
     "msg": ("message queue", "-q"),
 }
-"""Files of /proc/sysvipc (sysvipc(7)): what they list, and the option of ipcrm(1)."""
 
 _MOST_NAMED: Final = 5
 

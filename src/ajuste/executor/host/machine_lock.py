@@ -177,8 +177,8 @@ LOCK: Final = DIRECTORY / "ajuste.lock"
 CLEARING_SECONDS: Final = 10.0
 """For so long an agent may still put values back after the one who started it has died."""
 
+# The locks that this process itself holds now.
 _held_here: set[Path] = set()
-"""The locks that this process itself holds now."""
 
 _PAUSE_SECONDS = 0.05
 _WAITING_PAUSE_SECONDS = 0.25

@@ -31,8 +31,8 @@ from ajuste.model.wording import count_of
 # it holds the machine's lock.
 _HEADER: Final[Mapping[str, object]] = {"journal": 1, "session": "services", "pid": 1, "started_ticks": 2, "began_s": 3}
 _MOST_NAMED: Final = 5
+# Of tail(1) above each file.
 _HEADING: Final = re.compile(r"^==> (/\S+) <==\n", re.MULTILINE)
-"""Of tail(1) above each file."""
 
 
 def root_services(plan: Plan, daemons: frozenset[str]) -> tuple[str, ...]:

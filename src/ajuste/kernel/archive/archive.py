@@ -183,10 +183,8 @@ class PackageGone(Exception):
 
 
 class _Stamp(BaseModel):
-    """By which settings (a hash) lists were fetched, when each was last asked for, in seconds since the epoch, and why
-    some could not be fetched.
-    """
-
+    # By which settings (a hash) lists were fetched, when each was last asked for, in seconds since the epoch, and why
+    # some could not be fetched.
     settings: str
     addresses: Addresses
     asked_s: dict[str, float]

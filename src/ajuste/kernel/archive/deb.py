@@ -33,8 +33,8 @@ else:
 _DATA: Final = "data.tar"
 _CONTROL: Final = "control.tar"
 _LARGEST_SCRIPT: Final = 1 << 20
+# No package of Debian unpacks to more.
 _MOST_BYTES: Final = 16 << 30
-"""No package of Debian unpacks to more."""
 _DAMAGED: Final = (ArError, tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, ValueError)
 _OF_THE_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 
@@ -116,8 +116,7 @@ def _reading(package: Path, part: str) -> Iterator[tarfile.TarFile]:
 
 
 class _Forwards(io.BufferedReader):
-    """A file in which members of negative size, which lead back to the same one, are an error."""
-
+    # A file in which members of negative size, which lead back to the same one, are an error.
     def seek(self, target: int, whence: int = 0, /) -> int:
         if whence == io.SEEK_CUR and target < 0:
             raise ValueError("it has a part of negative size")
@@ -148,8 +147,7 @@ def _open_part(package: Path, part: str, opened: ExitStack) -> IO[bytes]:
 
 @dataclass
 class _Tree:
-    """What is extracted into a directory. Links come last: while files are written there is none to follow."""
-
+    # What is extracted into a directory. Links come last: while files are written there is none to follow.
     into: Path
     links: list[tuple[Path, str]] = field(default_factory=list)
     directories: list[tuple[Path, tarfile.TarInfo]] = field(default_factory=list)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 SCHEMES: Final = ("https", "http", "file")
 _TIMEOUT_S: Final = 30.0
 _SAY_EVERY_S: Final = 0.25
+# Before that the pace is not known.
 _PACE_S: Final = 2.0
-"""Before that the pace is not known."""
 _ATTEMPTS: Final = 3
 _PATIENCE_S: Final = 120.0
+# Bytes a second that a mirror must give by then: one that drips would never end.
 _LEAST_PACE: Final = 500
-"""Bytes a second that a mirror must give by then: one that drips would never end."""
 _CHUNK_BYTES: Final = 1 << 18
 _PARTIAL: Final = 206
 _GONE: Final = (404, 410)

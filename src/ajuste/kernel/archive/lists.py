@@ -35,8 +35,8 @@ MOST_BYTES: Final = 10_000_000
 """As apt's Acquire::MaxReleaseFileSize."""
 
 _LISTS: Final = "main/binary-amd64/Packages"
+# Of the compressions that Python reads, best first.
 _ENDINGS: Final = (".xz", ".gz", "")
-"""Of the compressions that Python reads, best first."""
 
 
 class RejectedRelease(DownloadError):

@@ -111,8 +111,7 @@ class BuildWatcher(Protocol):
 
 @dataclass(frozen=True)
 class _Recipe:
-    """All that decides what kernel it becomes."""
-
+    # All that decides what kernel it becomes.
     origin: SourceOrigin
     version: str
     config: str
@@ -412,8 +411,8 @@ def _install_modules(tree: Workspace, home: Home, entry: Path, release: str) -> 
 # Kernels that specifications ask to build: checked together, then built once each, and by name from then on.
 
 
+# The minor version that stands for the newest of a major one, until it is fetched.
 _NEWEST: Final = 99
-"""The minor version that stands for the newest of a major one, until it is fetched."""
 
 
 @cache  # A request asks several times, and reading a source takes seconds.

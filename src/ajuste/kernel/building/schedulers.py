@@ -32,8 +32,8 @@ _BPFTOOL: Final = "tools/bpf/bpftool"
 _PROGRAM: Final = ".bpf.c"
 _OPTIONS: Final = ("SCHED_CLASS_EXT", "DEBUG_INFO_BTF")
 
+# Debian's programs of each version of LLVM, and those without a version: 16 and older do not build them.
 _SUFFIXES: Final = ("-21", "-20", "-19", "-18", "-17", "")
-"""Debian's programs of each version of LLVM, and those without a version: 16 and older do not build them."""
 _PROGRAMS: Final = ("clang", "ld.lld", "llvm-ar", "llvm-strip")
 _TUNABLE: Final = "sched_ext"
 ELF: Final = b"\x7fELF"

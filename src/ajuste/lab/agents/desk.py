@@ -33,8 +33,8 @@ from ajuste.study.resolved import ResolvedStudy
 
 Document = dict[str, Any]
 
+# So many runs are looked at for what they say of a tunable, the newest first.
 _MOST_EVIDENCE: Final = 200
-"""So many runs are looked at for what they say of a tunable, the newest first."""
 _STEP_S: Final = 0.2
 
 
@@ -212,7 +212,7 @@ class AgentDesk:
         return document
 
     def _builtin(self, name: str) -> str:
-        """A built-in study: files of this machine are not a client's to name."""
+        # A built-in study: files of this machine are not a client's to name.
         names = [study.name for study in builtin_studies()]
         if name not in names:
             raise RequestError(f"study {name[:80]!r} not found", hint=f"expected one of {', '.join(names)}")
@@ -234,14 +234,14 @@ class AgentDesk:
         return self.service.jobs.start(study, words, directory, asked=self.asked, minutes=minutes)
 
     def _job_run(self, job: Job) -> Run | None:
-        """The run of a job; none where it was stopped before its first trial."""
+        # The run of a job; none where it was stopped before its first trial.
         try:
             return self.service.run(job.run) if job.run else None
         except RequestError:
             return None
 
     def _client_job(self, name: str) -> Job:
-        """A job of this client: those of others are not its business."""
+        # A job of this client: those of others are not its business.
         if not self.budget.owns(name):
             raise RequestError(f"job {name[:80]!r} not found", hint="use the job that run or campaign_propose returned")
         return self.service.jobs.find(name)
@@ -270,12 +270,12 @@ class AgentDesk:
         return rows
 
 
+# Jobs with this name have runs that a client must not see.
 _CAMPAIGN: Final = "campaign"
-"""Jobs with this name have runs that a client must not see."""
 
 
 def _cost(planned: PlannedStudy) -> dict[str, float]:
-    """At most."""
+    # At most.
     blocks = planned.budget.max_blocks
     return {
         "trials": blocks * len(planned.configurations),

@@ -49,7 +49,7 @@ class Operation:
 
 
 def _visible(value: Any) -> Any:
-    """A JSON value in which no text hides anything: it may be of any program or stranger."""
+    # A JSON value in which no text hides anything: it may be of any program or stranger.
     match value:
         case str():
             return visible(value)

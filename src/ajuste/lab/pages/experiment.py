@@ -23,8 +23,8 @@ from ajuste.study.command_line.request import split_commands
 from ajuste.study.command_line.study import DEFAULT_KERNEL, adhoc_document
 
 MOST_SETTINGS: Final = 4
+# Settings that `ajuste compare` has options of their own for; there the affinity is called cpus.
 _PROCESS: Final = ("nice", "policy", "cgroup_weight")
-"""Settings that ``ajuste compare`` has options of their own for; there the affinity is called cpus."""
 _KERNELS: Final = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.12/rt")
 _EXAMPLES: Final = {
     "title": "",
@@ -86,6 +86,7 @@ def start(request: Request, given: Form) -> Response:
     return RedirectResponse(f"/jobs/{job.id}", status_code=303)
 
 
+# Where a problem is, as messages say it, and the field of the form that it comes from.
 _FIELDS: Final = (
     (r"(?:workload\.|--)background", "background"),
     (r"workload\b", "workload"),
@@ -99,12 +100,11 @@ _FIELDS: Final = (
     (r"title|name", "title"),
     (r"question", "question"),
 )
-"""Where a problem is, as messages say it, and the field of the form that it comes from."""
 _PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<message>.+)")
 _FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
 _OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
+# What starts a problem that must keep its case: the name of a setting.
 _STARTS_WITH_NAME: Final = re.compile(r"\S*[._]\S|\S+ = ")
-"""What starts a problem that must keep its case: the name of a setting."""
 _ROW: Final = re.compile(r"(?:setting|levels)_\d")
 
 

@@ -102,21 +102,21 @@ def column(request: Request) -> Response:
 
 
 def _statuses(measured: Measurements) -> bytes:
-    """The place of each trial's status among ``_STATUSES``; 3 for those of warm-up blocks."""
+    # The place of each trial's status among `_STATUSES`; 3 for those of warm-up blocks.
     of_value = np.array([_STATUSES.index(value) for value in measured.status.values] or [0], "<i4")
     places = of_value[measured.status.codes] if len(measured) else np.array([], "<i4")
     return np.where(measured.warm_up, 3, places).astype("<i4").tobytes()
 
 
 def _measured(lab: Laboratory, run: Run) -> Measurements:
-    """Read once for a page and its columns."""
+    # Read once for a page and its columns.
     store = lab.service.store
     return _read(store, run.id, store.count(run))
 
 
 @lru_cache(maxsize=4)
 def _read(store: Store, run_id: str, count: int) -> Measurements:  # noqa: ARG001 - see below
-    """``count`` is a part of what is remembered: a run that goes on has more by now."""
+    # `count` is a part of what is remembered: a run that goes on has more by now.
     return store.measurements(store.find_run(run_id))
 
 

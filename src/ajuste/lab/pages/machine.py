@@ -115,7 +115,7 @@ def kernel_list(request: Request) -> Response:
 
 
 def _known_kernels(lab: Laboratory, *, anew: bool) -> tuple[dict[str, Any], str]:
-    """``ajuste kernel list --json`` takes seconds, so its answer is kept for a while."""
+    # `ajuste kernel list --json` takes seconds, so its answer is kept for a while.
     kept = lab.kept_kernels
     if kept is not None and not anew and time.monotonic() - kept[0] < _KEPT_S:
         return kept[1], ""

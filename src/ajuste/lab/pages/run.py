@@ -65,7 +65,7 @@ def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
 
 
 def _asked(run: Run) -> dict[str, Any]:
-    """Which figures, of which configurations."""
+    # Which figures, of which configurations.
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     return {
         "study": resolved.study,
@@ -127,7 +127,7 @@ def act(request: Request, form: Form) -> Response:
 
 
 def _end(lab: Laboratory, run: Run) -> None:
-    """Interrupt the process that measures a run, and wait for it. Raises RequestError where that is not ours."""
+    # Interrupt the process that measures a run, and wait for it. Raises RequestError where that is not ours.
     job = lab.service.jobs.of_run(run.id)
     if job is None or not job.alive:
         if lab.service.is_going_on(run):
@@ -155,7 +155,7 @@ def _resumed(lab: Laboratory, run: Run) -> Job:
 
 
 def _extended(lab: Laboratory, run: Run) -> Job:
-    """With twice the budget: what was measured counts."""
+    # With twice the budget: what was measured counts.
     document = lab.service.document(run)
     budget = ResolvedStudy.model_validate_json(run.resolved).study.budget
     twice = {"max_blocks": min(2 * budget.max_blocks, 100_000), "max_minutes": 2 * budget.max_minutes}
@@ -164,7 +164,7 @@ def _extended(lab: Laboratory, run: Run) -> Job:
 
 
 def _study_author(run: Run) -> Asked | None:
-    """What was imported may start only what a bundle may."""
+    # What was imported may start only what a bundle may.
     return Asked("bundle") if run.imported else None
 
 

@@ -170,7 +170,7 @@ def keep(request: Request, form: Form) -> Response:
 
 
 def _choices(heads: Sequence[Head], facts: Mapping[str, RunFacts]) -> dict[str, list[str]]:
-    """The most frequent first."""
+    # The most frequent first.
     return {
         "setting": _frequent(name for entry in facts.values() for name in entry.settings),
         "kernel": _frequent(head.kernel for head in heads),
@@ -186,7 +186,7 @@ def _frequent(names: Iterable[str]) -> list[str]:
 
 
 def _number(text: str, count: int) -> int:
-    """The nearest page that there is."""
+    # The nearest page that there is.
     number = int(text) if text.isdecimal() and len(text) < 9 else 1
     return max(1, min(number, -(-count // ON_A_PAGE)))
 

@@ -96,7 +96,7 @@ def tunable_address(tunable: Tunable) -> str:
 
 
 def _try_it(tunable: Tunable) -> str:
-    """The address of a form that is filled in for it."""
+    # The address of a form that is filled in for it.
     name = catalogue().example(tunable).name
     return "/new?" + urlencode({"setting": name, "levels": ", ".join(levels_to_try(tunable))})
 

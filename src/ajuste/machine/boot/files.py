@@ -46,8 +46,8 @@ def read_content(path: Path) -> bytes | None:
 
 
 _IN_MEMORY: Final = ("tmpfs", "ramfs", "overlay", "squashfs", "9p", "virtiofs")
+# File systems in whose files GRUB cannot write: it could not take its one boot back.
 _READ_BY_GRUB_ONLY: Final = ("btrfs", "zfs", "zfs_member", "bcachefs")
-"""File systems in whose files GRUB cannot write: it could not take its one boot back."""
 
 LEAST_FREE: Final = 1 << 20
 """Bytes that /boot must have free."""

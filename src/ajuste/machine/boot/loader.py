@@ -205,14 +205,13 @@ _DIRECTORIES: Final = ("boot/grub", "boot/grub2")
 _BEGIN: Final = "### entries of an experiment of Ajuste: ajuste restore removes them"
 _END: Final = "### end of the entries of Ajuste"
 _LINUX: Final = re.compile(r"^\s*linux(?:16|efi)?\s+(\S+)\s*(.*)$")
+# A word that GRUB's language reads as itself.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:/+@%=^!-]+", re.ASCII)
-"""A word that GRUB's language reads as itself."""
 
 
 @dataclass(frozen=True)
 class _MenuEntry:
-    """An entry of the menu: ``before`` and ``after`` its line ``linux``, which boots ``kernel`` with ``words``."""
-
+    # An entry of the menu: `before` and `after` its line `linux`, which boots `kernel` with `words`.
     kernel: str
     words: tuple[str, ...]
     before: tuple[str, ...]

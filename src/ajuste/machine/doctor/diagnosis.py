@@ -84,10 +84,10 @@ class NoiseMeasurements(BaseModel):
 
 ALPHA: Final = 0.05
 """Error rate of the one comparison that is spoken of."""
+# How sure it is that the true number of blocks lies in the range that is told.
 _RANGE: Final = 0.9
-"""How sure it is that the true number of blocks lies in the range that is told."""
+# A drift is believed from so many standard errors of its slope on.
 _DRIFT_ERRORS: Final = 3.0
-"""A drift is believed from so many standard errors of its slope on."""
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ class PlanRunner(Protocol):
 
 _INVISIBLE: Final = "not visible here"
 _SIZE: Final = 200
+# Repetitions of the job by which its length is found.
 _TRIED: Final = 10
-"""Repetitions of the job by which its length is found."""
 _TELLING_RUNS: Final = 3
 _MOST_REPETITIONS: Final = 100_000
 _LONGEST_NS: Final = 60 * 10**9
@@ -287,12 +287,12 @@ def _throttled(source: InventorySource) -> int | None:
 # The processes of this machine and the CPU time that they have used.
 
 
+# proc_pid_stat(5): name (which can hold anything), parent, CPU times of itself and of its children, start.
 _STAT: Final = re.compile(
     r"\((?P<name>(?:.|\n)*)\) \S (?P<parent>-?\d+) (?:\S+ ){9}(?P<user>\d+) (?P<system>\d+) "
     r"(?P<children_user>\d+) (?P<children_system>\d+) (?:\S+ ){4}(?P<start>\d+)",
     re.ASCII,
 )
-"""proc_pid_stat(5): name (which can hold anything), parent, CPU times of itself and of its children, start."""
 
 
 @dataclass(frozen=True)
@@ -371,8 +371,8 @@ def used_between(snapshots: Iterable[Snapshot], ancestor: int) -> dict[str, int]
 _GLANCE_SECONDS: Final = 0.2
 _GLANCES_PER_SNAPSHOT: Final = 10
 _MOST_NAMED: Final = 8
+# Of one CPU: programs that use less are not named.
 _LEAST_PERCENT: Final = 0.1
-"""Of one CPU: programs that use less are not named."""
 
 
 @dataclass(frozen=True)

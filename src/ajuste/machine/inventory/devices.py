@@ -160,11 +160,11 @@ def _kind(source: InventorySource, name: str) -> str:
 # Mounted file systems with their options.
 
 
+# File systems without a block device that hold files of people. The rest of them (proc, sysfs …) are the kernel's.
 _KEPT_WITHOUT_DEVICE: Final = frozenset(
     {"tmpfs", "overlay", "nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "glusterfs", "zfs", "btrfs", "ramfs"}
     | {"hugetlbfs", "bcachefs", "fuse", "lustre", "gpfs", "ocfs2", "afs", "ecryptfs", "squashfs"}
 )
-"""File systems without a block device that hold files of people. The rest of them (proc, sysfs …) are the kernel's."""
 _NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "afs"})
 _MOST: Final = 200
 

@@ -135,8 +135,8 @@ def summarise(inventory: Inventory) -> dict[str, str]:
 
 
 NOT_ASKED: Final = "not asked"
+# Beginnings of reasons that say nothing about the machine: these fields cannot be compared.
 _NOT_KNOWN: Final = (NEEDS_ROOT, NOT_ASKED, "the kernel was not asked", "neither /proc/config.gz", "not understood")
-"""Beginnings of reasons that say nothing about the machine: these fields cannot be compared."""
 
 
 class InventoryDifference(BaseModel):

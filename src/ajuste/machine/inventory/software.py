@@ -373,6 +373,7 @@ def _qemu(reading: SourceReading) -> str | None:
 
 
 _DMI: Final = "/sys/class/dmi/id"
+# Beginnings of DMI names (`dmi_vendor_table` in virt.c).
 _MAKERS: Final = (
     ("KVM", "kvm"),
     ("OpenStack", "kvm"),
@@ -392,7 +393,6 @@ _MAKERS: Final = (
     ("Apple Virtualization", "apple"),
     ("Google Compute Engine", "google"),
 )
-"""Beginnings of DMI names (``dmi_vendor_table`` in virt.c)."""
 _CLOCKS: Final = (("kvm-clock", "kvm"), ("hyperv_clocksource", "microsoft"), ("xen", "xen"), ("vmware", "vmware"))
 _CONTAINERS: Final = (
     ("/.dockerenv", "docker"),

@@ -84,8 +84,8 @@ def _metric(document: DocumentNode) -> Metric:
         raise document.wrong("a metric of Ajuste") from None
 
 
+# The columns between a configuration's levels and its metrics.
 _DESIGN: Final = ("block", "position", "seed", "attempt", "warm_up", "status", "reason")
-"""The columns between a configuration's levels and its metrics."""
 
 
 def _is_trials(text: str) -> bool:
@@ -130,10 +130,8 @@ def _trials(source: ResultSource) -> MeasuredTable:
 
 @dataclass
 class _Runs:
-    """Tells the rows of several runs apart that somebody put into one file: their blocks have nothing in common, though
-    they have the same numbers.
-    """
-
+    # Tells the rows of several runs apart that somebody put into one file: their blocks have nothing in common, though
+    # they have the same numbers.
     _number: int = 1
     _seen: set[tuple[str, str, str]] = field(default_factory=set)
 

@@ -205,13 +205,13 @@ _FIGURE: Final = re.compile(rf"({_NUMBER})\s+([^\s\d]\S{{0,60}})")
 _FAILED: Final = re.compile(r"(?:--- FAIL:|FAIL\b|panic:)")
 _BETTER: Final = re.compile(r"Unit\s+(?P<unit>\S{1,60})\s+(?:.*\s)?better=(?P<better>higher|lower)\b")
 _PACKAGE: Final = re.compile(r"pkg:\s*(\S{1,200})")
+# As benchstat has them; the unit of what has none here is written after the benchmark's name.
 _SCALES: Final[dict[str, tuple[str, float, Direction]]] = {
     "ns/op": ("s", 1e-9, "lower"),
     "MB/s": ("bytes/s", 1e6, "higher"),
     "B/op": ("bytes", 1.0, "lower"),
     "allocs/op": ("", 1.0, "lower"),
 }
-"""As benchstat has them; the unit of what has none here is written after the benchmark's name."""
 _LONGEST: Final = 4000
 
 

@@ -23,8 +23,7 @@ _LOWER: Final = frozenset(
 
 
 class _Events:
-    """The events of a file as they are found. Those that perf could not count are told, and not passed over."""
-
+    # The events of a file as they are found. Those that perf could not count are told, and not passed over.
     def __init__(self, source: ResultSource) -> None:
         self.source = source
         self._found = Collector(FORMAT, source.file)
@@ -393,6 +392,7 @@ _MEMORY: Final = (
     ),
 )
 
+# Its GB are 10^9 bytes (numa.c, __bench_numa). These go before the bandwidth of copies, which ends alike.
 _NUMA: Final = (
     _row(r"\s+", r" secs slowest \(max\) thread-runtime", "runtime-max", "s", "lower", step=1e-3),
     _row(r"\s+", r" secs fastest \(min\) thread-runtime", "runtime-min", "s", "none", step=1e-3),
@@ -404,7 +404,6 @@ _NUMA: Final = (
     _row(r"\s+", r" GB/sec/thread speed", "thread-bandwidth", "GB/s", "higher", step=1e-3),
     _row(r"\s+", r" GB/sec total speed", "bandwidth", "GB/s", "higher", step=1e-3),
 )
-"""Its GB are 10^9 bytes (numa.c, __bench_numa). These go before the bandwidth of copies, which ends alike."""
 
 PERF_BENCH: Final = PrintedReport(
     name="perf-bench",

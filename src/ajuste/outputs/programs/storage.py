@@ -91,8 +91,7 @@ Share = Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
 
 
 class _Transfer(BaseModel):
-    """What a job did in one direction; ``runtime`` in milliseconds."""
-
+    # What a job did in one direction; `runtime` in milliseconds.
     io_bytes: Count
     total_ios: Count
     runtime: Count
@@ -102,8 +101,7 @@ class _Transfer(BaseModel):
 
 
 class _Job(BaseModel):
-    """One job, or the whole group with ``--group_reporting``; CPU times in per cent of its run time."""
-
+    # One job, or the whole group with `--group_reporting`; CPU times in per cent of its run time.
     jobname: str
     groupid: Count = 0
     error: int = Field(strict=True)
@@ -233,8 +231,8 @@ Percent = Annotated[str, Field(pattern=r"^[0-9]{1,3}\.[0-9]{1,9}$")]
 
 PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 
+# fio prints six decimals of a mean.
 _ROUNDING: Final = 1e-9
-"""fio prints six decimals of a mean."""
 
 
 class FioLatency(BaseModel):

@@ -34,8 +34,8 @@ from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_me
 
 
 LKP_COMPARED: Final = "lkp's comparison"
+# A standard deviation of up to so many per cent of the mean is not printed; others are cut to whole per cents.
 _UNPRINTED: Final = 2.0
-"""A standard deviation of up to so many per cent of the mean is not printed; others are cut to whole per cents."""
 _LKP_NUMBER: Final = r"-?\d{1,20}(?:\.\d{1,9})?(?:e[+-]\d{1,3})?"
 _CELL: Final = rf"({_LKP_NUMBER})(?: ±\s*(\d{{1,6}})%)?"
 _FIRST: Final = re.compile(rf"\s*{_CELL}")
@@ -336,8 +336,7 @@ def read_phoronix(source: ResultSource) -> MeasuredTable:
 
 
 class _Reading:
-    """What was read of a document so far: the way to the current element, and the texts of its result and entry."""
-
+    # What was read of a document so far: the way to the current element, and the texts of its result and entry.
     def __init__(self, file: Path) -> None:
         self.values: list[tuple[str, Metric, float, int]] = []
         self.without = 0

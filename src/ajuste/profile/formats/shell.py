@@ -22,8 +22,8 @@ from ajuste.profile.export import (
 
 NAME: Final = "shell"
 
+# Instead of a value: only kept and put back, since the kernel changes it along with another one.
 _KEEP: Final = "-"
-"""Instead of a value: only kept and put back, since the kernel changes it along with another one."""
 
 _BODY: Final = r"""
 set -eu

@@ -26,8 +26,8 @@ from ajuste.profile.export import (
 
 NAME: Final = "tuned"
 
+# Values in which nothing has a meaning for TuneD: no variable, no comment, no comparison.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:+/ -]*")
-"""Values in which nothing has a meaning for TuneD: no variable, no comment, no comparison."""
 
 
 def render(export: Export) -> Rendered:

@@ -79,12 +79,12 @@ def draw(plot: Plot, title: str) -> Figure:
 
 
 def _long(axis: str) -> str:
-    """``x2`` as ``xaxis2``."""
+    # `x2` as `xaxis2`.
     return f"{axis[0]}axis{axis[1:]}"
 
 
 def _axes(figure: Figure, layout: dict[str, Any], traces: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
-    """One for each pair of axes that a trace is drawn on; those of one x axis share it."""
+    # One for each pair of axes that a trace is drawn on; those of one x axis share it.
     pairs = dict.fromkeys((trace.get("xaxis", "x"), trace.get("yaxis", "y")) for trace in traces)
     made: dict[tuple[str, str], Any] = {}
     for x, y in pairs or {("x", "y"): None}:
@@ -111,13 +111,13 @@ def _frame(layout: dict[str, Any], x: str, y: str) -> Frame:
 
 
 def _lowest(key: tuple[str, str], layout: dict[str, Any], axes: dict[tuple[str, str], Any]) -> bool:
-    """Whether no other axes of the same x axis are below."""
+    # Whether no other axes of the same x axis are below.
     bottom = _frame(layout, *key)[1]
     return all(_frame(layout, *other)[1] >= bottom for other in axes if other[0] == key[0])
 
 
 def _set_up(axes: Any, axis: dict[str, Any], which: str, *, alone: bool) -> None:
-    """Scale, range, ticks and title; without texts where another one below has them (not ``alone``)."""
+    # Scale, range, ticks and title; without texts where another one below has them (not `alone`).
     drawn_axis = axes.xaxis if which == "x" else axes.yaxis
     logarithmic = axis.get("type") == "log"
     if logarithmic:

@@ -200,7 +200,7 @@ def _contour(axes: Any, trace: dict[str, Any], order: int) -> None:
 
 
 def _icicle(axes: Any, trace: dict[str, Any], order: int) -> None:
-    """Rows of frames from above, each below the one that it is part of; the widest first."""
+    # Rows of frames from above, each below the one that it is part of; the widest first.
     places = {name: place for place, name in enumerate(trace["ids"])}
     parents = [places.get(parent) for parent in trace["parents"]]
     values = trace["values"]

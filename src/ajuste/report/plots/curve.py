@@ -70,7 +70,7 @@ def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels,
 
 
 def _lines(results: Results, factor: Factor, others: list[str]) -> dict[tuple[str, ...], list[Measured]]:
-    """Configurations by the levels of the ``others``, the factors but ``factor``."""
+    # Configurations by the levels of the `others`, the factors but `factor`.
     lines: dict[tuple[str, ...], list[Measured]] = {}
     for configuration in results.configurations:
         if configuration.levels.get(factor.name) in factor.levels:
@@ -81,8 +81,7 @@ def _lines(results: Results, factor: Factor, others: list[str]) -> dict[tuple[st
 
 @dataclass(frozen=True)
 class _Line:
-    """Configurations that differ in nothing but the level of one factor, each at its place on the axis."""
-
+    # Configurations that differ in nothing but the level of one factor, each at its place on the axis.
     metric: Metric
     configurations: list[Measured]
     places: dict[str, float]
@@ -118,7 +117,7 @@ class _Line:
 
 
 def _level_ticks(factor: Factor, numbers: list[float], labels: Labels) -> dict[str, Any]:
-    """Ticks at all levels; a label only where it does not run into the one before or into the last."""
+    # Ticks at all levels; a label only where it does not run into the one before or into the last.
     logarithmic = min(numbers) > 0 and max(numbers) / min(numbers) >= _LOG_LEVELS
     ticks = sorted(zip(numbers, factor.levels, strict=True))
     at = [math.log(value) if logarithmic else value for value, _ in ticks]
@@ -185,7 +184,7 @@ def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) 
 def _predicted(
     prediction: Prediction, rows: dict[str, int], names: dict[str, str], fmt: NumberFormat
 ) -> dict[str, Any]:
-    """A diamond for one value, a bar between two for a range."""
+    # A diamond for one value, a bar between two for a range.
     exact = prediction.low == prediction.high
     ends = [prediction.low] if exact else [prediction.low, prediction.high]
     return scatter(

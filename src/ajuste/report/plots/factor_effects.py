@@ -133,7 +133,7 @@ def _largest(effects: tuple[FactorEffect, ...], metric: Metric, pair: tuple[str,
 def _interaction_plot(
     results: Results, metric: Metric, cells: list[FactorCell], labels: Labels, name: str
 ) -> Plot | None:
-    """The factor with more levels along the axis, a line for each level of the other."""
+    # The factor with more levels along the axis, a line for each level of the other.
     first, second = (next(f for f in results.factors if f.name == name) for name in cells[0].factors)
     along, lines = (0, 1) if len(first.levels) >= len(second.levels) else (1, 0)
     across, other = (first, second) if along == 0 else (second, first)

@@ -35,8 +35,8 @@ SYMBOLS: Final = {
 }
 AnyFinding = TypeVar("AnyFinding", bound=Finding)
 BETTER: Final = {"lower": "← better", "higher": "better →"}
+# How an interval is drawn towards a side on which nothing limits it yet.
 _OPEN: Final = "dot"
-"""How an interval is drawn towards a side on which nothing limits it yet."""
 _FAR: Final = 20.0  # intervals that reach this many times further than the estimates are cut, with an arrow
 
 
@@ -194,7 +194,7 @@ def _log_axis(style: EffectStyle, fixed: list[float], ends: list[float], band: t
 
 
 def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, float]:
-    """The effects that do not matter, on the axis: 1/(1+δ) … 1+δ, or ±δ times the baseline's mean."""
+    # The effects that do not matter, on the axis: 1/(1+δ) … 1+δ, or ±δ times the baseline's mean.
     delta = results.smallest_effect
     if style.kind == "difference":
         baseline = next((c.metrics.get(metric.name) for c in results.configurations if c.baseline), None)
@@ -215,7 +215,7 @@ def x_axis(axis: EffectAxis, metric: Metric) -> dict[str, Any]:
 
 
 def _range(axis: EffectAxis) -> dict[str, Any]:
-    """Somewhat wider than what intervals are cut at: arrows need the room."""
+    # Somewhat wider than what intervals are cut at: arrows need the room.
     if axis.style.kind == "factor":
         ends = [math.log10(axis.low), math.log10(axis.high)]
         return {"type": "log", "range": _widened(*ends), "tickprefix": "×", "nticks": 7}

@@ -113,7 +113,7 @@ def _hover(point: VersionPoint, fmt: NumberFormat) -> str:
 
 
 def _changes(history: History, at: dict[str, int], metric: Metric, fmt: NumberFormat) -> list[dict[str, Any]]:
-    """A diamond half way between the versions, with the change beside the line."""
+    # A diamond half way between the versions, with the change beside the line.
     if not history.changes:
         return []
     values = {point.version: fmt.scaled(point.value) for point in history.points}
@@ -134,7 +134,7 @@ def _changes(history: History, at: dict[str, int], metric: Metric, fmt: NumberFo
 
 
 def _border(histories: Sequence[History], at: dict[str, int]) -> float | None:
-    """Half way between the last version with CFS and the first with EEVDF."""
+    # Half way between the last version with CFS and the first with EEVDF.
     scheduler = {at[point.version]: point.scheduler for history in histories for point in history.points}
     return next(
         (before + 0.5 for before, after in pairwise(sorted(scheduler)) if scheduler[before] != scheduler[after]), None
@@ -151,7 +151,7 @@ def _schedulers(border: float) -> list[dict[str, Any]]:
 
 
 def _y_axis(histories: Sequence[History], fmt: NumberFormat) -> dict[str, Any]:
-    """With room for all points, and for intervals as far as these lie apart."""
+    # With room for all points, and for intervals as far as these lie apart.
     points = [point for history in histories for point in history.points]
     values = [fmt.scaled(point.value) for point in points]
     axis = figure_axis(values)

@@ -135,7 +135,7 @@ def _marks(checked: list[tuple[Verdict, Verdict]], ratios: list[bool], metrics: 
 
 
 def _far(bound: float | None, middle: float, ratio: bool) -> float:
-    """From the estimate to a bound; nothing where it is not known."""
+    # From the estimate to a bound; nothing where it is not known.
     return 0.0 if bound is None else drawn_value(bound, ratio) - middle
 
 
@@ -303,7 +303,7 @@ def _hovers(expected: ExpectedMap, tuning: Tuning, metric: Metric, labels: Label
 
 
 def _places(results: Results, expected: ExpectedMap, names: set[str]) -> list[tuple[int, int, str]]:
-    """Column and row of those of ``names`` whose levels are on the map."""
+    # Column and row of those of `names` whose levels are on the map.
     places = []
     for configuration in results.configurations:
         down, across = configuration.levels.get(expected.down), configuration.levels.get(expected.across)
@@ -314,7 +314,7 @@ def _places(results: Results, expected: ExpectedMap, names: set[str]) -> list[tu
 
 
 def _markers(places: Sequence[tuple[int, int, str]], marker: Marker, name: str) -> dict[str, Any]:
-    """``name`` has a place for the configuration's."""
+    # `name` has a place for the configuration's.
     return scatter(
         "markers",
         [place[0] for place in places],

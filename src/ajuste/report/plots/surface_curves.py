@@ -119,7 +119,7 @@ def level_ticks(axis: SurfaceAxis, labels: Labels, *, upright: bool = False) -> 
 
 
 def _without_unit(texts: list[str]) -> tuple[list[str], str]:
-    """``1 ms``, ``4 ms`` as ``1``, ``4`` and ``ms``; as they are where their units differ."""
+    # `1 ms`, `4 ms` as `1`, `4` and `ms`; as they are where their units differ.
     parts = [text.rpartition(" ") for text in texts]
     units = {unit for _, _, unit in parts}
     if len(units) == 1 and all(number for number, _, _ in parts):
@@ -244,7 +244,7 @@ def _line(view: View, line: Line, series: Mark, shift: float) -> dict[str, Any]:
 
 
 def _marked(view: View, line: Line) -> list[dict[str, Any]]:
-    """The best and what is not distinguishable from it, where no map shows them."""
+    # The best and what is not distinguishable from it, where no map shows them.
     kinds: dict[str, tuple[str | None, ...]] = {"star": (view.surface.best,), "circle-open": _others(view)}
     made = []
     for symbol, names in kinds.items():
@@ -262,7 +262,7 @@ def _marked(view: View, line: Line) -> list[dict[str, Any]]:
 
 
 def _others(view: View) -> tuple[str, ...]:
-    """What is not distinguishable from the best, unless that is all."""
+    # What is not distinguishable from the best, unless that is all.
     surface = view.surface
     return surface.best_set if len(surface.best_set) < len(surface.points) else ()
 
@@ -278,7 +278,7 @@ def _best_legend(view: View) -> tuple[LegendEntry, ...]:
 
 
 def _y_axis(view: View) -> dict[str, Any]:
-    """Wide enough for all points, and for intervals as far as they are not wider than these lie apart."""
+    # Wide enough for all points, and for intervals as far as they are not wider than these lie apart.
     points = list(view.cells.values())
     values = [view.fmt.scaled(point.value) for point in points]
     axis = figure_axis(values)

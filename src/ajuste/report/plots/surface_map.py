@@ -64,16 +64,15 @@ def _range(bounds: list[float]) -> list[float]:
 
 
 def _grid(view: View) -> Array:
-    """Figures in the unit that is shown: a row for each level upwards, NaN where nothing was measured."""
+    # Figures in the unit that is shown: a row for each level upwards, NaN where nothing was measured.
     across, up = view.surface.axes
     points = ((view.cells.get((a, u)) for a in across.levels) for u in up.levels)
     return np.array([[view.fmt.scaled(p.value) if p else np.nan for p in row] for row in points])
 
 
 def _interpolated(grid: Array) -> Array:
-    """With what lies between measured cells, as far as these enclose it in a row or column: linear between the nearest
-    of each, the mean where there are both, and from those on.
-    """
+    # With what lies between measured cells, as far as these enclose it in a row or column: linear between the nearest
+    # of each, the mean where there are both, and from those on.
     while True:
         rows = np.apply_along_axis(_between, 1, grid)
         columns = np.apply_along_axis(_between, 0, grid)
@@ -169,7 +168,7 @@ def _bar(view: View, limits: tuple[float, float]) -> dict[str, Any]:
 
 
 def _contours(view: View, z: Array, limits: tuple[float, float]) -> list[dict[str, Any]]:
-    """Each line twice, so that it is seen on dark and on light ground."""
+    # Each line twice, so that it is seen on dark and on light ground.
     across, up = view.surface.axes
     size = (limits[1] - limits[0]) / _CONTOURS or 1.0
     return [
@@ -219,7 +218,7 @@ def level_index(view: View, configuration: str, axis: int) -> int:
 
 
 def _outline(view: View, names: tuple[str, ...] | list[str], dash: str) -> list[dict[str, Any]]:
-    """The border around the cells of ``names``; nothing around none or all of them."""
+    # The border around the cells of `names`; nothing around none or all of them.
     on = {point.configuration for point in view.cells.values()}
     cells = {(level_index(view, name, 0), level_index(view, name, 1)) for name in names if name in on}
     if not cells or len(cells) == len(on):

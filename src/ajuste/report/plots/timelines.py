@@ -11,8 +11,8 @@ from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, sca
 from ajuste.report.plots.trials import configuration_marks
 
 _ROW: Final = 150
+# CSS pixels of a figure, and between two, where the title of the lower one is.
 _GAP: Final = 46
-"""CSS pixels of a figure, and between two, where the title of the lower one is."""
 _FRAME: Final = 84
 _WORDS: Final = {"growth": "growth since the workload's start", "rate": "rate", "value": ""}
 
@@ -72,7 +72,7 @@ def _traces(
     fmt: NumberFormat,
     results: Results,
 ) -> list[dict[str, Any]]:
-    """Thin lines first, so that the bold ones lie on them."""
+    # Thin lines first, so that the bold ones lie on them.
     ordered = sorted(sampled.lines, key=lambda line: line.representative)
     traces = [_trace(line, axis, marks[line.configuration], short, fmt) for line in ordered]
     bold = {line.configuration: line for line in sampled.lines if line.representative}
@@ -113,7 +113,7 @@ def _trace(line: SampledLine, axis: str, mark: Mark, short: dict[str, str], fmt:
 
 
 def _value_at(line: SampledLine, at_s: float) -> float:
-    """On the straight line between two points."""
+    # On the straight line between two points.
     after = min(bisect_left(line.at_s, at_s), len(line.at_s) - 1)
     before = max(0, after - 1)
     width = line.at_s[after] - line.at_s[before]
@@ -122,7 +122,7 @@ def _value_at(line: SampledLine, at_s: float) -> float:
 
 
 def _band(sampled: SampledFigure, axis: str) -> list[dict[str, Any]]:
-    """From the workload's start to its end: the last one where they differ."""
+    # From the workload's start to its end: the last one where they differ.
     end_s = max((line.end_s for line in sampled.lines if line.representative), default=0.0)
     return [
         {

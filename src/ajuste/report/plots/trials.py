@@ -217,7 +217,7 @@ def _by_configuration(results: Results, metric: Metric, labels: Labels, fmt: Num
 
 
 def _groups(results: Results, configuration: Measured, metric: Metric) -> list[list[Point]]:
-    """The trials of a configuration by kind and by whether they have a figure, each in order of blocks."""
+    # The trials of a configuration by kind and by whether they have a figure, each in order of blocks.
     mine = sorted(
         (trial for trial in results.trials if trial.configuration == configuration.name),
         key=lambda trial: (trial.block, trial.attempt),

@@ -239,7 +239,7 @@ def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bise
 
 
 def _with_ends_built(ask: Ask, workshop: Workshop) -> Ask:
-    """``ask`` with the names of ends that are to be built; all else of it is checked before."""
+    # `ask` with the names of ends that are to be built; all else of it is checked before.
     if not any(is_to_build(text) for text in (ask.good, ask.bad)):
         return ask
     if not is_to_build(ask.good):
@@ -276,7 +276,7 @@ def _packaged(text: str) -> PackagedKernel | None:
 
 
 def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
-    """What both are built from. Raises RequestError."""
+    # What both are built from. Raises RequestError.
     if ask.source:
         return ask.source
     titles = {one.source for one in (good, bad) if one.source}
@@ -291,7 +291,7 @@ def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
 
 
 def _base(text: str, home: Home) -> Path:
-    """The file of the good end's configuration."""
+    # The file of the good end's configuration.
     from ajuste.kernel.building.built import find_built
 
     if text.startswith(f"{BUILT}:"):

@@ -85,7 +85,7 @@ def title(repository: Path, commit: str) -> str:
 
 
 def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> str | None:
-    """The commit that halves the rest. Source: git-rev-list(1), ``--bisect-all``: best first."""
+    # The commit that halves the rest. Source: git-rev-list(1), `--bisect-all`: best first.
     lines = _git(repository, "rev-list", "--bisect-all", bad, *(f"^{one}" for one in good))
     commits = [line.partition(" ")[0] for line in lines]
     return next((commit for commit in commits if commit != bad and commit not in untold), None)
@@ -99,7 +99,7 @@ def _parsed(text: str) -> tuple[Path, str]:
 
 
 def _git(repository: Path, *arguments: str) -> list[str]:
-    """Its output, line by line. Names of revisions are full hashes here, never what a person typed."""
+    # Its output, line by line. Names of revisions are full hashes here, never what a person typed.
     done = subprocess.run(
         ["git", "-C", repository, *arguments],
         capture_output=True,

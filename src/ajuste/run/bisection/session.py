@@ -150,8 +150,8 @@ def _size(value: float | None, ratio: bool) -> float:
 # The steps of a bisection: each a run of the study in the store, so that what was measured is never measured again.
 
 
+# A step that is undecided goes on with so many times its blocks, up to the study's budget.
 _MORE: Final = 2
-"""A step that is undecided goes on with so many times its blocks, up to the study's budget."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ class BisectionSession:
         return f", about {duration(left * sum(self._seconds) / len(self._seconds))} left"
 
     def _measured(self, kernel: str) -> StepMeasurement:
-        """What was measured of ``kernel``, with more blocks until it tells or the budget is spent."""
+        # What was measured of `kernel`, with more blocks until it tells or the budget is spent.
         metric = self.study.analysis.metrics[0] if self.metric == STALLS else self.metric
         study = self.study_of_step(self.study, metric, self.good, kernel, self.tests)
         if self._bad.failed:

@@ -21,8 +21,8 @@ MOST_FILES: Final = 1000
 MOST_BYTES: Final = 256 << 20
 
 _FOLDER: Final = "candidates"
+# Of a digest in the name of a directory.
 _DIGITS: Final = 16
-"""Of a digest in the name of a directory."""
 
 
 class Candidates:
@@ -83,7 +83,7 @@ class Candidates:
 
 
 def _contained(path: Path) -> Iterator[tuple[Path, Path]]:
-    """Each file at or below ``path``, with its name beside ``path``. Raises RequestError."""
+    # Each file at or below `path`, with its name beside `path`. Raises RequestError.
     files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if not one.is_dir() or one.is_symlink())
     if not files:
         why = "is an empty directory" if path.is_dir() else "not found"

@@ -140,7 +140,7 @@ class Evaluator:
         return any(one.proposal == number and one.event == event for one in self._kept.ledger.entries)
 
     def _explored(self, number: int, settings: dict[str, str]) -> bool:
-        """Whether it looks better on the visible workload."""
+        # Whether it looks better on the visible workload.
         if self._entry(number, "explored"):
             return True  # It was confirmed when it was interrupted.
         campaign, study = self._kept.campaign, self._kept.studies(self._known)[0]
@@ -167,7 +167,7 @@ class Evaluator:
         return promising
 
     def _confirmed(self, number: int, settings: dict[str, str]) -> None:
-        """Test it, at a level that is spent before anything is measured."""
+        # Test it, at a level that is spent before anything is measured.
         campaign = self._kept.campaign
         if not self._entry(number, "confirming"):
             self._kept.ledger.add("confirming", proposal=number, level=self.standing().next_level)

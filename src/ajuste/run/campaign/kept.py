@@ -90,7 +90,7 @@ def digest_of(entry: CampaignEntry) -> str:
 
 
 def _entries_of(file: Path) -> list[CampaignEntry]:
-    """All lines. Raises RunError for one that is not what was written."""
+    # All lines. Raises RunError for one that is not what was written.
     try:
         if file.stat().st_size > LARGEST_BYTES:
             raise _damaged(file, "is larger than any ledger")
@@ -267,7 +267,7 @@ def _read(name: str, known: Catalogue) -> Study:
 
 
 def _lasting(name: str) -> str:
-    """A name that means the same from any directory."""
+    # A name that means the same from any directory.
     return str(Path(name).absolute()) if name.endswith(".toml") or "/" in name else name
 
 

@@ -170,7 +170,7 @@ def proposed_study(
 
 
 def _both_candidates(study: Study, kept: Candidates, both: Mapping[str, str]) -> dict[str, Any]:
-    """The command with each candidate in it, and the files of both."""
+    # The command with each candidate in it, and the files of both.
     command = study.workload.command or ()
     return {
         "variant": [
@@ -213,5 +213,5 @@ def _read_back(one: ResolvedConfiguration) -> ReadBackPlan:
 
 
 def _path(write: Write) -> str:
-    """Of a tunable that is a file, or a part of one."""
+    # Of a tunable that is a file, or a part of one.
     return str(write.location.model_dump()["path"])

@@ -58,7 +58,7 @@ def refereed_campaign(
 
 
 def _rules(campaign: Campaign) -> Campaign:
-    """What a person chose of it."""
+    # What a person chose of it.
     refereed = campaign.refereed
     chosen = Refereed(path=refereed.path, start="", trusted=refereed.trusted) if refereed else None
     decided = {"study": "", "study_sha256": "", "created": "", "sealed_sha256": "", "refereed": chosen}

@@ -129,7 +129,7 @@ class RevisionBench:
             raise RunError(lacking, hint=LACKING_HINT)
 
     def _build(self, command: tuple[str, ...], side: str) -> None:
-        """Once for all benchmarks that have the same command."""
+        # Once for all benchmarks that have the same command.
         if (side, command) not in self._built:
             label = self.trees.labels[side]
             self._built[side, command] = None
@@ -166,7 +166,7 @@ class RevisionBench:
         return self.measure(study.with_choices(seed=study.design.seed + again), benchmark, explained)
 
     def _over_layouts(self, benchmark: BenchmarkTable, layouts: int, confidence: float, again: int) -> Results:
-        """Each layout is built and measured in a few blocks; their means are compared until that decides."""
+        # Each layout is built and measured in a few blocks; their means are compared until that decides.
         found: list[Results] = []
         for layout in range(again * layouts + 1, (again + 1) * layouts + 1):
             self.request.options.say(f"layout {len(found) + 1} of up to {layouts}")
@@ -226,9 +226,8 @@ class RevisionBench:
         return results, ""
 
     def _explained(self, found: Measured, side: str, results: Results) -> tuple[Results, str]:
-        """With what ``side`` carries out more, which the report of the run shows from then on. A regression that is
-        proved stays one where that cannot be counted.
-        """
+        # With what `side` carries out more, which the report of the run shows from then on. A regression that is proved
+        # stays one where that cannot be counted.
         try:
             record(found.run, side, found.store, self.request.catalogue, found.means, fresh=False)
         except AjusteError as failure:

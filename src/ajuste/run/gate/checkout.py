@@ -133,9 +133,8 @@ def checked_out(
 
 
 def _directory(repository: ProjectRepository, usual: Path) -> Path:
-    """An empty directory for all: always the same one, so that what was measured in it can be told to be the same.
-    One of another user than Ajuste's is where that user can get to.
-    """
+    # An empty directory for all: always the same one, so that what was measured in it can be told to be the same. One
+    # of another user than Ajuste's is where that user can get to.
     if repository.caller.user is not None:
         made = Path(tempfile.mkdtemp(prefix="ajuste-gate-"))
         repository.caller.give(made)
@@ -154,9 +153,8 @@ def _remove(repository: ProjectRepository, there: Path) -> None:
 
 
 def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path, home: Home) -> None:
-    """Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree ``there``. git
-    does that by its index, with an object database aside: the repository keeps nothing of it.
-    """
+    # Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree `there`. git does
+    # that by its index, with an object database aside: the repository keeps nothing of it.
     make_directory(objects)
     of_user = repository.git("rev-parse", "--path-format=absolute", "--git-path", "objects")
     own = os.fsdecode(_git(repository.caller, there, "rev-parse", "--absolute-git-dir").removesuffix(b"\n"))
@@ -173,14 +171,14 @@ def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path
 
 
 def _without(top: Path, home: Home) -> list[str]:
-    """What leaves Ajuste's own directories out, where they are in the user's tree, as caches of CI systems are."""
+    # What leaves Ajuste's own directories out, where they are in the user's tree, as caches of CI systems are.
     own = {directory.resolve() for directory in (home.data, home.cache, home.state)}
     inside = [directory.relative_to(top.resolve()) for directory in own if directory.is_relative_to(top.resolve())]
     return [f":(top,exclude,literal){directory}" for directory in sorted(inside)]
 
 
 def _quoted(path: str) -> str:
-    """A path in a list of paths that colons separate (git(1), GIT_ALTERNATE_OBJECT_DIRECTORIES)."""
+    # A path in a list of paths that colons separate (git(1), GIT_ALTERNATE_OBJECT_DIRECTORIES).
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

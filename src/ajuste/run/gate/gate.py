@@ -110,7 +110,7 @@ class RevisionGate:
         return list(self._judged(results, benchmark, uncounted))
 
     def _reproduced(self, test: ReproducerTable, bench: RevisionBench) -> Iterator[GateFigure]:
-        """A figure for each thing that the study expects of the head."""
+        # A figure for each thing that the study expects of the head.
         line = self.request.project.line(test)
         try:
             results, found = bench.reproduce(test, SIDES[1])
@@ -134,7 +134,7 @@ class RevisionGate:
             )
 
     def _located(self, figure: GateFigure, bench: RevisionBench) -> GateFigure:
-        """With the commits one of which made a regression. It stays one where that cannot be told."""
+        # With the commits one of which made a regression. It stays one where that cannot be told.
         if figure.verdict != "regression":
             return figure
         (benchmark,) = self.request.project.chosen((figure.name,))
@@ -213,7 +213,7 @@ def _unjudged(benchmark: BenchmarkTable, metrics: str, reason: str) -> NoopFigur
 
 
 def _with_run(figure: NoopFigure, verdict: Verdict) -> NoopFigure:
-    """With what one more gate says."""
+    # With what one more gate says.
     none = 1.0 if verdict.scale == "ratio" else 0.0
     low = -math.inf if verdict.low is None else verdict.low
     high = math.inf if verdict.high is None else verdict.high
@@ -243,7 +243,7 @@ def wilson(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, 
 
 
 def _rated(figure: NoopFigure, alpha: float) -> NoopFigure:
-    """With the share of false changes; ``alpha`` is that of being wrong about *too often* (exact binomial test)."""
+    # With the share of false changes; `alpha` is that of being wrong about *too often* (exact binomial test).
     if not figure.runs:
         return figure
     low, high = wilson(figure.changed, figure.runs)
@@ -281,11 +281,11 @@ def grown(results: Results) -> dict[str, Any]:
 
 
 def _name(row: CostRow) -> str:
-    """A stub of the PLT jumps into a library, whose function is counted with it."""
+    # A stub of the PLT jumps into a library, whose function is counted with it.
     return "plt (functions of libraries)" if row.name == "plt" else function_words(row.name, row.file)
 
 
 def _reason(verdict: Verdict, results: Results) -> str:
-    """Why a figure is undecided, and what would help."""
+    # Why a figure is undecided, and what would help.
     more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
     return f"{results.stopped_because}{more}"

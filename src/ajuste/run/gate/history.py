@@ -34,7 +34,7 @@ class ProjectHistory:
         return HistoryResult(file=self.request.file, histories=tuple(found))
 
     def _histories(self, benchmark: BenchmarkTable, bench: RevisionBench, trees: Trees) -> Iterator[CommitHistory]:
-        """Over the commits that can be measured; of the others it is said why not."""
+        # Over the commits that can be measured; of the others it is said why not.
         reasons: dict[str, str] = {}
         for name in trees.labels:
             try:

@@ -144,9 +144,8 @@ def _adopted(adoption: Adoption, problem: str = "") -> AdoptionOutcome:
 def _probation(
     conductor: Conductor, held: HeldPlan, name: str, seconds: float
 ) -> tuple[tuple[Written, ...], Path | None, str]:
-    """Return what was written, and the journal of the values that are left in force, or why they are not. The guards
-    are checked in stretches as long as slices, since that is what they are compared with.
-    """
+    # Return what was written, and the journal of the values that are left in force, or why they are not. The guards are
+    # checked in stretches as long as slices, since that is what they are compared with.
     count = max(1, round(seconds / conductor.study.live_design.slice_s))
     written: tuple[Written, ...] = ()
     journal = None
@@ -167,7 +166,7 @@ def _probation(
 
 
 def _changed(written: Sequence[Written]) -> str:
-    """Which values are not as they were written: by somebody, or by an agent that was just restoring."""
+    # Which values are not as they were written: by somebody, or by an agent that was just restoring.
     with HostExecutor() as reader:
         now = current_values(reader, [catalogue().find_tunable(event.tunable) for event in written])
     found = [(event, now[event.tunable].value) for event in written]
@@ -234,7 +233,7 @@ def _digest(text: str) -> str:
 
 
 def _write(files: dict[Path, ExportFile], adoption: Adoption) -> str:
-    """Write them; returns why not."""
+    # Write them; returns why not.
     try:
         for path, file in files.items():
             make_directory(path.parent, 0o755)

@@ -55,7 +55,7 @@ def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign)
 
 
 def _of_metric(metric: str, ordered: Sequence[Trial], live: LiveDesign) -> WashOut:
-    """Estimate the wash-out of a metric from every change between configurations, slice after slice."""
+    # Estimate the wash-out of a metric from every change between configurations, slice after slice.
     responses = []
     for before, after in pairwise(ordered):
         values = tuple(value for _, value in kept_readings(after, metric) if value is not None)
@@ -101,8 +101,8 @@ MOST_FAILED: Final = 3
 MOST_BROKEN: Final = 3
 """Slices of the baseline in a row that break a guard: then it is the service that is in trouble."""
 _PAUSE_SECONDS: Final = 1.0
+# For the agent beyond the slice.
 _SETTLE_SECONDS: Final = 5.0
-"""For the agent beyond the slice."""
 
 
 def watch_command(program: Path, heart: Heart, slice_s: float) -> Command:
@@ -231,12 +231,12 @@ class Conductor:
         return [verdict for verdict in verdicts if verdict.configuration not in broken]
 
     def _verdicts(self, before: int | None = None) -> tuple[Verdict, ...]:
-        """Return the verdicts of the slices so far, or of those in blocks ``before``."""
+        # Return the verdicts of the slices so far, or of those in blocks `before`.
         trials = [trial for trial in self.trials if before is None or trial.slot.block < before]
         return tuple(verdict for judged in judge_live(self.study, trials) for verdict in judged.verdicts)
 
     def _members(self, number: int) -> tuple[str, ...]:
-        """The configurations of a block: those that broke no guard and are not decided before it began."""
+        # The configurations of a block: those that broke no guard and are not decided before it began.
         before = [trial for trial in self.trials if trial.slot.block < number]
         broken = breaches_by_name(before)
         open_ones = {verdict.configuration for verdict in self._verdicts(number) if verdict.is_open}
@@ -262,7 +262,7 @@ class Conductor:
                     self._slice(slot)
 
     def _left(self) -> str:
-        """Slices done, and how long the rest takes: as predicted, or else at most as long as was allowed."""
+        # Slices done, and how long the rest takes: as predicted, or else at most as long as was allowed.
         most_s = max(0.0, self._live.for_s - self.now_s)
         predicted = self._prediction.slices if self._prediction else None
         likely_s = most_s if predicted is None else (predicted - len(in_order(self.trials))) * self._live.slice_s
@@ -341,7 +341,7 @@ class Conductor:
         )
 
     def _note_silences(self, trial: Trial) -> None:
-        """Note how long each guarded metric had no value, in clean slices of the baseline."""
+        # Note how long each guarded metric had no value, in clean slices of the baseline.
         if trial.slot.configuration == self.study.baseline and trial.status == "ok":
             for metric in {guard.metric for guard in self._live.guards}:
                 longest_s = longest_silence(kept_readings(trial, metric))
@@ -356,7 +356,7 @@ class Conductor:
         return values
 
     def _await_quiet(self, block: int) -> None:
-        """Wait while the machine has too much to do, or a guard is broken without any change."""
+        # Wait while the machine has too much to do, or a guard is broken without any change.
         message = ""
         while True:
             if self.hooks.wants_end():
@@ -371,13 +371,13 @@ class Conductor:
             time.sleep(_PAUSE_SECONDS)
 
     def _learn(self, number: int) -> None:
-        """After a block: the wash-out, where it was not given and enough was seen, and how many slices it takes."""
+        # After a block: the wash-out, where it was not given and enough was seen, and how many slices it takes.
         if self._live.washout_s is None and is_estimated_after(number + 1):
             self._estimate_wash_out()
         self._predict()
 
     def _estimate_wash_out(self) -> None:
-        """The first time, and again as more is seen, where it turns out to be longer."""
+        # The first time, and again as more is seen, where it turns out to be longer.
         wash_out = wash_out_of(self.study, self.trials, self._live)
         if "washout_s" not in self.about or wash_out.seconds > self.washout_s:
             self.about |= {
@@ -388,7 +388,7 @@ class Conductor:
             self.hooks.tell(f"wash-out: {duration(wash_out.seconds)} ({wash_out.says})")
 
     def _tell_judged(self, number: int, *, is_last: bool) -> None:
-        """Report what is known after a block; after the last one the results say it."""
+        # Report what is known after a block; after the last one the results say it.
         judged = judge_live(self.study, self.trials)
         more = [metric.more_slices for metric in judged if metric.more_slices]
         left = f" About {max(more):,} more slices." if more else ""
@@ -398,7 +398,7 @@ class Conductor:
         self.hooks.state(slices=len(self.trials), block=number, said=answer)
 
     def _predict(self) -> None:
-        """Report the predicted number of slices, when first known and when known from other values."""
+        # Report the predicted number of slices, when first known and when known from other values.
         predicted = predictions(self.study, self.known, self.trials)
         before, now = self._prediction, longest(predicted)
         self._prediction = now

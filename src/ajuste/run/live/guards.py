@@ -22,8 +22,8 @@ SILENT_SECONDS: Final = 2.0
 of the baseline, if that is more."""
 UNKNOWN_SECONDS: Final = 5.0
 """… before there is a slice of the baseline."""
+# Looks are not exactly a second apart.
 _JITTER_SECONDS: Final = 0.2
-"""Looks are not exactly a second apart."""
 FEWEST_READINGS: Final = 5
 
 _PRESSURE: Final = Path("/proc/pressure")
@@ -51,8 +51,8 @@ class GuardWatch:
     silences: Mapping[str, float] = field(default_factory=dict)
     is_baseline: bool = False
     _blind: dict[str, int] = field(default_factory=dict, init=False)
+    # When each guarded metric last had a value.
     _valued_s: dict[str, float] = field(default_factory=dict, init=False)
-    """When each guarded metric last had a value."""
 
     def check(
         self,
@@ -81,7 +81,7 @@ class GuardWatch:
         return beyond_load(self.design)
 
     def _silent(self, guard: Guard, value: float | None, of_metric: Sequence[Reading]) -> str:
-        """A service that answers nothing under the tried value is no service that keeps its guards."""
+        # A service that answers nothing under the tried value is no service that keeps its guards.
         if not of_metric:
             return ""
         now_s = of_metric[-1].at_s
@@ -126,7 +126,7 @@ def longest_silence(line: Sequence[tuple[float, float | None]]) -> float:
 
 
 def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:
-    """None where there is too little, or a counter was reset."""
+    # None where there is too little, or a counter was reset.
     try:
         return fold(readings)
     except CounterResetError:

@@ -163,14 +163,14 @@ class LiveMonitor:
                 self._end(ended)
 
     def _end(self, ended: Ended) -> None:
-        """End the slice; the first reason counts."""
+        # End the slice; the first reason counts.
         if self.watched.ended is None:
             self.watched.ended = ended
             self._told_s = time.monotonic()
             self._heart.tell(ended.words)
 
     def _beat(self) -> None:
-        """Say that somebody watches, and look whether those who are to restore could."""
+        # Say that somebody watches, and look whether those who are to restore could.
         if self.watched.ended is None:
             self._heart.beat()
         overdue_s = 0.0 if self._told_s is None else time.monotonic() - self._told_s
@@ -179,7 +179,7 @@ class LiveMonitor:
             self._end(Ended("fault", killed))
 
     def _looks(self) -> Sequence[float]:
-        """Return when to look: each second, where the part that counts begins, and just before the end."""
+        # Return when to look: each second, where the part that counts begins, and just before the end.
         begin, end = self.watched.begin_s, self.watched.begin_s + self._slice_s - 0.05
         count = int(self._slice_s / LOOK_SECONDS)
         ticks = {begin + LOOK_SECONDS * tick for tick in range(count + 1)}
@@ -190,7 +190,7 @@ class LiveMonitor:
         return sorted(ticks | set(near))
 
     def _look(self) -> Ended | None:
-        """Read all sources at once, those that are slow once they have answered, and check the guards."""
+        # Read all sources at once, those that are slow once they have answered, and check the guards.
         for origin in dict.fromkeys(source.origin for source in self._sources.values()):
             if origin not in self._waiting:
                 self._waiting[origin] = self._begin(origin)
@@ -212,7 +212,7 @@ class LiveMonitor:
         return self._guards.check(self.watched.readings, self.watched.counted(), nothing)
 
     def _begin(self, origin: str) -> Future[dict[str, Reading | str]]:
-        """Read on a thread that nobody waits for at the end: an endpoint may take for ever."""
+        # Read on a thread that nobody waits for at the end: an endpoint may take for ever.
         answer: Future[dict[str, Reading | str]] = Future()
         threading.Thread(target=lambda: answer.set_result(self._read(origin)), name="source", daemon=True).start()
         return answer
@@ -226,7 +226,7 @@ class LiveMonitor:
                     nothing[name] = why
 
     def _read(self, origin: str) -> dict[str, Reading | str]:
-        """Read what each source of ``origin`` shows, or why it shows nothing."""
+        # Read what each source of `origin` shows, or why it shows nothing.
         answers: dict[str, Reading | str] = {}
         for name, source in self._sources.items():
             if source.origin == origin:
@@ -313,7 +313,7 @@ def _exit(observation: Observation) -> Exited | None:
 
 
 def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign) -> tuple[dict[str, float], list[str]]:
-    """The figure of each metric over what counts, and what is wrong with those that the verdict rests on."""
+    # The figure of each metric over what counts, and what is wrong with those that the verdict rests on.
     means: dict[str, float] = {}
     problems: list[str] = []
     deciding = {metric.metric.name for metric in design.metrics}
@@ -338,7 +338,7 @@ def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign)
 
 
 def _timeline(watched: Watched, sources: Mapping[str, Source]) -> str:
-    """Return each metric between two readings, as one line of JSON: when, and how much."""
+    # Return each metric between two readings, as one line of JSON: when, and how much.
     lines = {name: _line(sources[name], of_metric) for name, of_metric in watched.readings.items()}
     return json.dumps({"readings": lines}, separators=(",", ":"))
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 OWN_BLOCKS: Final = 10
 """From so many on a run's own blocks count, and not what was known before."""
+# Earlier ones, the latest first.
 _MOST_RUNS: Final = 5
-"""Earlier ones, the latest first."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _from_past(resolved: ResolvedStudy, metric: LiveMetric, source: Source) -> K
 def _alike(
     design: LiveDesign, store: Store, machine: Mapping[str, str], apart: str
 ) -> list[tuple[ResolvedStudy, list[Trial]]]:
-    """The latest runs on this machine that have a metric of ``design``, in slices as long and in the same order."""
+    # The latest runs on this machine that have a metric of `design`, in slices as long and in the same order.
     alike: list[tuple[ResolvedStudy, list[Trial]]] = []
     for head in store.runs():
         if head.imported or head.workload != "live" or head.id == apart or len(alike) == _MOST_RUNS:
@@ -197,7 +197,7 @@ def _alike(
 
 
 def _study_of(run: Run) -> ResolvedStudy | None:
-    """None where another Ajuste wrote it otherwise."""
+    # None where another Ajuste wrote it otherwise.
     try:
         then = ResolvedStudy.model_validate_json(run.resolved)
     except ValueError:

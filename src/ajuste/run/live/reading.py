@@ -125,7 +125,7 @@ def _values(readings: Sequence[Reading]) -> list[float]:
 
 
 def _grown(readings: Sequence[Reading]) -> tuple[Shown, float]:
-    """Return the growth of each counter, and in how many seconds."""
+    # Return the growth of each counter, and in how many seconds.
     if len(readings) < 2:
         return (), 0.0
     for earlier, later in pairwise(readings):
@@ -190,7 +190,7 @@ _MOST_OF_A_PAGE: Final = 16 << 20
 
 @cache
 def _client() -> httpx.Client:
-    """No proxy, no redirection (it could lead anywhere), and a connection for each page: a service may restart."""
+    # No proxy, no redirection (it could lead anywhere), and a connection for each page: a service may restart.
     import httpx  # only where a page is read
 
     return httpx.Client(
@@ -260,8 +260,8 @@ def field_of(text: str, key: str) -> float | None:
     return None
 
 
+# Of what came at once; the rest is left out.
 _MOST_BYTES: Final = 8 << 20
-"""Of what came at once; the rest is left out."""
 
 
 class FollowedLog:
@@ -295,7 +295,7 @@ class FollowedLog:
         return lines
 
     def _follow(self) -> None:
-        """Go on with the file that took the place of this one."""
+        # Go on with the file that took the place of this one.
         try:
             new = open_kept(self._path)
         except OSError:

@@ -73,7 +73,7 @@ def look_at(
 
 
 def _loadable(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[str, ...]:
-    """The modules that this kernel has as such."""
+    # The modules that this kernel has as such.
     from ajuste.executor.guest.module import modules_for
 
     def has(name: str) -> bool:
@@ -87,7 +87,7 @@ def _loadable(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[st
 
 
 def _built_with(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[str, ...]:
-    """The BPF schedulers that this kernel has programs of."""
+    # The BPF schedulers that this kernel has programs of.
     folder = image.schedulers
     return tuple(name for name in _each(feature.bpf for feature in features) if folder and (folder / name).is_file())
 
@@ -106,7 +106,7 @@ def read_facts(guest: GuestExecutor, paths: Sequence[str]) -> KernelFacts:
 
 
 def _reason(event: ReadBack) -> str:
-    """Without the path, which is shown beside it."""
+    # Without the path, which is shown beside it.
     return (event.error or "").removeprefix(f"{event.tunable}: ")
 
 
@@ -141,7 +141,7 @@ def _failure_of(answer: Observation) -> str:
 def _sorted(
     answers: Iterable[tuple[K, Observation]], read: Callable[[Observation], tuple[str | None, str]]
 ) -> tuple[dict[K, str], dict[K, str]]:
-    """What was answered, and why the others were not."""
+    # What was answered, and why the others were not.
     good: dict[K, str] = {}
     bad: dict[K, str] = {}
     for key, answer in answers:
@@ -320,7 +320,7 @@ def _differing(kernel: str, images: Mapping[str, KernelImage]) -> list[Claim]:
 
 
 def _built(image: KernelImage) -> dict[str, str]:
-    """For each feature what its option says; a module is as good as what is built in."""
+    # For each feature what its option says; a module is as good as what is built in.
     options = {name: feature.decided_by for name, feature in FEATURES.items() if feature.decided_by}
     values = option_values(image.config, tuple(options.values()))
     return {name: values[f"CONFIG_{option}"].replace("m", "y") for name, option in options.items()}

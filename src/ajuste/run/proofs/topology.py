@@ -135,7 +135,7 @@ def prove_topology(image: KernelImage, topology: Topology, options: GuestOptions
 
 
 def _levels_without(config: Path | None) -> frozenset[str]:
-    """Scheduling domains that the kernel was built without."""
+    # Scheduling domains that the kernel was built without.
     text = config.read_text(errors="replace") if config is not None and config.is_file() else ""
     return frozenset(re.findall(r"^# CONFIG_SCHED_(SMT|MC) is not set$", text, re.MULTILINE))
 
@@ -161,7 +161,7 @@ def _judge(places: GuestPlaces, facts: KernelFacts) -> ProofFinding:
 
 
 def _dies(topology: Topology, facts: KernelFacts, online: Sequence[int]) -> Sequence[CpuSet]:
-    """Before 6.9 Linux does not know that a die can have parts, and takes those for dies."""
+    # Before 6.9 Linux does not know that a die can have parts, and takes those for dies.
     parts = _distinct({cpu: cpu_list(set(_with(cpu, topology.by_group)) & set(online)) for cpu in online})
     found = _distinct({cpu: _said(facts, f"{_CPUS}/cpu{cpu}/{_DIES}") for cpu in online})
     return topology.by_group if found == parts else topology.by_die
@@ -200,12 +200,12 @@ def domains_in(schedstat: str) -> dict[int, tuple[CpuSet, ...]]:
 
 
 def _chains(domains: Mapping[int, Sequence[CpuSet]]) -> str:
-    """As ``0-1 in 0-3; 2-3 in 0-3``."""
+    # As `0-1 in 0-3; 2-3 in 0-3`.
     return _distinct({cpu: " in ".join(map(cpu_list, spans)) for cpu, spans in domains.items() if spans}) or "none"
 
 
 def _said(facts: KernelFacts, path: str) -> str:
-    """A list of CPUs as we write it, or why there is none."""
+    # A list of CPUs as we write it, or why there is none.
     cpus = parse_kernel_cpus(facts.reads.get(path, ""))
     return cpu_list(cpus) if cpus or path in facts.reads else facts.sight(path)
 

@@ -142,7 +142,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
 
 
 def _boot_settings(request: Request) -> list[Varied]:
-    """What is set at boot. In lists of CPUs a plus sign stands for the list's own comma."""
+    # What is set at boot. In lists of CPUs a plus sign stands for the list's own comma.
     boot_settings = []
     for text in request.boot:
         word, equals, levels = text.partition("=")
@@ -168,7 +168,7 @@ def varied(name: str, option: str, text: str, catalogue: Catalogue) -> Varied:
 
 
 def _range(option: str, text: str) -> dict[str, Any]:
-    """``LOW..HIGH``, ``LOW..HIGH:POINTS``, ``LOW..HIGH:step=STEP``; ``:log`` for equal ratios."""
+    # `LOW..HIGH`, `LOW..HIGH:POINTS`, `LOW..HIGH:step=STEP`; `:log` for equal ratios.
     levels, *words = text.split(":")
     table: dict[str, Any] = {"levels": levels.strip()}
     for word in map(str.strip, words):
@@ -189,7 +189,7 @@ def _range(option: str, text: str) -> dict[str, Any]:
 
 
 def _levels(name: str, option: str, text: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """The levels between commas; in lists of CPUs a plus sign stands for the list's own comma."""
+    # The levels between commas; in lists of CPUs a plus sign stands for the list's own comma.
     levels = _several(option, text)
     try:
         of_cpus = catalogue.find_tunable(name).type in _CPUS
@@ -211,7 +211,7 @@ def _bundle(single: Sequence[Varied]) -> dict[str, Any]:
 
 
 def _choose_baseline(tables: list[dict[str, Any]], text: str) -> None:
-    """Make ``LEVEL`` or ``NAME=LEVEL`` the baseline of its factor."""
+    # Make `LEVEL` or `NAME=LEVEL` the baseline of its factor.
     name, _, level = text.partition("=")
     named = [(table, level) for table in tables if table["name"] == name]
     owners = named or [(table, text) for table in tables if text in _level_words(table)]

@@ -121,7 +121,7 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
 
 
 def _as_pattern(live_metric: LiveMetric) -> str:
-    """As an option of ``ajuste compare``; nothing is ever read by it."""
+    # As an option of `ajuste compare`; nothing is ever read by it.
     metric = live_metric.metric
     words = [metric.name, *([metric.unit] if metric.unit else []), metric.direction]
     words += ["difference"] if metric.scale == "difference" else []

@@ -105,6 +105,7 @@ def _command(option: str, text: str) -> list[str]:
     return argv(split(option, text))
 
 
+# The options of which each is a field of the study: its table, its name there, and what reads the value.
 _FIELDS: Final[Mapping[str, tuple[str, str, Callable[[str, Any], Any]]]] = {
     "clock": ("target", "clock", _as_given),
     "memory": ("target", "memory_mib", mebibytes),
@@ -125,7 +126,6 @@ _FIELDS: Final[Mapping[str, tuple[str, str, Callable[[str, Any], Any]]]] = {
     "seed": ("design", "seed", _as_given),
     "max_time": ("budget", "max_minutes", lambda option, text: seconds(option, text) / 60),
 }
-"""The options of which each is a field of the study: its table, its name there, and what reads the value."""
 
 
 def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
@@ -200,7 +200,7 @@ def _workload(
 
 
 def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
-    """The first --ready is of the first --service, and so on."""
+    # The first --ready is of the first --service, and so on.
     if request.ready and len(request.ready) != len(request.service):
         raise RequestError(
             f"found {len(request.ready)} --ready for {len(request.service)} --service; expected one for each, or none",
@@ -237,7 +237,7 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
 
 
 def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
-    """The highest CPU that the workload is to be bound to: a guest gets as many."""
+    # The highest CPU that the workload is to be bound to: a guest gets as many.
     lists = [level for table in tables if table["name"] == "affinity" for level in table["levels"]]
     lists += [s["affinity"] for table in tables for s in table.get("settings", {}).values() if "affinity" in s]
     last = 0

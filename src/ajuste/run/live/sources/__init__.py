@@ -63,7 +63,7 @@ def _open_until(deadline: float, metric: LiveMetric, say: Say) -> Source:
 
 
 def _within_time(read: Callable[[], T]) -> T:
-    """Return or raise what ``read`` does; an endpoint whose headers never end is not waited for."""
+    # Return or raise what `read` does; an endpoint whose headers never end is not waited for.
     answer: Future[T] = Future()
 
     def answered() -> None:
@@ -82,7 +82,7 @@ def _within_time(read: Callable[[], T]) -> T:
 
 
 def _checked(source: Source, metric: Metric) -> Source:
-    """``source`` that shows nothing where a figure is too large to compute with, or a time is negative."""
+    # `source` that shows nothing where a figure is too large to compute with, or a time is negative.
     is_time = metric.scale == "ratio" and parse_unit(metric.unit).kind == "time"
 
     def read() -> Shown:

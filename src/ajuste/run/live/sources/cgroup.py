@@ -16,8 +16,8 @@ KIND: Final = "cgroup"
 
 ROOT: Final = Path("/sys/fs/cgroup")
 _FIGURE: Final = re.compile(r"([a-z]+\.[a-z]+)(?:\.([a-z_]+))?")
+# Of memory.stat: what goes up and down.
 _LEVELS: Final = ("anon", "file", "kernel", "slab", "shmem", "sock", "swapcached", "active_file", "inactive_file")
-"""Of memory.stat: what goes up and down."""
 
 
 def open_source(where: str, root: Path = ROOT) -> Source:

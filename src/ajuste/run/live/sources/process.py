@@ -26,7 +26,7 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _run_delay(process: psutil.Process) -> float:
-    """Source: Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat."""
+    # Source: Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat.
     files = list(Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
     return sum(float(file.read_text().split()[1]) for file in files) / 1e7
 
@@ -62,8 +62,7 @@ def _named(name: str) -> list[psutil.Process]:
 
 
 class _Gathered:
-    """One counter of all processes of a name, which grows by what each of them grows."""
-
+    # One counter of all processes of a name, which grows by what each of them grows.
     def __init__(self, name: str, read: Callable[[psutil.Process], float], *, grows: bool) -> None:
         self._name = name
         self._read = read

@@ -31,10 +31,9 @@ def open_source(where: str) -> Source:
 
 
 def _now(address: str) -> Shown:
-    """An instant vector of one element, or a scalar.
-
-    Source: the HTTP API of Prometheus.
-    """
+    # An instant vector of one element, or a scalar.
+    #
+    # Source: the HTTP API of Prometheus.
     try:
         data = json.loads(page(address))["data"]
         if data["resultType"] == "scalar":
@@ -45,7 +44,7 @@ def _now(address: str) -> Shown:
 
 
 def _past(api: str, query: str, every_s: float, counted_s: float) -> list[float]:
-    """The query's mean over ``counted_s`` at the end of each ``every_s`` of the last day."""
+    # The query's mean over `counted_s` at the end of each `every_s` of the last day.
     now = time.time()
     words = {
         "query": f"avg_over_time(({query})[{max(1, round(counted_s))}s:1s])",

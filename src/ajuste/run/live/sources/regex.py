@@ -38,7 +38,7 @@ def open_source(where: str) -> Source:
 
 
 def _events(log: FollowedLog, pattern: str) -> Shown:
-    """The searching is elsewhere: who writes the log could keep this process busy."""
+    # The searching is elsewhere: who writes the log could keep this process busy.
     lines = log.lines()
     try:
         matches = first_groups(lines, pattern, READ_SECONDS) if lines else []

@@ -12,8 +12,8 @@ _TRANSFER: Final = (
     *("paths", "--protocol", "mptcp", "--rate-kbit", "10000", "--delay-ms", "10"),
     *("--second-rate-kbit", "5000", "--second-delay-ms", "30", "--milliseconds", "1000"),
 )
+# Of all that arrived, on each link: what only sets up a subflow is a few hundred bytes.
 _LEAST_SHARE: Final = 0.05
-"""Of all that arrived, on each link: what only sets up a subflow is a few hundred bytes."""
 
 
 def _judge(facts: KernelFacts) -> ProofFinding:
