@@ -108,7 +108,7 @@ def carry_out(resolved: ResolvedStudy, store: Store, guest: Guest, kept: tuple[N
     with Executors(lambda _: guest, lambda *_: None) as executors:
         stop = Runner(resolved, run, store, executors, Notes(), None, look).carry_out()
     assert len(store.trials(run)) == len(guest.plans), "probes are no part of the results"
-    return Carried(stop, guest, told, look.kept)
+    return Carried(stop, guest, told, look.no_chance)
 
 
 def test_a_study_of_what_cannot_matter_ends_with_its_fewest_blocks_and_says_why(

@@ -333,7 +333,7 @@ def _bench(*, quiet: bool, accept_risk: bool, wait: str | None = None) -> Experi
 
     known = catalogue()
     owner = Asked("owner")  # of its studies; proposals are asked for
-    means = RunOptions(home(), accept_risk=accept_risk, wait_s=wait_seconds(wait), asked=owner)
+    means = RunOptions(home(), accept_risk=accept_risk, wait_s=wait_seconds(wait), rights=owner)
     return ExperimentBench(known, means, lambda study: progress_of(study, known, quiet=quiet))
 
 

@@ -127,7 +127,7 @@ def live(
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
-        _print("\n".join(one.says for one in predicted))
+        _print("\n".join(one.words for one in predicted))
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
@@ -358,7 +358,7 @@ def _show_plan(
     for adoption in adopted_from(write.location for write in experiment.resolved.writes):
         typer.echo(visible_line(str(adoption)))
     for one_of in predicted:
-        _print(one_of.says)
+        _print(one_of.words)
     typer.echo("Nothing was changed.")
 
 

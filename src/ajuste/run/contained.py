@@ -1,4 +1,4 @@
-"""What a study file contains that guests need: patches of kernels, and BPF schedulers, also such as are built first.
+"""Contents of a study file for guests: patches of kernels, and BPF schedulers, as programs or with their sources.
 
 Nothing is built unless the table of capabilities allows it.
 """
@@ -34,7 +34,7 @@ from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import SchedulerTable, Study
 from ajuste.study.site import study_directory
 
-# Others run commands (gitremote-helpers(7), ext).
+# Other transports, such as ext, run commands (gitremote-helpers(7)).
 _TRANSPORTS: Final = (
     "-c",
     "protocol.allow=never",
@@ -47,8 +47,8 @@ _TRANSPORTS: Final = (
 
 @dataclass(frozen=True)
 class Contained:
-    """``study`` with all that it contains ready in the cache; ``notes`` say what is not as the file expects it, so that
-    no digest can be compared.
+    """A ``study`` with its contents in the cache. ``notes`` list what differs from the file, so that digests cannot be
+    compared.
     """
 
     study: Study
@@ -56,8 +56,8 @@ class Contained:
 
 
 def with_patches(study: Study, home: Home) -> Study:
-    """``study`` with kernels whose patches are files, as ``kernel.spec`` takes them. Raises RequestError for a patch
-    that the study does not contain.
+    """Return ``study`` with the patches of its kernels as files, the form of ``kernel.spec``. Raises RequestError for a
+    patch that the study does not contain.
     """
     texts = {patch.name: patch.text for patch in study.patches}
     names = {}
@@ -74,24 +74,25 @@ def with_patches(study: Study, home: Home) -> Study:
 
 
 def with_schedulers(
-    study: Study, home: Home, asked: Asked, say: Say, given: Sequence[Path] = (), directory: Path | None = None
+    study: Study, home: Home, rights: Asked, say: Say, paths: Sequence[Path] = (), directory: Path | None = None
 ) -> Contained:
-    """``study`` with the program of each of its BPF schedulers in the cache: one of those ``given``, its own below
-    ``directory``, or one that is built.
+    """Return ``study`` with the programs of its BPF schedulers in the cache: from ``paths``, from ``directory``, or
+    built.
 
-    Raises RequestError for what may not be built, is not at hand or has another hash, RunError where building fails.
+    Raises RequestError for a program that may not be built, is not found or has another hash, RunError if building
+    fails.
     """
-    programs = {one.name: one for one in read_schedulers(given)}
+    programs = {scheduler.name: scheduler for scheduler in read_schedulers(paths)}
     tables = {table.name: table for table in study.schedulers}
     for name in programs:
         tables.setdefault(name, SchedulerTable(name=name, program=name))
-    found, notes = [], []
+    ready, notes = [], []
     for table in tables.values():
         place = study.place("scheduler", study.schedulers.index(table)) if table in study.schedulers else None
         if table.build is not None and table.name not in programs:
-            asked.require("kernel source", shlex.join(table.build), f"scheduler {table.name}")
-        if own := programs.get(table.name):
-            digest = _keep(_program(own.file, table.name, None), table.name, home)
+            rights.require("kernel source", shlex.join(table.build), f"scheduler {table.name}")
+        if supplied := programs.get(table.name):
+            digest = _keep(_program(supplied.file, table.name, None), table.name, home)
         elif table.sha256 and _is_kept(table.sha256, table.name, home):
             digest = table.sha256
         elif table.build is not None:
@@ -102,17 +103,17 @@ def with_schedulers(
             digest = _of_file(table, directory or study_directory(study), home, place)
         if table.sha256 not in (None, digest):
             notes.append(f"{table.name} has the hash {digest[:12]}, not {table.sha256[:12]}")
-        found.append(table.model_copy(update={"sha256": digest}))
-    return Contained(study.model_copy(update={"schedulers": tuple(found)}), tuple(notes))
+        ready.append(table.model_copy(update={"sha256": digest}))
+    return Contained(study.model_copy(update={"schedulers": tuple(ready)}), tuple(notes))
 
 
 def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
-    """The kernel with the schedulers of ``study`` beside its own. Raises RequestError for one that cannot load them, or
-    a scheduler that is not in the cache.
+    """Return the kernel with the schedulers of ``study`` beside its own. Raises RequestError for a kernel that cannot
+    load them, or a scheduler that is not in the cache.
     """
     if not study.schedulers:
         return image
-    kept = [_folder(table.sha256 or "", home) / table.name for table in study.schedulers]
+    stored = [_folder(table.sha256 or "", home) / table.name for table in study.schedulers]
     for table in study.schedulers:
         if not table.sha256 or not _is_kept(table.sha256, table.name, home):
             raise RequestError(
@@ -120,9 +121,9 @@ def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
                 hint="run the study again: ajuste run FILE" + (" --build" if table.build else ""),
             )
     text = image.config.read_text(encoding="utf-8") if image.config else ""
-    require_loadable(read_schedulers(kept), read_options(text), image.spec)
+    require_loadable(read_schedulers(stored), read_options(text), image.spec)
     others = sorted(image.schedulers.iterdir()) if image.schedulers else []
-    files = {file.name: file for file in (*others, *kept)}
+    files = {file.name: file for file in (*others, *stored)}
     digest = hashlib.sha256(
         "".join(f"{name} {file_sha256(file)}\n" for name, file in files.items()).encode()
     ).hexdigest()
@@ -206,8 +207,8 @@ def _program(file: Path, name: str, place: Place | None) -> bytes:
 
 @dataclass(frozen=True)
 class SchedulerWorkplace:
-    """A directory where schedulers are built by the caller's tools. What an earlier commit left there is used again, as
-    with ``git bisect run``, but for the program itself.
+    """A directory where schedulers are built with the caller's tools. Objects of an earlier commit are reused, as with
+    ``git bisect run``, but not the program itself.
     """
 
     home: Home
@@ -219,7 +220,7 @@ class SchedulerWorkplace:
         return self.directory / "tree"
 
     def build(self, table: SchedulerTable, environment: Mapping[str, str] = MappingProxyType({})) -> str:
-        """Return the hash of the program, which is in the cache then. Raises RequestError, RunError."""
+        """Build the program into the cache and return its hash. Raises RequestError, RunError."""
         assert table.build is not None
         assert table.program is not None
         if table.repository is not None:
@@ -228,7 +229,7 @@ class SchedulerWorkplace:
             write_text(self.tree / name, text)
         file = _inside(self.tree, table.program, None)
         remove_file(file)
-        said = shlex.join(table.build)
+        command = shlex.join(table.build)
         log = self.directory / "log"
         try:
             with log.open("wb") as out:
@@ -236,20 +237,20 @@ class SchedulerWorkplace:
                 code = finished(table.build, self.tree, out.fileno(), surroundings, self.caller.options)
         except OSError as failure:
             raise RunError(
-                f'cannot start "{said}" to build {table.name}: {failure.strerror}', hint=install_hint(table.build[0])
+                f'cannot start "{command}" to build {table.name}: {failure.strerror}', hint=install_hint(table.build[0])
             ) from None
         printed = log.read_bytes()[-100_000:].decode(errors="replace").splitlines()
         lines = printed[-LAST_LINES:]
         if code:
-            ended = f'"{said}" ended with code {code}'
+            ended = f'"{command}" ended with code {code}'
             error = "".join(f"{line}\n" for line in first_error(printed)[:1])
             raise RunError("\n".join((f"{table.name} does not build: {error}{ended}", *lines)))
         if not file.is_file():
-            raise RunError("\n".join((f'"{said}" made no file {table.program}', *lines)))
+            raise RunError("\n".join((f'"{command}" made no file {table.program}', *lines)))
         return _keep(_program(file, table.name, None), table.name, self.home)
 
     def build_once(self, table: SchedulerTable, environment: Mapping[str, str], about: str) -> str:
-        """As ``build``, for a commit that was not built before; ``about`` is what else the program follows from."""
+        """Build as ``build``, once for each commit; ``about`` is what else determines the program, as a hash."""
         key = hashlib.sha256(f"{table.model_dump_json()}\n{about}".encode()).hexdigest()
         note = _folder(key, self.home) / "built"
         digest = note.read_text(encoding="utf-8") if note.is_file() else ""
@@ -261,7 +262,7 @@ class SchedulerWorkplace:
 
 @contextmanager
 def scheduler_workplace(home: Home) -> Iterator[SchedulerWorkplace]:
-    """Have a directory to build in; it is removed in the end."""
+    """Yield a directory to build in; it is removed at the end."""
     caller = Caller(invoking_user())
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
@@ -269,12 +270,11 @@ def scheduler_workplace(home: Home) -> Iterator[SchedulerWorkplace]:
         workplace = SchedulerWorkplace(home, caller, directory)
         workplace.tree.mkdir(mode=0o700)
         caller.give(workplace.tree)
-        directory.chmod(0o711)  # Who builds comes to the tree, and exchanges nothing beside it.
+        directory.chmod(0o711)  # The builder can enter the tree, and replace nothing beside it.
         yield workplace
 
 
 def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
-    # Only the commit itself is fetched where the repository gives it, otherwise all. Raises RequestError.
     assert table.repository is not None
     assert table.commit is not None
     require_git()
@@ -302,7 +302,7 @@ def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
 
     failed = git("init", "--quiet")
     failed = failed or git("fetch", "--quiet", "--depth=1", "--", source, table.commit)
-    if failed:  # A server may give only what is the tip of something.
+    if failed:  # Some servers give only tips of branches and tags: fetch them all.
         failed = git("fetch", "--quiet", "--", source, "+refs/*:refs/ajuste/*")
     failed = failed or git("checkout", "--quiet", "--force", "--detach", table.commit)
     if failed:

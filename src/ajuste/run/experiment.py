@@ -1,6 +1,6 @@
-"""An experiment: a study on given kernels of this machine, from its preparation to its results.
+"""An experiment: a study on its kernels, from its preparation to its results.
 
-What only guests need is imported when there are any: it takes long to load.
+Modules that only guests need are imported late: they take long to load.
 """
 
 from __future__ import annotations
@@ -47,35 +47,34 @@ _LOG: Final = logging.getLogger(__name__)
 _KEPT: Final = "measurements are kept; run the same command again to resume"
 
 Anew = Callable[[Experiment, "Store"], bool]
-"""Whether an experiment is measured anew, though the store may have a run of the very same."""
+"""Decides whether an experiment is measured again although the store has a run of it."""
 
 
-def resolved_study(study: Study, catalogue: Catalogue, means: RunOptions) -> ResolvedStudy:
-    """``study`` on its kernels. A kernel is fetched only if its spec does not say its version.
+def resolved_study(study: Study, catalogue: Catalogue, options: RunOptions) -> ResolvedStudy:
+    """Return ``study`` resolved on its kernels. A kernel is fetched only if its spec has no version.
 
-    Raises RequestError for whatever cannot be carried out as it is written, or may not be asked for.
+    Raises RequestError for what cannot be carried out as written, or is not allowed.
     """
-    require_allowed(study, means.asked.planning, catalogue, kernel_kind)
-    return resolve(*testbed_for(study, means).surroundings(study, catalogue))
+    require_allowed(study, options.rights.planning, catalogue, kernel_kind)
+    return resolve(*testbed_for(study, options).surroundings(study, catalogue))
 
 
-def prepare(study: Study, catalogue: Catalogue, means: RunOptions) -> Experiment:
+def prepare(study: Study, catalogue: Catalogue, options: RunOptions) -> Experiment:
     """Fetch the kernels of ``study`` and resolve it on them. Nothing is booted or changed.
 
-    Raises RequestError for whatever cannot be carried out as it is written; what is wrong with the study itself is
-    found before anything is downloaded.
+    Raises RequestError for what cannot be carried out as written; errors of the study itself before any download.
     """
-    resolved = resolved_study(study, catalogue, means)
-    return testbed_for(study, means).prepared(resolved, catalogue)
+    resolved = resolved_study(study, catalogue, options)
+    return testbed_for(study, options).prepared(resolved, catalogue)
 
 
 def built_kernels(
-    study: Study, catalogue: Catalogue, means: RunOptions, watcher: BuildWatcher, search: Search | None = None
+    study: Study, catalogue: Catalogue, options: RunOptions, watcher: BuildWatcher, search: Search | None = None
 ) -> dict[str, str]:
-    """The names (``mine:NAME``) of the kernels that ``study`` asks to build, by what it calls them. They are built once
-    all else is known to be right.
+    """Build the kernels that ``study`` asks for, once all else of it is checked. Return their names (``mine:NAME``) by
+    the study's.
 
-    Raises RequestError for whatever cannot be carried out as it is written, RunError where building fails.
+    Raises RequestError for what cannot be carried out as written, RunError if building fails.
     """
     wanted = specs_to_build(study.kernels)
     if not wanted:
@@ -84,51 +83,52 @@ def built_kernels(
     from ajuste.run.proofs.prove import check_claims
 
     if search is None:
-        resolved = resolved_study(study, catalogue, means)
+        resolved = resolved_study(study, catalogue, options)
     else:
-        surroundings = testbed_for(study, means).surroundings(searched_study(study, search, catalogue), catalogue)
+        surroundings = testbed_for(study, options).surroundings(searched_study(study, search, catalogue), catalogue)
         resolved = first_study(resolver(*surroundings), search)
     check_claims(study)
-    for one in resolved.configurations:
-        if one.kernel in wanted:
-            _require_plain(one, wanted[one.kernel], study)
-    built = build_specified(study.kernels, means.home, watcher)
+    for configuration in resolved.configurations:
+        if configuration.kernel in wanted:
+            _require_plain(configuration, wanted[configuration.kernel], study)
+    built = build_specified(study.kernels, options.home, watcher)
     require_different(built)
     return {text: kernel.image.spec for text, kernel in built.items()}
 
 
-def _require_plain(one: ResolvedConfiguration, wanted: KernelToBuild, study: Study) -> None:
-    # A kernel that is built for a study comes without what only others are built with. Raises RequestError.
+def _require_plain(configuration: ResolvedConfiguration, wanted: KernelToBuild, study: Study) -> None:
+    # A kernel built for a study has neither the example BPF schedulers nor the headers that modules need.
     from ajuste.executor.guest.initramfs import how_to_build
 
-    place = study.kernel_place(one.kernel)
+    place = study.kernel_place(configuration.kernel)
     contained = {scheduler.name for scheduler in study.schedulers}
-    if one.scheduler and one.scheduler not in contained and wanted.config != WITH_SCHEDULERS:
+    if configuration.scheduler and configuration.scheduler not in contained and wanted.config != WITH_SCHEDULERS:
         raise RequestError(
-            f"{one.kernel} is built without BPF schedulers (sched_ext), which {one.scheduler} requires",
-            hint=how_to_build(one.kernel),
+            f"{configuration.kernel} is built without BPF schedulers (sched_ext), "
+            f"which {configuration.scheduler} requires",
+            hint=how_to_build(configuration.kernel),
             place=place,
         )
-    if one.modules:
+    if configuration.modules:
         raise RequestError(
-            f"{one.kernel}: building a module requires a distribution's kernel, such as debian:5.10",
+            f"{configuration.kernel}: building a module requires a distribution's kernel, such as debian:5.10",
             hint="omit the level with --without, or use --kernel debian:5.10",
             place=place,
         )
 
 
-def prepare_search(study: Study, search: Search, catalogue: Catalogue, means: RunOptions) -> Experiment:
-    """As ``prepare``, for a search among the combinations of all levels. Raises RequestError."""
-    require_allowed(study, means.asked.planning, catalogue, kernel_kind)
-    bed = testbed_for(study, means)
-    found = resolver(*bed.surroundings(searched_study(study, search, catalogue), catalogue))
-    return replace(bed.prepared(first_study(found, search), catalogue), resolver=found)
+def prepare_search(study: Study, search: Search, catalogue: Catalogue, options: RunOptions) -> Experiment:
+    """Prepare as ``prepare``, for a search among the combinations of all levels. Raises RequestError."""
+    require_allowed(study, options.rights.planning, catalogue, kernel_kind)
+    bed = testbed_for(study, options)
+    search_resolver = resolver(*bed.surroundings(searched_study(study, search, catalogue), catalogue))
+    return replace(bed.prepared(first_study(search_resolver, search), catalogue), resolver=search_resolver)
 
 
 def progress_of(
     study: Study, catalogue: Catalogue, *, quiet: bool, search: Search | None = None
 ) -> Progress | SearchProgress:
-    """A display of how ``study``, or the ``search`` in it, goes on, for ``conduct``."""
+    """Return a progress display of ``study``, or of the ``search`` in it, for ``conduct``."""
     from ajuste.report.progress import Progress, SearchProgress
     from ajuste.study.measures import deciding_metrics
 
@@ -146,48 +146,48 @@ def progress_of(
 
 
 def goes_on(experiment: Experiment, store: Store) -> bool:
-    """Whether the store has a run of the very same that is worth going on with, or showing again.
+    """Return whether the store has a run of the same experiment to resume or to show again.
 
-    Under the virtual clock any run is: it would be measured alike. By a clock of the world one that did not end by
-    itself, or that ended undecided and has a larger budget or another analysis now; what ended is measured anew.
+    Under the virtual clock that is any run: measured again it would be equal. Under the wall clock it is one that was
+    interrupted, or ended undecided and has a larger budget or another analysis now; others are measured again.
     """
     study = experiment.resolved.study
-    kept = store.latest_run(experiment.fingerprint, study.design.seed)
-    if kept is None or study.target.clock == "virtual":
-        return kept is not None
-    if kept.stopped in ("decided", "irrelevant", "failed"):
+    latest = store.latest_run(experiment.fingerprint, study.design.seed)
+    if latest is None or study.target.clock == "virtual":
+        return latest is not None
+    if latest.stopped in ("decided", "irrelevant", "failed"):
         return False
-    then = ResolvedStudy.model_validate_json(kept.resolved).study
+    then = ResolvedStudy.model_validate_json(latest.resolved).study
     if then.analysis != study.analysis:
         return True
     larger = {
         "budget": study.budget.max_blocks > then.budget.max_blocks,
         "time": study.budget.max_minutes > then.budget.max_minutes,
     }
-    return larger.get(kept.stopped, True)
+    return larger.get(latest.stopped, True)
 
 
 def unless_going_on(fresh: bool) -> Anew:
-    """Anew if that is wanted, or if there is no run to go on with."""
+    """Return a decision to measure again if ``fresh``, or if there is no run to resume."""
     return lambda experiment, store: fresh or not goes_on(experiment, store)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A ``run`` that ended, in its open ``store``. ``again`` if it had ended before, so that it is only shown."""
+    """A ``run`` that ended, in its open ``store``. ``again`` if it had ended before and is only shown."""
 
     run: Run
     store: Store
     experiment: Experiment
-    means: RunOptions
+    options: RunOptions
     again: bool
 
     def results(self) -> Results:
-        """What is known of it by now."""
+        """Return the results of the run so far."""
         return results_of(self.store.find_run(self.run.id), self.store)
 
     def failure(self, what: str = "the study") -> RunError:
-        """What to raise for a run that stopped because it failed."""
+        """Return the error to raise for a run that failed."""
         hint = f"ajuste report {self.run.id} --trials shows each"
         return RunError(f"{what} failed: {self.run.stopped_because}", hint=hint)
 
@@ -196,7 +196,7 @@ class Measured:
 def measured(
     study: Study,
     catalogue: Catalogue,
-    means: RunOptions,
+    options: RunOptions,
     *,
     named: str,
     anew: Anew = lambda *_: False,
@@ -204,88 +204,90 @@ def measured(
     name_chosen: bool = False,
     search: Search | None = None,
 ) -> Iterator[Measured]:
-    """Carry out ``study``, or the ``search`` in it, with a display and a store that are open until the block ends.
+    """Carry out ``study``, or the ``search`` in it, with a display and a store that stay open until the block ends.
 
-    ``anew`` says whether what is in the store is measured again, ``name_chosen`` that no other question may have the
+    ``anew`` decides whether a stored run is measured again; with ``name_chosen`` no other question may have the
     study's name. Raises as ``prepare`` and ``conduct``.
     """
     from ajuste.store.store import Store
 
     with progress_of(study, catalogue, quiet=quiet, search=search) as progress:
-        means = replace(means, say=progress.say)
-        experiment = prepare_search(study, search, catalogue, means) if search else prepare(study, catalogue, means)
-        with Store(means.home.store_url) as store:
+        options = replace(options, say=progress.say)
+        experiment = prepare_search(study, search, catalogue, options) if search else prepare(study, catalogue, options)
+        with Store(options.home.store_url) as store:
             if name_chosen:
                 require_free_name(experiment, store)
             fresh = anew(experiment, store)
             alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
-            run = conduct(experiment, store, progress, means, named=named, fresh=fresh)
-            yield Measured(run, store, experiment, means, run.id in {one.id for one in alike if one.stopped})
+            run = conduct(experiment, store, progress, options, named=named, fresh=fresh)
+            yield Measured(
+                run, store, experiment, options, run.id in {earlier.id for earlier in alike if earlier.stopped}
+            )
 
 
 def conduct(
-    experiment: Experiment, store: Store, watcher: Watcher, means: RunOptions, *, named: str, fresh: bool = False
+    experiment: Experiment, store: Store, watcher: Watcher, options: RunOptions, *, named: str, fresh: bool = False
 ) -> Run:
-    """Measure until the study is decided or a budget is spent, going on where an earlier run of the very same
-    stopped.
+    """Measure until the study is decided or a budget is spent, and return the run. An earlier run of the same
+    experiment is resumed.
 
-    ``named`` is how the person named the study. The run that comes back says why it stopped. Raises RequestError
-    where the same run is going on elsewhere or the kernel does not boot, RunError where measuring failed; what was
-    measured is in the store in any case.
+    ``named`` is the study as typed. Raises RequestError if the same run is going on elsewhere or the kernel does not
+    boot, RunError if measuring fails; measured trials stay in the store.
     """
-    from ajuste.store.location import exclusive, lock_name  # what is only planned is kept in no store
+    from ajuste.store.location import exclusive, lock_name  # plans need no store
 
-    remove_leftovers(means.home)
+    remove_leftovers(options.home)
     study = experiment.resolved.study
     seed = study.design.seed
     what = f"the study {study.name}"
     with (
-        exclusive(means.home.state / lock_name(experiment.fingerprint, seed), what),
+        exclusive(options.home.state / lock_name(experiment.fingerprint, seed), what),
         store.reserved(experiment.fingerprint, seed, what),
     ):
         store.require_sound()
         alike = [] if fresh else store.runs_alike(experiment.fingerprint, seed)
-        if means.reboots is not None and means.reboots.plan.run:
-            alike = [store.find_run(means.reboots.plan.run)]
-        run = _begun(experiment, store, alike, named)
-        if means.reboots is not None:
-            means.reboots.keep_run(run.id)
+        if options.reboots is not None and options.reboots.plan.run:
+            alike = [store.find_run(options.reboots.plan.run)]
+        run = _resumed_or_new(experiment, store, alike, named)
+        if options.reboots is not None:
+            options.reboots.keep_run(run.id)
         about = {"run": run.id, "study": study.name, "seed": seed, "configurations": experiment.resolved.names}
-        _LOG.info("run resumed" if run.id in [one.id for one in alike] else "run begun", extra=about)
+        _LOG.info("run resumed" if run.id in [earlier.id for earlier in alike] else "run begun", extra=about)
         if run.stopped:
             store.take_up(run)
             return run
         try:
-            _measure(experiment, run, store, watcher, means)
+            _measure(experiment, run, store, watcher, options)
         except BaseException as failure:
-            if means.reboots is None:
+            if options.reboots is None:
                 store.forget_if_empty(run)
             if _has_trials(run, store):
                 failure.add_note(_KEPT)
             if isinstance(failure, RunError) and _has_ended(run, store):
-                kept = f"ajuste report {run.id} shows what was measured"
-                raise RunError(failure.message, hint=f"{failure.hint}; {kept}" if failure.hint else kept) from failure
+                report = f"ajuste report {run.id} shows what was measured"
+                raise RunError(
+                    failure.message, hint=f"{failure.hint}; {report}" if failure.hint else report
+                ) from failure
             raise
         return store.find_run(run.id)
 
 
 def _has_ended(run: Run, store: Store) -> bool:
     try:
-        return any(one.id == run.id and one.stopped for one in store.runs())
-    except AjusteError:  # What failed may be the store.
+        return any(stored.id == run.id and stored.stopped for stored in store.runs())
+    except AjusteError:  # The store itself may have failed.
         return False
 
 
 def _has_trials(run: Run, store: Store) -> bool:
     try:
         return store.count(run) > 0
-    except AjusteError:  # It has none, or the store fails.
+    except AjusteError:  # The run was removed, or the store itself failed.
         return False
 
 
-def _begun(experiment: Experiment, store: Store, alike: Sequence[Run], named: str) -> Run:
-    # The run of this study: of those `alike`, the newest first, the one that was asked the same or can go on, or else a
-    # new one with the trials of one that ended.
+def _resumed_or_new(experiment: Experiment, store: Store, alike: Sequence[Run], named: str) -> Run:
+    # `alike` is newest first. A new run takes over the trials of an ended one, whatever its analysis was.
     resolved = experiment.resolved
     for run in alike:
         if is_same_question(run, resolved):
@@ -309,8 +311,8 @@ def _begun(experiment: Experiment, store: Store, alike: Sequence[Run], named: st
 
 
 def require_free_name(experiment: Experiment, store: Store) -> None:
-    """Raises RequestError if another question has the name that a person chose for this one. One that is going on
-    under it goes on.
+    """Raise RequestError if another question has the chosen name already. An interrupted run of this one is resumed, so
+    it is no obstacle.
     """
     resolved = experiment.resolved
     taken = store.runs_named(resolved.study.name)
@@ -323,31 +325,31 @@ def require_free_name(experiment: Experiment, store: Store) -> None:
 
 
 def is_same_question(run: Run, resolved: ResolvedStudy) -> bool:
-    """Whether a run was asked just this, so that its answer is the answer. What a search has tried is no question."""
+    """Return whether a run has the same question, so that its results answer it. Tried points are not compared."""
     try:
         then = ResolvedStudy.model_validate_json(run.resolved)
-    except ValueError:  # Of an Ajuste that wrote it otherwise.
+    except ValueError:  # Written by another version of Ajuste.
         return False
     now = ResolvedStudy.model_validate_json(resolved.model_dump_json())
     return (then.study, then.search, then.deciding) == (now.study, now.search, now.deciding)
 
 
-def _document(experiment: Experiment, kept: Run | None) -> str:
-    # The study as it is kept of a run. A search has more of it by now in the run it goes on from.
+def _document(experiment: Experiment, run: Run | None) -> str:
+    # A resumed search takes over the configurations that its run has tried.
     resolved = experiment.resolved
-    if kept is not None and experiment.resolver is not None:
-        resolved = ResolvedStudy.model_validate_json(kept.resolved).model_copy(update={"study": resolved.study})
+    if run is not None and experiment.resolver is not None:
+        resolved = ResolvedStudy.model_validate_json(run.resolved).model_copy(update={"study": resolved.study})
     return resolved.model_dump_json()
 
 
 def surroundings() -> dict[str, Any]:
-    """What this machine is, in short and in full."""
+    """Return the inventory of this machine, with its summary."""
     inventory = take_inventory()
     return {"this machine": summarise(inventory), "inventory": inventory.model_dump(mode="json")}
 
 
-def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: RunOptions) -> None:
-    # Measure, and keep why that ended before anything that comes after the trials can fail.
+def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, options: RunOptions) -> None:
+    # The reason of the end is stored last, but before executors are closed: closing them can fail.
     environment: dict[str, Any] = dict(run.environment)
 
     def ready(machine: Machine, executor: Executor) -> None:
@@ -364,14 +366,14 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
             store.set_environment(run, environment)
         return bed.executor(experiment, machine, first)
 
-    def keep(found: tuple[NoChance, ...]) -> None:
-        environment[RELEVANCE] = [one.model_dump(mode="json") for one in found]
+    def keep(no_chance: tuple[NoChance, ...]) -> None:
+        environment[RELEVANCE] = [entry.model_dump(mode="json") for entry in no_chance]
         store.set_environment(run, environment)
 
     resolved = experiment.resolved
-    bed = testbed_for(resolved.study, replace(means, warn=watcher.warn))
-    if KERNEL_OPTIONS not in environment and (options := _kernel_options(experiment, means)):
-        environment[KERNEL_OPTIONS] = options
+    bed = testbed_for(resolved.study, replace(options, warn=watcher.warn))
+    if KERNEL_OPTIONS not in environment and (kernel_options := _kernel_options(experiment, options)):
+        environment[KERNEL_OPTIONS] = kernel_options
         store.set_environment(run, environment)
     if experiment.root is not None:
         environment[PACKAGES] = experiment.root.about
@@ -379,24 +381,24 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
 
     def keep_fleet(record: CanaryRecord) -> None:
         environment[FLEET] = record.model_dump(mode="json")
-        executors.told()  # Machines may have joined.
+        executors.refresh_environments()  # Machines may have joined.
 
     fleet = None
-    if means.fleet is not None:
+    if options.fleet is not None:
         fleet = Fleet(
-            means.fleet, resolved, lambda: next(iter(executors.entered.values())).present, keep_fleet, watcher.say
+            options.fleet, resolved, lambda: next(iter(executors.entered.values())).present, keep_fleet, watcher.say
         )
-    first = keeper(means.home, run.id, resolved.writes, catalogue())
+    first = keeper(options.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
-        stack.callback(_say_what_came_up, executors, environment, ready)
+        stack.callback(_keep_late_findings, executors, environment, ready)
         look = None if experiment.resolver else _look(bed.observer(experiment, catalogue()), environment, watcher, keep)
         stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
             from ajuste.run.recordings import record_decisive
 
-            record_decisive(run, store, executors, means.say)
-        _say_what_came_up(executors, environment, ready)  # A run that ended cannot change.
+            record_decisive(run, store, executors, options.say)
+        _keep_late_findings(executors, environment, ready)  # A run that ended cannot change.
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
         store.stop_run(run, stop.why, stop.words)
 
@@ -414,28 +416,27 @@ def _look(
     return look
 
 
-def _say_what_came_up(
+def _keep_late_findings(
     executors: Executors, environment: Mapping[str, Any], ready: Callable[[Machine, Executor], None]
 ) -> None:
-    # Keep what executors found out about themselves after they had become ready.
+    # Some executors learn about their machines only while they measure.
     for machine, executor in executors.entered.items():
-        told = NOTES in executor.environment and environment.get(machine.name) != executor.environment
-        told |= bool(executor.machines.keys() - environment.get("machines", {}).keys())
+        changed = NOTES in executor.environment and environment.get(machine.name) != executor.environment
+        changed |= bool(executor.machines.keys() - environment.get("machines", {}).keys())
         boots = None if executor.boots is None else executor.boots.model_dump(mode="json")
-        if told or boots != environment.get(BOOTS):
+        if changed or boots != environment.get(BOOTS):
             ready(machine, executor)
 
 
-def _kernel_options(experiment: Experiment, means: RunOptions) -> dict[str, Any]:
-    # In which options the kernels of a study differ, if it compares any.
+def _kernel_options(experiment: Experiment, options: RunOptions) -> dict[str, Any]:
     study = experiment.resolved.study
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or len(experiment.images) < 2:
         return {}
     from ajuste.kernel.difference import compared_options
 
-    found = compared_options(compared.baseline_level, experiment.images, means.home, means.say)
-    return {spec: options.model_dump(mode="json") for spec, options in found.items()}
+    differences = compared_options(compared.baseline_level, experiment.images, options.home, options.say)
+    return {spec: differing.model_dump(mode="json") for spec, differing in differences.items()}
 
 
 def record(
@@ -443,16 +444,15 @@ def record(
     configuration: str,
     store: Store,
     catalogue: Catalogue,
-    means: RunOptions,
+    options: RunOptions,
     *,
     fresh: bool,
     decisions: bool = False,
 ) -> None:
-    """Record a trial of ``configuration`` and one of the baseline, on the run's own machine, if the store does not have
-    them or they are to be made ``fresh``; with ``decisions`` also what the scheduler decides.
+    """Record a trial of ``configuration`` and one of the baseline on the run's machine, unless they are stored; with
+    ``fresh`` again, with ``decisions`` also the scheduler's decisions.
 
-    Raises RequestError where the run's kernel does not boot or its programs are gone, RunError where the machine was
-    lost.
+    Raises RequestError if the run's kernel does not boot or its programs are gone, RunError if the machine was lost.
     """
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     if run.imported:
@@ -463,9 +463,9 @@ def record(
     followed = to_follow(run, configuration, store, fresh=fresh or bool(names)) if decisions else ()
     if not names and not followed:
         return
-    bed = testbed_for(resolved.study, means)
+    bed = testbed_for(resolved.study, options)
     experiment = bed.prepared(resolved, catalogue)
-    first = keeper(means.home, run.id, resolved.writes, catalogue)
+    first = keeper(options.home, run.id, resolved.writes, catalogue)
     with Executors(lambda machine: bed.executor(experiment, machine, first), lambda *_: None) as executors:
-        record_trials(run, names, store, executors, means.say)
-        follow_decisions(run, followed, store, executors, means.say)
+        record_trials(run, names, store, executors, options.say)
+        follow_decisions(run, followed, store, executors, options.say)

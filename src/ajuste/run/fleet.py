@@ -1,4 +1,4 @@
-"""A fleet: in which order machines of a cluster begin, how many blocks each measures, and what stops all of them."""
+"""A fleet: the order in which a cluster's machines begin, the blocks of each, and what stops all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ajuste.design.guards import beyond_limit, worse_than_usual
 from ajuste.design.stopping import MOST_ATTEMPTS, Stop, StoppingLimits
 from ajuste.model.fleet import CanaryRecord, FleetPlan
 from ajuste.model.live import Guard
-from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Finding
 from ajuste.model.wording import Say, count_of
@@ -22,7 +21,7 @@ from ajuste.study.resolved import ResolvedStudy
 
 
 class StopAll(Exception):
-    """All machines are to stop at once; ``stop`` says why."""
+    """Stops all machines at once; ``stop`` says why."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.words)
@@ -31,9 +30,9 @@ class StopAll(Exception):
 
 @dataclass
 class Fleet:
-    """Which machine measures which block, by ``plan``, of those that are ``present``. ``keep`` is told how far it came.
+    """Assigns blocks to the machines that are ``present``, by ``plan``; ``keep`` stores the progress.
 
-    Blocks are assigned in waves, one for each machine of the stage that still needs one, with a look after each.
+    Blocks are assigned in waves: one to each machine of the stage that still needs one, with a look after each wave.
     """
 
     plan: FleetPlan
@@ -42,7 +41,7 @@ class Fleet:
     keep: Callable[[CanaryRecord], None]
     say: Say = lambda _: None
     assigned: Mapping[int, str] = field(default_factory=dict, init=False)
-    """The machines of the blocks of this wave."""
+    """Machines by the blocks of the current wave."""
     _record: CanaryRecord = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,8 +49,8 @@ class Fleet:
         self._record = CanaryRecord(stages=self.plan.stages, each=self.plan.each or 0, guards=guards)
 
     def assign(self, first: int, history: TrialHistory, limits: StoppingLimits) -> tuple[int, StoppingLimits]:
-        """Assign the next wave, from block ``first`` on. Return its last block, and ``limits`` with which the run ends
-        when every machine has measured its blocks.
+        """Assign the next wave, from block ``first`` on. Return its last block, and ``limits`` that end the run when
+        every machine has measured its blocks.
         """
         warm_up = self.study.study.design.warm_up
         done = Counter(name for block, name in history.machines.items() if block >= warm_up)
@@ -72,9 +71,9 @@ class Fleet:
         return last, replace(limits, min_blocks=max(1, measured + left), max_blocks=max(1, measured + left))
 
     def _in_order(self, history: TrialHistory) -> list[str]:
-        begun = dict.fromkeys(history.machines[block] for block in sorted(history.machines))
+        started = dict.fromkeys(history.machines[block] for block in sorted(history.machines))
         present = self.present()
-        return [*(name for name in begun if name in present), *sorted(set(present) - begun.keys())]
+        return [*(name for name in started if name in present), *sorted(set(present) - started.keys())]
 
     def _for_a_verdict_of_each(self, machines: int) -> int:
         study = self.study
@@ -84,7 +83,7 @@ class Fleet:
     def _stage(self, machines: Sequence[str], done: Counter[str], each: int) -> Sequence[str]:
         # The machines of the first stage in which one has not measured its blocks.
         stages = [machines[:size] for size in self.plan.stages]
-        unfinished = (place for place, own in enumerate(stages) if any(done[name] < each for name in own))
+        unfinished = (place for place, members in enumerate(stages) if any(done[name] < each for name in members))
         place = next(unfinished, len(stages) - 1)
         now = self._record.model_copy(update={"reached": place + 1, "each": each, "machines": len(stages[place])})
         if now != self._record:
@@ -100,21 +99,21 @@ class Fleet:
     # What stops all machines.
 
     def harm(self, findings: Sequence[Finding], trials: Sequence[Trial], history: TrialHistory) -> Stop | None:
-        """Stop where a deciding metric certainly worsens, on all machines together or on one of them."""
+        """Return the stop if a deciding metric worsens significantly, on all machines together or on one of them."""
         if not self.plan.cautious:
             return None
-        for one in findings:
-            if one.deciding and one.verdict == "worsens":
-                return self._stopped("decided", f"{one.subject} worsens {one.metric} ({one.effect})")
+        for finding in findings:
+            if finding.deciding and finding.verdict == "worsens":
+                return self._stopped("decided", f"{finding.subject} worsens {finding.metric} ({finding.effect})")
         deciding = {metric.name for metric in self.study.deciding}
         for across in compared_machines(self.study, trials, history.machines):
-            worse = [one.machine for one in across.machines if one.verdict == "worsens"]
+            worse = [result.machine for result in across.machines if result.verdict == "worsens"]
             if worse and across.metric in deciding:
                 return self._stopped("decided", f"{across.configuration} worsens {across.metric} on {worse[0]}")
         return None
 
     def require_guards(self, trial: Trial, machine: str, history: TrialHistory) -> None:
-        """Raise StopAll where ``trial`` breaks a guard."""
+        """Raise StopAll if ``trial`` breaks a guard."""
         is_baseline = trial.slot.configuration == self.study.baseline
         for guard in self.plan.guards:
             if broken := self._broken(guard, trial, machine, history, is_baseline=is_baseline):
@@ -122,7 +121,9 @@ class Fleet:
                 raise StopAll(self._stopped("failed" if is_baseline else "decided", words))
 
     def _broken(self, guard: Guard, trial: Trial, machine: str, history: TrialHistory, *, is_baseline: bool) -> str:
-        metric, value = self._metric(guard), trial.metrics.get(guard.metric)
+        known = (*self.study.deciding, *self.study.described)
+        metric = next(metric for metric in known if metric.name == guard.metric)
+        value = trial.metrics.get(guard.metric)
         if value is None:
             again = trial.attempt + 1 < MOST_ATTEMPTS and trial.status != "ok"
             return "" if again else f"{guard.metric} has no value{f': {trial.reason}' if trial.reason else ''}"
@@ -131,19 +132,15 @@ class Fleet:
         if is_baseline:
             return ""
         usual = [
-            one.metrics[guard.metric]
+            earlier.metrics[guard.metric]
             for block, name in history.machines.items()
             if name == machine
             for slot in history.slots(block)
             if slot.configuration == self.study.baseline
-            for one in history.attempts(slot)
-            if one.status == "ok" and guard.metric in one.metrics
+            for earlier in history.attempts(slot)
+            if earlier.status == "ok" and guard.metric in earlier.metrics
         ]
         return worse_than_usual(guard, metric, value, usual)
-
-    def _metric(self, guard: Guard) -> Metric:
-        known = (*self.study.deciding, *self.study.described)
-        return next(metric for metric in known if metric.name == guard.metric)
 
     def _stopped(self, why: str, words: str) -> Stop:
         self._note(self._record.model_copy(update={"stopped": words}))

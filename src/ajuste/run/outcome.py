@@ -30,7 +30,7 @@ from ajuste.kernel.spec import (
 )
 from ajuste.machine.home import Home
 from ajuste.machine.installation import as_root
-from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
+from ajuste.model.boot import BOOTS, KeptBoots
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import SHORT
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 LIVE_UNFINISHED: Final = "the run is not finished; give the same `ajuste live` command again to resume"
-# Commands that take the very kernels that were measured; those of others follow from what they are given.
+# Commands with an option for the measured kernels; other commands derive theirs from other options.
 _WITH_KERNELS: Final = frozenset({"compare", "ablate", "suite", "tune"})
 _STOPPED: dict[str, Why] = {
     "decided": "decided",
@@ -61,30 +61,30 @@ _STOPPED: dict[str, Why] = {
 
 
 def results_of(run: Run, store: Store) -> Results:
-    """Everything that is known of ``run``, as one document. Of a run that ended it is what was first said of it, also
-    by an Ajuste that would say it otherwise now. One that was imported says so, and has no commands of strangers.
+    """Return the results of ``run``. Those of an ended run are stored, and stay as they were under other versions of
+    Ajuste. Imported results are marked, and have no commands of strangers.
     """
-    found = original_results(run, store)
+    results = original_results(run, store)
     if not run.imported:
-        return found
-    again = [f"ajuste verify {run.id}"] if found.clock == "virtual" else []
-    return found.model_copy(update={"imported": True, "reproduce": tuple(again), "continuation": None})
+        return results
+    again = [f"ajuste verify {run.id}"] if results.clock == "virtual" else []
+    return results.model_copy(update={"imported": True, "reproduce": tuple(again), "continuation": None})
 
 
 def original_results(run: Run, store: Store) -> Results:
-    """What the one who measured ``run`` is shown of it."""
-    if (kept := store.results(run)) is not None:
-        with suppress(ValueError):  # Another Ajuste may have written it otherwise.
-            return Results.model_validate_json(kept)
+    """Return the results of ``run`` as where it was measured."""
+    if (stored := store.results(run)) is not None:
+        with suppress(ValueError):  # Another version of Ajuste may have written them.
+            return Results.model_validate_json(stored)
     results = _computed(run, store)
     if run.stopped:
-        with suppress(RunError):  # A store that can only be read can be shown as well.
+        with suppress(RunError):  # A read-only store is shown as well.
             store.keep_results(run, results.answer, results.model_dump_json())
     return results
 
 
 def _computed(run: Run, store: Store) -> Results:
-    from ajuste.store.record import KeptRecord  # what is kept is shown without any statistics
+    from ajuste.store.record import KeptRecord  # stored results need no statistics
 
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     record = KeptRecord(run, store)
@@ -105,7 +105,10 @@ def _computed(run: Run, store: Store) -> Results:
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
     if BOOTS in run.environment:
-        results = results.model_copy(update={"boots": _boots(record, resolved)})
+        from ajuste.analysis.boots import boot_findings
+
+        boots = boot_findings(resolved, record.measurements, KeptBoots.model_validate(run.environment[BOOTS]))
+        results = results.model_copy(update={"boots": boots})
     results = results.model_copy(update={"continuation": _continuation(record, resolved, results)})
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
@@ -115,21 +118,15 @@ def _computed(run: Run, store: Store) -> Results:
     return results.model_copy(update={"explanations": explanations(results, recorded)})
 
 
-def _boots(record: KeptRecord, resolved: ResolvedStudy) -> BootFindings:
-    from ajuste.analysis.boots import boot_findings
-
-    return boot_findings(resolved, record.measurements, KeptBoots.model_validate(record.run.environment[BOOTS]))
-
-
 def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
-    # Who gave what is not so, and whose trials were dropped.
-    machines = [said for said in environment.values() if isinstance(said, dict)]
-    found = [str(said[LEFT_OUT]) for said in machines if LEFT_OUT in said]
-    return tuple(f"A worker was left out: {one}." for one in dict.fromkeys(found))
+    # Untrusted workers, whose trials were dropped.
+    machines = [machine for machine in environment.values() if isinstance(machine, dict)]
+    reasons = [str(machine[LEFT_OUT]) for machine in machines if LEFT_OUT in machine]
+    return tuple(f"A worker was left out: {reason}." for reason in dict.fromkeys(reasons))
 
 
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
-    # What makes the results. A search's needs much that takes long to load.
+    # Imported late: the analysis of a search takes long to load.
     if resolved.live is not None:
         from ajuste.analysis.live import assemble_live
 
@@ -144,22 +141,19 @@ def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
 
 
 def _notes(run: Run) -> list[str]:
-    # What the targets of the run had to say.
     places = [place for place in run.environment.values() if isinstance(place, dict)]
     return [note for place in places if isinstance(note := place.get(NOTES), str)]
 
 
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
-    # The command that measures the same again. A series of kernels moves on, so the very release is named.
-    #
-    # A run that no study file is behind has its whole command for a name.
+    # A series of kernels moves on, so the exact release is named. Runs without a study file are named by their command.
     study, named = resolved.study, shlex.split(run.named)
     if named[:1] == ["ajuste"]:
         if named[1] not in _WITH_KERNELS:
             return [run.named]
         if named[1] != "tune":
             again = _compared_again([word for word in named if word != "--fresh"], run, resolved)
-            # Otherwise the very same under the virtual clock is shown, not measured.
+            # Without --fresh an equal run under the virtual clock is shown, not measured.
             fresh = ["--fresh"] if study.target.clock == "virtual" else []
             return [shlex.join([*again[:2], *fresh, *again[2:]])]
         words = [word for word in named if word != "--fresh"]
@@ -175,11 +169,11 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
 
 
 def reproducer(run: Run, results: Results, home: Home, within: float | None = None) -> tuple[Study, tuple[str, ...]]:
-    """Return the study of ``run`` on the very kernels it was measured on, which expects what came out, and sentences on
-    what it cannot expect or contain. Patches of its kernels are in it.
+    """Return the study of ``run`` on its exact kernels, with their patches and the expected results, and sentences on
+    what it cannot expect or contain.
 
-    ``within`` is how far the means of deciding metrics may be from those of the run, as a share of them. Raises
-    RequestError where other machines cannot measure it.
+    ``within`` is the allowed deviation of deciding metrics' means, as a share. Raises RequestError if other machines
+    cannot measure it.
     """
     study = ResolvedStudy.model_validate_json(run.resolved).study
     if study.target.on_host:
@@ -188,13 +182,13 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
         raise RequestError(f"run {run.id} is not finished", hint="finish it with its own command")
     figures = tuple(
         ExpectedFigure(
-            metric=one.metric,
-            configuration=one.configuration,
-            verdict=(one.verdict,),
-            **_limits(results, one, within),
+            metric=verdict.metric,
+            configuration=verdict.configuration,
+            verdict=(verdict.verdict,),
+            **_limits(results, verdict, within),
         )
-        for one in results.verdicts
-        if one.deciding
+        for verdict in results.verdicts
+        if verdict.deciding
     )
     varied = {spec for factor in study.factors for spec in factor.kernels}
     parts = {spec: _contained(spec, run, home) for spec in study.kernels}
@@ -211,10 +205,17 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
         for spec in sorted(varied)
         if parts[spec].called not in ("", spec)
     ]
-    own = {one.name for one in study.schedulers}
-    named = {one.scheduler for one in ResolvedStudy.model_validate_json(run.resolved).configurations}
-    elsewhere = {one.name: one for part in parts.values() for one in part.schedulers if one.name in named - own}
-    lacking = [*elsewhere, *(one.name for one in study.schedulers if one.build is None)]
+    included = {scheduler.name for scheduler in study.schedulers}
+    named = {
+        configuration.scheduler for configuration in ResolvedStudy.model_validate_json(run.resolved).configurations
+    }
+    elsewhere = {
+        scheduler.name: scheduler
+        for part in parts.values()
+        for scheduler in part.schedulers
+        if scheduler.name in named - included
+    }
+    lacking = [*elsewhere, *(scheduler.name for scheduler in study.schedulers if scheduler.build is None)]
     notes += [f"{name} is not contained: ajuste run FILE --scheduler DIR/{name}" for name in lacking]
     exact = study.target.clock == "virtual" and all(part.exact for part in parts.values()) and not notes
     if run.stopped == "failed":
@@ -226,10 +227,11 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
         ajuste=results.ajuste if exact else "",
         figures=figures,
     )
-    patches = {one.name: one for part in parts.values() for one in part.patches}
-    # Of a program that is not built only this machine has the file.
+    patches = {patch.name: patch for part in parts.values() for patch in part.patches}
+    # A program that is not built is a file of this machine only.
     own_schedulers = (
-        one if one.build is not None else one.model_copy(update={"program": None}) for one in study.schedulers
+        scheduler if scheduler.build is not None else scheduler.model_copy(update={"program": None})
+        for scheduler in study.schedulers
     )
     schedulers = [*own_schedulers, *elsewhere.values()]
     contained = {"expect": renamed(expect, names), "patches": tuple(patches.values()), "schedulers": tuple(schedulers)}
@@ -238,8 +240,8 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
 
 @dataclass(frozen=True)
 class _ContainedKernel:
-    # A kernel as a file says it to others: `exact` if that is one for ever. One that they build is `called` so then,
-    # has the hash `sha256`, and was kept with `schedulers` that were built elsewhere.
+    # A kernel in a study file for others. `exact`: the spec always names this one kernel. A kernel that they build gets
+    # the name `called` and must have the hash `sha256`; its `schedulers` are not part of the build.
     spec: str
     exact: bool
     called: str = ""
@@ -253,7 +255,8 @@ def _contained(spec: str, run: Run, home: Home) -> _ContainedKernel:
     kernel = parse_spec(spec)
     if isinstance(kernel, PackagedKernel):
         exact = spec if kernel.exact else _exact(spec, run)
-        return _ContainedKernel(exact, exact=_names_one(exact))
+        named = parse_spec(exact)
+        return _ContainedKernel(exact, exact=isinstance(named, PackagedKernel) and named.exact)
     if not isinstance(kernel, OwnKernel):
         raise RequestError(
             f"run {run.id} measured {spec}, a file of this machine; expected a package, or a kernel that Ajuste built",
@@ -283,20 +286,24 @@ def _contained(spec: str, run: Run, home: Home) -> _ContainedKernel:
         patches=tuple(Path(patch.name) for patch in patches),
     )
     version = re.match(r"[0-9.]*[0-9]", built.image.release)
-    called = default_name(version[0] if version else "", origin.config, origin.settings, [one.name for one in patches])
+    called = default_name(
+        version[0] if version else "", origin.config, origin.settings, [patch.name for patch in patches]
+    )
     return _ContainedKernel(
         str(wanted),
         exact=True,
         called=f"{BUILT}:{called}",
         sha256=built.image.sha256,
         patches=patches,
-        schedulers=tuple(SchedulerTable(name=one.name, sha256=one.sha256) for one in origin.schedulers),
+        schedulers=tuple(
+            SchedulerTable(name=scheduler.name, sha256=scheduler.sha256) for scheduler in origin.schedulers
+        ),
         notes=notes,
     )
 
 
 def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
-    # What the sources of a kernel are called for ever, and what others must have at hand. Raises RequestError.
+    # Returns the permanent name of a kernel's source, and notes on what others must have at hand.
     from ajuste.kernel.building.sources import revision_source, source_option
 
     source = source_option(origin.source)
@@ -309,19 +316,18 @@ def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
             )
         return source, ()
     directory, _, revision = rest.rpartition("@")
-    found = revision_source(Path(directory), revision)
-    if found.digest != origin.source_digest:
+    current = revision_source(Path(directory), revision)
+    if current.digest != origin.source_digest:
         raise RequestError(
             f"{spec} was built from another commit than {revision} of {directory} is now",
             hint="build it from the commit itself: git:DIR@COMMIT",
         )
-    return f"git:{directory}@{found.commit}", (
-        f"The commit {found.commit[:SHORT]} must be at hand: write where your clone is instead of {directory}.",
+    return f"git:{directory}@{current.commit}", (
+        f"The commit {current.commit[:SHORT]} must be at hand: write where your clone is instead of {directory}.",
     )
 
 
 def _patch(number: int, name: str, content: bytes) -> PatchTable:
-    # Raises RequestError for one that is no text.
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
@@ -330,42 +336,40 @@ def _patch(number: int, name: str, content: bytes) -> PatchTable:
     return PatchTable(name=plain, sha256=hashlib.sha256(content).hexdigest(), text=text)
 
 
-def _names_one(spec: str) -> bool:
-    kernel = parse_spec(spec)
-    return isinstance(kernel, PackagedKernel) and kernel.exact
-
-
 def _limits(results: Results, verdict: Verdict, within: float | None) -> dict[str, float]:
-    own = next(one for one in results.configurations if one.name == verdict.configuration)
-    if within is None or verdict.metric not in own.metrics:
+    configuration = next(entry for entry in results.configurations if entry.name == verdict.configuration)
+    if within is None or verdict.metric not in configuration.metrics:
         return {}
-    mean = own.metrics[verdict.metric].mean
+    mean = configuration.metrics[verdict.metric].mean
     return {"least": mean - within * abs(mean), "most": mean + within * abs(mean)}
 
 
 def _with_root(command: str, resolved: ResolvedStudy) -> str:
-    # `command` as the person types it, who may need sudo for what it changes on this machine.
-    changes = bool(resolved.writes) or any(one.scratch for one in resolved.configurations)
+    # Changing this machine needs root.
+    changes = bool(resolved.writes) or any(configuration.scratch for configuration in resolved.configurations)
     if not resolved.study.target.on_host or not (calling_ids() if os.geteuid() == 0 else changes):
         return command
-    # Of a library or notebook the program has another name.
+    # In a library or notebook sys.argv has another program.
     return as_root(shlex.split(command)[1:]) if Path(sys.argv[0]).name == "ajuste" else f"sudo {command}"
 
 
-# By so much the budget exceeds what is likely to be needed.
+# Factor of the suggested budget over the blocks likely needed.
 _GROWN: Final = 1.2
-# Blocks that say how long a block takes.
+# Number of last blocks that estimate the seconds of a block.
 _LATELY: Final = 8
 _BUDGETS: Final = ("--blocks", "--max-time")
 
 
 def _continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) -> Continuation | None:
-    # The command that measures on where verdicts are open; it has the words of the person, whatever kernel they name
-    # meanwhile.
+    # The typed words, not the exact kernels: the run must be resumed as it was begun.
     run = record.run
-    open_ones = [one for one in (*results.verdicts, *results.effects, *results.lines) if one.deciding and one.is_open]
+    open_verdicts = [
+        verdict
+        for verdict in (*results.verdicts, *results.effects, *results.lines)
+        if verdict.deciding and verdict.is_open
+    ]
     stopped = run.stopped or "interrupted"
-    if not open_ones or stopped not in ("budget", "time", "interrupted") or resolved.search or resolved.live:
+    if not open_verdicts or stopped not in ("budget", "time", "interrupted") or resolved.search or resolved.live:
         return None
     words = _typed(run, resolved)
     if not words:
@@ -373,8 +377,8 @@ def _continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results)
     each = _seconds_per_block(record, resolved)
     if stopped == "interrupted":
         return Continuation(command=_with_root(shlex.join(words), resolved), seconds_per_block=each)
-    known = [one.more_blocks for one in open_ones if one.more_blocks]
-    more = max(known) if len(known) == len(open_ones) else max(results.blocks, FEWEST_MORE)
+    known = [verdict.more_blocks for verdict in open_verdicts if verdict.more_blocks]
+    more = max(known) if len(known) == len(open_verdicts) else max(results.blocks, FEWEST_MORE)
     budget = resolved.study.budget
     blocks = budget.max_blocks if stopped == "budget" else results.blocks
     enough = _round_number(blocks + _GROWN * more)
@@ -387,9 +391,9 @@ def _continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results)
     if minutes > budget.max_minutes:
         options += ["--max-time", _duration(60 * minutes)]
     end = words.index("--") if "--" in words else len(words)
-    kept = _without_options(words[:end])
+    unlimited = _without_options(words[:end])
     at = 2 if words[1] != "run" else 3
-    command = shlex.join([*kept[:at], *options, *kept[at:], *words[end:]])
+    command = shlex.join([*unlimited[:at], *options, *unlimited[at:], *words[end:]])
     return Continuation(command=_with_root(command, resolved), seconds_per_block=each)
 
 
@@ -397,7 +401,7 @@ FEWEST_MORE: Final = 4
 
 
 def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:
-    # The command that a person gave; empty where a run is a part of something else.
+    # Empty for a run that is part of something else, such as a suite.
     named, target = shlex.split(run.named), resolved.study.target
     if named[:1] == ["ajuste"]:
         return [word for word in named if word != "--fresh"] if named[1] in ("compare", "ablate") else []
@@ -408,18 +412,16 @@ def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:
 
 
 def _without_options(words: Sequence[str]) -> list[str]:
-    # `words` without what says how long to measure.
-    kept: list[str] = []
+    remaining: list[str] = []
     skip = False
     for word in words:
         if not skip and word.partition("=")[0] not in _BUDGETS:
-            kept.append(word)
+            remaining.append(word)
         skip = not skip and word in _BUDGETS
-    return kept
+    return remaining
 
 
 def _seconds_per_block(record: KeptRecord, resolved: ResolvedStudy) -> float | None:
-    # How long the last blocks took, trials at once counted once.
     from ajuste.run.schedule import Spans
 
     blocks = record.measurements.block.tolist()
@@ -427,19 +429,19 @@ def _seconds_per_block(record: KeptRecord, resolved: ResolvedStudy) -> float | N
     trials = record.whole([row for row, block in enumerate(blocks) if block in last])
     spans = Spans()
     for trial in trials:
-        if trial.started:  # Trials of other programs may not say when they began.
+        if trial.started:  # Trials of imported outputs may have no time.
             spans.add(trial)
     return 60 * spans.minutes / len(last) if last else None
 
 
 def _round_number(value: float) -> int:
-    # At least `value`, with two digits.
+    # Round up to two digits.
     step = 10 ** max(0, math.floor(math.log10(value)) - 1)
     return int(math.ceil(value / step) * step)
 
 
 def _duration(seconds: float) -> str:
-    # At least so long, as an option says it.
+    # Round up, in the form of --max-time.
     for unit, size in (("h", 3600), ("m", 60)):
         if seconds >= 2 * size:
             return f"{math.ceil(seconds / size)}{unit}"
@@ -447,14 +449,13 @@ def _duration(seconds: float) -> str:
 
 
 def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list[str]:
-    # The words of `ajuste compare` with the exact kernels.
     if resolved.study.target.on_host:
         return words
     kernels = resolved.study.kernels
     for place, word in enumerate(words):
         if word == "--":
             break
-        if word.partition("=")[0] == "--source":  # It says itself what is built.
+        if word.partition("=")[0] == "--source":  # The kernels are built from it.
             return words
         if word == "--kernel":
             return [*words[: place + 1], _exactly(words[place + 1], kernels, run), *words[place + 2 :]]
@@ -465,7 +466,7 @@ def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list
 
 
 def _exactly(typed: str, kernels: Sequence[str], run: Run) -> str:
-    # The `kernels` as they were measured; what was built for it is told as it was `typed`.
+    # A kernel built for the run stays as typed, so that it is built again.
     texts = [text.strip() for text in split_at(",", typed)]
     if len(texts) != len(kernels):
         texts = list(kernels)

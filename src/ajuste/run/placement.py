@@ -1,5 +1,5 @@
-"""Profiles on the machine that a study is for: this one, or a guest that is booted to be asked; with tuned's own,
-fetched where it is not installed.
+"""Placement of profiles on a study's machine: this one, or a guest that is booted for it. tuned's own profiles are
+fetched if it is not installed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Record(BaseModel):
 
 
 def suite_of_kernel(kernel: str) -> str:
-    """The suite that a kernel's series is from, so that its profiles are of the same time; empty for other kernels."""
+    """Return the suite of a kernel's series, whose profiles are of the same age; empty for other kernels."""
     spec = parse_spec(kernel)
     if not isinstance(spec, PackagedKernel):
         return ""
@@ -64,9 +64,9 @@ def suite_of_kernel(kernel: str) -> str:
 
 
 def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
-    """tuned of that suite (of an empty one: the newest), from the cache or else from the distribution's archive.
+    """Return tuned of ``suite``, or the newest if empty, from the cache or the distribution's archive.
 
-    Raises RequestError where there is none or the disk is too full, RunError where fetching fails.
+    Raises RequestError if there is none or the disk is full, RunError if fetching fails.
     """
     root = home.cache / "tuned"
     with keeping_in(root, "tuned"):
@@ -111,7 +111,7 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
     known = [package for package in archive.packages(["tuned"]) if not suite or suite in package.suites]
     if not known:
         raise RequestError(f"tuned not found in {suite or ', '.join(archive.suites)}", hint=install_hint("tuned"))
-    package = max(known, key=lambda one: Version(one.version))
+    package = max(known, key=lambda candidate: Version(candidate.version))
     record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
     try:
         with unpacked([package], folder.parent, archive, "tuned", say, spare_bytes=_SPARE_BYTES) as temporary:
@@ -129,8 +129,7 @@ Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    # A machine that can be asked: what a profile wants to know, what there is several times, and values.
+class _QueriedMachine:
     version: KernelVersion
     facts: MachineFacts
     instances: Callable[[Tunable], Sequence[str]]
@@ -139,40 +138,39 @@ class _Asked:
 
 
 def placed_profiles(
-    specs: Sequence[str], target: TargetTable, catalogue: Catalogue, means: RunOptions
+    specs: Sequence[str], target: TargetTable, catalogue: Catalogue, options: RunOptions
 ) -> tuple[Placed, ...]:
-    """What the profiles come to on ``target``, in the order given.
+    """Return the settings of profiles on ``target``, in the order of ``specs``.
 
-    A guest is booted for it, and nothing is changed. Raises RequestError for profiles that are not there or not right,
-    RunError where a machine or a mirror is lost.
+    A guest is booted for it; nothing is changed. Raises RequestError for a missing or invalid profile, RunError if a
+    machine or a mirror is lost.
     """
     _require_once(specs)
-    ask = _this_machine(catalogue) if target.on_host else _guest(target, means)
-    with ask as asked:
+    with _this_machine(catalogue) if target.on_host else _guest(target, options) as machine:
         sources = Sources(
-            fetch=partial(_tuned, asked.suite, means),
-            known=_sysctls(catalogue, asked.version),
-            elsewhere=bool(asked.suite),
+            fetch=partial(_tuned, machine.suite, options),
+            known=_sysctls(catalogue, machine.version),
+            elsewhere=bool(machine.suite),
         )
-        found = []
-        for profile in [read_profile(spec, sources, asked.facts) for spec in specs]:
-            wanted, unmapped = wishes(profile, catalogue, asked.version, asked.instances)
-            read = asked.read(list({wish.tunable.name: wish.tunable for wish in wanted}.values()))
-            found.append(place(profile, wanted, unmapped, read, catalogue, asked.version))
-    return tuple(found)
+        placed = []
+        for profile in [read_profile(spec, sources, machine.facts) for spec in specs]:
+            wanted, unmapped = wishes(profile, catalogue, machine.version, machine.instances)
+            read = machine.read(list({wish.tunable.name: wish.tunable for wish in wanted}.values()))
+            placed.append(place(profile, wanted, unmapped, read, catalogue, machine.version))
+    return tuple(placed)
 
 
-def check_profiles(specs: Sequence[str], table: TargetTable, catalogue: Catalogue, means: RunOptions) -> None:
-    """Whether the profiles are there and right, while the kernel of the guest is still to be built.
+def check_profiles(specs: Sequence[str], table: TargetTable, catalogue: Catalogue, options: RunOptions) -> None:
+    """Check profiles while the guest's kernel is not built yet.
 
-    Raises RequestError, RunError where a mirror is lost.
+    Raises RequestError for a missing or invalid profile, RunError if a mirror is lost.
     """
     from ajuste.kernel.building.build import version_to_build
 
     _require_once(specs)
     for wanted in specs_to_build([table.kernel] if table.kernel else ()).values():
-        known = _sysctls(catalogue, version_to_build(wanted, means.home))
-        sources = Sources(fetch=partial(_tuned, "", means), known=known, elsewhere=False)
+        known = _sysctls(catalogue, version_to_build(wanted, options.home))
+        sources = Sources(fetch=partial(_tuned, "", options), known=known, elsewhere=False)
         for spec in specs:
             read_profile(spec, sources, _facts_of(table))
 
@@ -186,8 +184,8 @@ def _facts_of(table: TargetTable) -> MachineFacts:
     return MachineFacts(tuple(range(table.cpus)), virtual=True)
 
 
-def _tuned(fitting: str, means: RunOptions, suite: str) -> TunedTree:
-    return fetch_tuned(suite or fitting, means.home, means.say)
+def _tuned(fitting: str, options: RunOptions, suite: str) -> TunedTree:
+    return fetch_tuned(suite or fitting, options.home, options.say)
 
 
 def _sysctls(catalogue: Catalogue, version: KernelVersion) -> tuple[str, ...]:
@@ -196,21 +194,21 @@ def _sysctls(catalogue: Catalogue, version: KernelVersion) -> tuple[str, ...]:
 
 
 @contextmanager
-def _this_machine(catalogue: Catalogue) -> Iterator[_Asked]:
+def _this_machine(catalogue: Catalogue) -> Iterator[_QueriedMachine]:
     machine = HostMachine()
     virtual = take_virtualisation(InventorySource()).machine not in (None, "none")
     with HostExecutor() as target:
 
         def read(tunables: Sequence[Tunable]) -> Mapping[str, PlacedProfile]:
-            found = tunables_here(target, catalogue, tunables, machine)
+            instances = tunables_here(target, catalogue, tunables, machine)
             return {
-                one.tunable.name: PlacedProfile(None, one.locked)
-                if one.locked and not one.locked.startswith(NEEDS_ROOT)
-                else PlacedProfile(one.current.value, one.current.problem)
-                for one in found
+                instance.tunable.name: PlacedProfile(None, instance.locked)
+                if instance.locked and not instance.locked.startswith(NEEDS_ROOT)
+                else PlacedProfile(instance.current.value, instance.current.problem)
+                for instance in instances
             }
 
-        yield _Asked(
+        yield _QueriedMachine(
             machine.version,
             MachineFacts(
                 tuple(sorted(os.sched_getaffinity(0))),
@@ -225,12 +223,12 @@ def _this_machine(catalogue: Catalogue) -> Iterator[_Asked]:
 
 
 @contextmanager
-def _guest(table: TargetTable, means: RunOptions) -> Iterator[_Asked]:
+def _guest(table: TargetTable, options: RunOptions) -> Iterator[_QueriedMachine]:
     from ajuste.executor.guest.guest import GuestExecutor
 
     if table.kernel is None:
         raise RequestError("placing a profile in a guest requires one kernel", hint="choose one with --kernel")
-    image = fetch_kernel(table.kernel, means.home, say=means.say)
+    image = fetch_kernel(table.kernel, options.home, say=options.say)
     guest = GuestExecutor(
         image,
         clock=table.clock,
@@ -238,18 +236,18 @@ def _guest(table: TargetTable, means: RunOptions) -> Iterator[_Asked]:
         memory_mib=table.memory_mib,
         instruction_ns=table.instruction_ns,
         files=GuestFiles(modules=table.modules),
-        home=means.home,
+        home=options.home,
         snapshot=False,
         kernel_arguments=table.kernel_arguments,
         nodes=table.nodes,
         turn_us=table.turn_us,
         parallel=table.parallel,
         topology=table.topology,
-        say=means.say,
+        say=options.say,
     )
-    means.say(f"checking what a guest with {table.kernel} supports")
+    options.say(f"checking what a guest with {table.kernel} supports")
     with guest as target:
-        yield _Asked(
+        yield _QueriedMachine(
             KernelVersion.parse(target.hello.kernel),
             _facts_of(table),
             partial(_in_guest, range(table.cpus)),
@@ -259,11 +257,11 @@ def _guest(table: TargetTable, means: RunOptions) -> Iterator[_Asked]:
 
 
 def _in_guest(cpus: Sequence[int], tunable: Tunable) -> Sequence[str]:
-    # A guest has its CPUs, one node and the loopback interface; disks it has none.
+    # A guest has no disks.
     there = {"cpu": [f"cpu{cpu}" for cpu in cpus], "interface": ["lo"], "node": ["node0"]}
     return there.get(tunable.instances, [])
 
 
 def _read(target: Executor, tunables: Sequence[Tunable]) -> Mapping[str, PlacedProfile]:
-    found = current_values(target, tunables)
-    return {name: PlacedProfile(current.value, current.problem) for name, current in found.items()}
+    current_by_name = current_values(target, tunables)
+    return {name: PlacedProfile(current.value, current.problem) for name, current in current_by_name.items()}

@@ -1,9 +1,9 @@
-"""What a study would do, told without doing it."""
+"""Plans: everything a study would do, without doing it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Final
@@ -13,7 +13,7 @@ from ajuste.analysis.signs import fewest_blocks
 from ajuste.analysis.summary import blocks_needed, pair_variance
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.plan import Command, Scratch, Write, location_words
+from ajuste.model.plan import Command, Scratch, location_words
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import KERNEL_FACTOR, Configuration
 from ajuste.model.wording import count_of
@@ -36,7 +36,7 @@ from ajuste.study.schema import Study
 from ajuste.study.site import SERVICE
 
 RUN_PERCENTS: Final = (1.0, 3.0, 10.0)
-"""By how much single runs may scatter: a quiet machine, an ordinary one, a busy one."""
+"""Scatter of single runs in percent, on a quiet, an ordinary and a busy machine."""
 
 
 def planned_study(
@@ -47,10 +47,10 @@ def planned_study(
     no_chance: Sequence[NoChance] = (),
     risks: Sequence[str] = (),
 ) -> PlannedStudy:
-    """Every write, command and trial of ``resolved``: the trials of the blocks that are run in any case.
+    """Return every write, command and trial of ``resolved``, up to the minimum number of blocks.
 
-    Of a host ``current`` says what its tunables are now, and ``user`` whose the commands are that say nothing else.
-    ``no_chance`` is what cannot matter there, ``risks`` what the person has to accept.
+    On a host, ``current`` are the present values of tunables, and ``user`` is the default user of commands.
+    ``no_chance`` are factors that cannot matter, ``risks`` what the person has to accept.
     """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
@@ -99,11 +99,11 @@ def planned_study(
         kernel_arguments=target.kernel_arguments,
         modules=target.modules,
         disk=_disk(study),
-        builds=tuple(shlex.join(one.build) for one in study.schedulers if one.build),
+        builds=tuple(shlex.join(scheduler.build) for scheduler in study.schedulers if scheduler.build),
         reboots=_reboots(resolved),
         notes=(
             *(f"requires --accept-risk: {risk}" for risk in risks),
-            *(one.warning for one in no_chance),
+            *(factor.warning for factor in no_chance),
             *_too_few_blocks(resolved),
             *_looked_at(study),
             *_further(resolved, made),
@@ -122,7 +122,7 @@ def _reboots(resolved: ResolvedStudy) -> PlannedReboots | None:
 
 
 def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
-    # For the means of ratios; what other effects need depends on more than the spread of runs.
+    # Only for means of ratios: other effects depend on more than the scatter of runs.
     if len(resolved.configurations) < 2 or not any(m.scale == "ratio" and not m.quantile for m in resolved.deciding):
         return ()
     if resolved.study.design.judges_effects:
@@ -135,7 +135,6 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
 
 
 def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
-    # That no verdict can come within the budget.
     study = resolved.study
     if study.design.judges_effects or all(metric.quantile for metric in resolved.deciding):
         return ()
@@ -143,22 +142,24 @@ def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
     least, most = fewest_blocks(compared.alpha), study.budget.max_blocks
     if not compared.comparisons or most >= least:
         return ()
-    asked = "1 comparison" if compared.comparisons == 1 else f"{compared.comparisons} comparisons at once"
-    return (f"No verdict can come: {count_of(most, 'block')} at most, and {asked} need {least} or more.",)
+    comparisons = "1 comparison" if compared.comparisons == 1 else f"{compared.comparisons} comparisons at once"
+    return (f"No verdict can come: {count_of(most, 'block')} at most, and {comparisons} need {least} or more.",)
 
 
 def _looked_at(study: Study) -> tuple[str, ...]:
-    # What the study takes its kernels for.
-    own = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
-    said = [", ".join(study.target.prove), *(f"{kernel}: {', '.join(claims)}" for kernel, claims in own.items())]
-    claims = "; ".join(filter(None, said))
+    by_kernel = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
+    claimed = [
+        ", ".join(study.target.prove),
+        *(f"{kernel}: {', '.join(claims)}" for kernel, claims in by_kernel.items()),
+    ]
+    claims = "; ".join(filter(None, claimed))
     features = (f"Before the first trial, each kernel boots to check its features: {claims}.",) if claims else ()
     topology = ("Before the first trial, each kernel boots to check that it shows the topology.",)
     return features + (topology if study.target.topology else ())
 
 
 def _further(resolved: ResolvedStudy, made: Sequence[Configuration]) -> tuple[str, ...]:
-    # Of an ablation not every combination that comes on a way is listed.
+    # An ablation has more combinations than a plan can list.
     more = len(resolved.configurations) - len(made)
     return (f"Blocks also hold combinations of these lines, {more} in all.",) if more else ()
 
@@ -184,7 +185,6 @@ def _place(study: Study) -> str:
 
 
 def _disk(study: Study) -> str:
-    # On this machine a loop device, unless a person names another.
     if study.disk is None:
         return ""
     made = study.target.on_host and study.disk.device.startswith(LOOP)
@@ -194,13 +194,21 @@ def _disk(study: Study) -> str:
 def _configuration(
     resolved: ResolvedConfiguration, now: Mapping[str, str], user: str, *, several: bool
 ) -> PlannedConfiguration:
-    own = resolved.configuration
+    configuration = resolved.configuration
     return PlannedConfiguration(
-        name=own.name,
-        levels=own.levels,
-        baseline=own.baseline,
+        name=configuration.name,
+        levels=configuration.levels,
+        baseline=configuration.baseline,
         target=(resolved.kernel if several else "") or (resolved.boot.kernel if resolved.boot else ""),
-        writes=tuple(_write(write, now) for write in resolved.writes),
+        writes=tuple(
+            PlannedWrite(
+                tunable=write.tunable,
+                where=location_words(write.location),
+                value=write.value,
+                now=now.get(write.tunable, ""),
+            )
+            for write in resolved.writes
+        ),
         kernel_arguments=resolved.kernel_arguments or (resolved.boot.words if resolved.boot else ()),
         modules=resolved.modules,
         commands=(
@@ -208,14 +216,17 @@ def _configuration(
             *(_command(f"service {service.name}", service.command, 1, user) for service in resolved.services),
             *(_command("before it", command, 1, user) for command in resolved.before if not _serves(command)),
             _command("workload", resolved.workload, 1, user),
-            *_background(resolved.background, user),
+            *(
+                _command("background", command, len(list(copies)), user)
+                for command, copies in groupby(resolved.background)
+            ),
             *(_command("after it", command, 1, user) for command in resolved.after if not _serves(command)),
         ),
     )
 
 
 def _file_system(scratch: Scratch, user: str) -> PlannedCommand:
-    # What formats it, with its device, and how it is mounted: all by the agent.
+    # The agent formats and mounts it.
     size = f"{scratch.size_bytes >> 20} MiB in {scratch.directory}" if not scratch.device else ""
     how = {"mounted at": scratch.mount, "with": scratch.options, "on a nameless file of": size}
     return PlannedCommand(
@@ -227,18 +238,8 @@ def _file_system(scratch: Scratch, user: str) -> PlannedCommand:
 
 
 def _serves(command: Command) -> bool:
-    # Whether it starts or stops a service, which is told with its own command.
+    # A service is listed with its own command.
     return PurePosixPath(command.argv[0]).name == SERVICE
-
-
-def _write(write: Write, now: Mapping[str, str]) -> PlannedWrite:
-    where = location_words(write.location)
-    return PlannedWrite(tunable=write.tunable, where=where, value=write.value, now=now.get(write.tunable, ""))
-
-
-def _background(commands: Iterable[Command], user: str) -> Iterable[PlannedCommand]:
-    for command, copies in groupby(commands):
-        yield _command("background", command, len(list(copies)), user)
 
 
 def _command(role: str, command: Command, count: int, user: str) -> PlannedCommand:
@@ -247,13 +248,12 @@ def _command(role: str, command: Command, count: int, user: str) -> PlannedComma
     return PlannedCommand(
         role=role,
         argv=command.argv,
-        attributes={name: _text(value) for name, value in attributes.items()},
+        attributes={
+            name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            for name, value in attributes.items()
+        },
         environment=command.environment,
         directory=command.directory,
         user=f"user {command.user.uid}" if command.user else user,
         count=count,
     )
-
-
-def _text(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""Trials that are carried out to be recorded: what the scheduler does, in a trial that no verdict rests on."""
+"""Recordings: extra trials that show what the scheduler does. No verdict uses them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
 
 BUFFER_BYTES: Final = 128 << 20
-"""Of the kernel's trace buffers at most: some million switches."""
+"""Maximum size of the kernel's trace buffers: some million switches."""
 
 NEEDS_ROOT: Final = "recording the scheduler of this machine requires root"
 """Tracefs is root's (Documentation/trace/ftrace.rst)."""
 
 
 def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> None:
-    """Record the baseline and the configuration that is worth explaining, as far as the store does not have them."""
+    """Record the baseline and the configuration to explain, unless the store has them."""
     configuration = deciding_configuration(results_of(run, store))
     if configuration is not None:
         record_trials(run, to_record(run, configuration, store), store, executors, say)
 
 
 def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> tuple[str, ...]:
-    """The baseline and ``configuration``, as far as they are not recorded yet or are to be recorded ``fresh``."""
+    """Return the baseline and ``configuration``, without those recorded already unless ``fresh``."""
     study = ResolvedStudy.model_validate_json(run.resolved)
-    kept = {} if fresh else store.recorded(run)
-    return tuple(name for name in (study.baseline, configuration) if not _is_whole(kept.get(name), study))
+    stored = {} if fresh else store.recorded(run)
+    return tuple(name for name in (study.baseline, configuration) if not _is_whole(stored.get(name), study))
 
 
 def _is_whole(recorded: Recorded | None, study: ResolvedStudy) -> bool:
@@ -54,8 +54,8 @@ def _is_whole(recorded: Recorded | None, study: ResolvedStudy) -> bool:
 
 
 def record_trials(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
-    """Carry out one recorded trial of each, with the seed of the first block that counts, and keep what it shows; where
-    instructions are counted, also what one costs that is not recorded.
+    """Record a trial of each configuration, with the seed of the first block after the warm-up, and store it. Under the
+    virtual clock, also count a trial without recording.
     """
     study = ResolvedStudy.model_validate_json(run.resolved)
     settings = study_settings(study)
@@ -71,7 +71,7 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
 
 
 def require_followable(run: Run) -> None:
-    """Raises RequestError where nobody can see what the scheduler decides."""
+    """Raise RequestError for a run whose scheduling decisions cannot be followed."""
     study = ResolvedStudy.model_validate_json(run.resolved)
     target = study.study.target
     if target.on_host or target.clock == "wall":
@@ -88,21 +88,21 @@ def require_followable(run: Run) -> None:
 
 
 def to_follow(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> tuple[str, ...]:
-    """The baseline and ``configuration``, as far as their decisions are not known or are to be followed ``fresh``."""
+    """Return the baseline and ``configuration``, without those followed already unless ``fresh``."""
     study = ResolvedStudy.model_validate_json(run.resolved)
-    kept = {} if fresh else store.recorded(run)
-    pair = [kept.get(name) for name in (study.baseline, configuration)]
-    if len({one.seed for one in pair if one is not None and one.decisions is not None}) > 1:
+    stored = {} if fresh else store.recorded(run)
+    pair = [stored.get(name) for name in (study.baseline, configuration)]
+    if len({recording.seed for recording in pair if recording is not None and recording.decisions is not None}) > 1:
         return study.baseline, configuration
     return tuple(
         name
-        for name, one in zip((study.baseline, configuration), pair, strict=True)
-        if one is None or one.decisions is None
+        for name, recording in zip((study.baseline, configuration), pair, strict=True)
+        if recording is None or recording.decisions is None
     )
 
 
 def follow_decisions(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
-    """Carry out one trial of each, as it was recorded, and keep what the scheduler decides in it."""
+    """Follow a trial of each recorded configuration, and store the scheduler's decisions."""
     study = ResolvedStudy.model_validate_json(run.resolved)
     for name in names:
         say(f"following what the scheduler decides under {name}")
@@ -111,7 +111,6 @@ def follow_decisions(run: Run, names: Sequence[str], store: Store, executors: Ex
 
 
 def _decisions(request: TrialRequest) -> dict[str, Any]:
-    # What of a recorded trial says what the scheduler decides in it.
     executor, named, problem = request.executor, None, "nothing was followed"
     try:
         observed = executor.count(request.plan(), "decisions")
@@ -124,7 +123,6 @@ def _decisions(request: TrialRequest) -> dict[str, Any]:
 
 
 def _costs(request: TrialRequest) -> dict[str, Any]:
-    # What of a recorded trial says what it costs.
     executor = request.executor
     try:
         observed = executor.count(request.plan(), "functions", request.study.modelled)
@@ -136,12 +134,11 @@ def _costs(request: TrialRequest) -> dict[str, Any]:
 
 
 def _common_path(path: str, study: ResolvedStudy) -> str:
-    # Of a file of the guest: what variants have in directories of their own is one file, so that they can be compared
-    # function by function.
+    # A variant's directory is left out of the path, so that variants can be compared function by function.
     for variant in study.study.workload.variants:
-        own = f"{GUEST_DIRECTORY}/{normal_name(variant.directory)}/" if variant.directory else ""
-        if own and path.startswith(own):
-            return f"{GUEST_DIRECTORY}/{path.removeprefix(own)}"
+        directory = f"{GUEST_DIRECTORY}/{normal_name(variant.directory)}/" if variant.directory else ""
+        if directory and path.startswith(directory):
+            return f"{GUEST_DIRECTORY}/{path.removeprefix(directory)}"
     return path
 
 
@@ -150,12 +147,12 @@ def _carried_out(request: TrialRequest) -> Observation:
         try:
             ((done,),) = request.executor.carry_out([request], lambda _: None)
         except Untrusted:
-            continue  # Somebody else is asked.
+            continue  # The next attempt goes to another worker.
         return done.observation
 
 
 def _recorded(request: TrialRequest, observation: Observation) -> Recorded:
-    # What was seen of a recorded trial. It is read from the guest, and never raises for anything in it.
+    # The observation comes from the guest and is not trusted: nothing in it may raise.
     exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
     traced = [event for event in observation.events if isinstance(event, Traced)]
     failed = [event.message for event in observation.events if isinstance(event, Failed)]

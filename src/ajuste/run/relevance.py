@@ -1,7 +1,7 @@
-"""Looking whether what a study varies has a chance to matter: before it is measured, and during its first block.
+"""Relevance: checks whether factors of a study can matter, before it is measured and during its first block.
 
-On a host the kernel's counters are read before and after the first block. In a guest there are more trials for that,
-which are no part of the results: each starts from the same snapshot, so nothing that is measured changes.
+On a host the kernel's counters are read before and after the first block. In a guest probes do that: trials that are
+not part of the results. Each starts from the same snapshot, so they change nothing that is measured.
 """
 
 from __future__ import annotations
@@ -42,42 +42,42 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 
 MOST_PROBES: Final = 8
-"""In a guest no more trials than these are made to see what moves."""
+"""Maximum number of probes in guests."""
 
-# Samplers read before the workload's start and after its end in any case; more is not wanted.
+# Samplers read before and after the workload in any case; no reading in between is needed.
 _SELDOM_NS: Final = 3_600_000_000_000
 
 _MOST_FRAMES: Final = 50_000
-# Of a task and of all: what has no frame of its own any more may have run unseen (native/lens).
+# Limits of the lens for a task and for all (native/lens): beyond them functions may run without a frame.
 _MOST_FRAMES_OF_ALL: Final = 250_000
 
 
 class ActivityObserver(ABC):
-    """Sees what moves on the machines of a study."""
+    """Observes the activity of a study's machines."""
 
     def __init__(self, resolved: ResolvedStudy, catalogue: Catalogue) -> None:
         self.resolved = resolved
         self.catalogue = catalogue
-        found = tuple(conditions_for(resolved, catalogue))
-        self.figures = tuple(dict.fromkeys(name for _, groups in found for group in groups for name in group))
-        self.files = tuple(dict.fromkeys(condition.file for condition, _ in found if condition.file))
-        self.functions = frozenset(name for condition, _ in found for name in condition.functions)
+        conditions = tuple(conditions_for(resolved, catalogue))
+        self.figures = tuple(dict.fromkeys(name for _, groups in conditions for group in groups for name in group))
+        self.files = tuple(dict.fromkeys(condition.file for condition, _ in conditions if condition.file))
+        self.functions = frozenset(name for condition, _ in conditions for name in condition.functions)
 
     def before(self) -> tuple[NoChance, ...]:
-        """What has no chance to matter, as can be told before anything is measured."""
+        """Return the factors without a chance, as far as known before measuring."""
         return factors_without_chance(self.resolved, self.catalogue, self.standing(), standing=True)
 
     @abstractmethod
     def standing(self) -> Activity:
-        """What is there before anything is measured."""
+        """Return the levels and facts before measuring."""
 
     @abstractmethod
     def begin(self) -> None:
-        """The first block is about to begin."""
+        """Prepare for the first block."""
 
     @abstractmethod
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
-        """What had no chance to matter, as the first block shows, which has just ended."""
+        """Return the factors without a chance in the first block, which has just ended."""
 
 
 def idle_from_the_start(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
@@ -88,7 +88,7 @@ def idle_from_the_start(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[
 
 
 class HostObserver(ActivityObserver):
-    """This machine: whatever moves a counter, also another program's work, counts as a chance."""
+    """Observes this machine. Any change of a counter is a chance, even by another program."""
 
     def __init__(self, resolved: ResolvedStudy, catalogue: Catalogue, source: InventorySource | None = None) -> None:
         super().__init__(resolved, catalogue)
@@ -117,7 +117,7 @@ class HostObserver(ActivityObserver):
 
 
 class GuestObserver(ActivityObserver):
-    """Guests of this machine. ``names_of`` gives the functions that the kernel of a machine has."""
+    """Observes guests by probes. ``names_of`` returns the functions of a machine's kernel."""
 
     def __init__(
         self, resolved: ResolvedStudy, catalogue: Catalogue, names_of: Callable[[Machine], frozenset[str]]
@@ -130,12 +130,12 @@ class GuestObserver(ActivityObserver):
         return Activity(facts={"cpus": target.cpus, "nodes": max(1, len(target.nodes))})
 
     def begin(self) -> None:
-        """Nothing: its trials are made afterwards."""
+        """Do nothing: probes run after the block."""
 
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
         known_before = self.before()
         if len(known_before) == len(tunables_by_factor(self.resolved, self.catalogue)):
-            return known_before  # No trial can tell more.
+            return known_before  # Probes cannot add anything.
         names, every = probed(self.resolved)
         samplers = _samplers(self.figures)
         activity = self.standing()
@@ -143,19 +143,19 @@ class GuestObserver(ActivityObserver):
             requests = [executors.first_trial(self.resolved, name) for name in names]
             with ThreadPoolExecutor(min(len(requests), requests[0].executor.parallel)) as pool:
                 seen = list(pool.map(lambda request: self._probe(request, samplers), requests))
-            known = [one for one in seen if one is not None]
+            known = [activity for activity in seen if activity is not None]
             if len(known) < len(seen):
                 return ()
             activity = replace(reduce(Activity.with_more, known), facts=activity.facts)
         trials = count_of(len(names), "trial")
         where = f"in {trials} beside those of the study"
-        found = factors_without_chance(self.resolved, self.catalogue, activity, where=where)
-        return tuple(one if one.factor in every else one.model_copy(update={"hardly": True}) for one in found)
+        entries = factors_without_chance(self.resolved, self.catalogue, activity, where=where)
+        return tuple(entry if entry.factor in every else entry.model_copy(update={"hardly": True}) for entry in entries)
 
     @property
     def _counts(self) -> bool:
-        # Whether functions of the kernel are to be counted: where the study counts instructions anyway, or where no
-        # sampler can tell. What happens after the workload's end is not counted.
+        # Counting is slow: done if the study counts instructions anyway, or if no sampler can tell. It ends with the
+        # workload, so it cannot show activity that is observed later.
         study = self.resolved.study
         if study.target.clock != "virtual" or study.workload.observe_s:
             return False
@@ -163,12 +163,11 @@ class GuestObserver(ActivityObserver):
 
     @property
     def _needs_functions(self) -> bool:
-        # Whether there is a condition that only functions can tell of in a guest.
-        found = conditions_for(self.resolved, self.catalogue)
-        return any(condition.functions and not any(map(_samplers, groups)) for condition, groups in found)
+        conditions = conditions_for(self.resolved, self.catalogue)
+        return any(condition.functions and not any(map(_samplers, groups)) for condition, groups in conditions)
 
     def _probe(self, request: TrialRequest, samplers: tuple[Sampler, ...]) -> Activity | None:
-        # What one more trial moves; None if it fails.
+        # None if the probe fails.
         plan = request.plan().model_copy(update={"samplers": samplers})
         try:
             if self._counts:
@@ -193,26 +192,26 @@ class GuestObserver(ActivityObserver):
         if max(frames, default=0) >= _MOST_FRAMES or sum(frames) >= _MOST_FRAMES_OF_ALL:
             return None
         named = request.executor.named(costs)
-        return self.functions.intersection(one.name for one in named.functions if one.space == "kernel")
+        return self.functions.intersection(function.name for function in named.functions if function.space == "kernel")
 
 
 def probed(resolved: ResolvedStudy) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Configurations that have every level of every factor, as few as come first and no more than ``MOST_PROBES``; and
-    the factors of which they have every level.
+    """Return the first configurations that add a level, at most ``MOST_PROBES``, and the factors all of whose levels
+    they cover.
     """
     missing = {(factor.name, level) for factor in resolved.factors for level in factor.levels}
     chosen: list[str] = []
-    first = sorted(resolved.configurations, key=lambda one: not one.configuration.baseline)
-    for one in first:
-        new = missing.intersection(one.configuration.levels.items())
+    first = sorted(resolved.configurations, key=lambda configuration: not configuration.configuration.baseline)
+    for configuration in first:
+        new = missing.intersection(configuration.configuration.levels.items())
         if new and len(chosen) < MOST_PROBES:
-            chosen.append(one.configuration.name)
+            chosen.append(configuration.configuration.name)
             missing -= new
     return tuple(chosen), frozenset(factor.name for factor in resolved.factors) - {name for name, _ in missing}
 
 
 def _samplers(figures: Iterable[str]) -> tuple[Sampler, ...]:
-    # What reads these figures in a guest; those that only a host can be asked for are left out.
+    # Figures that only a host can read are left out.
     keys: dict[str, list[str]] = {}
     for figure in figures:
         origin, _, key = figure.partition(":")
@@ -227,7 +226,7 @@ def _samplers(figures: Iterable[str]) -> tuple[Sampler, ...]:
 def _activity(
     observed: Observation, ran: frozenset[str] | None = None, has: frozenset[str] | None = None
 ) -> Activity | None:
-    # What a trial shows; None if it failed.
+    # None if the trial failed.
     if observed.problem or any(isinstance(event, Failed) for event in observed.events):
         return None
     if not any(isinstance(event, Exited) and event.role == "workload" for event in observed.events):
@@ -236,59 +235,58 @@ def _activity(
     times = [event.at_ns for event in samples]
     figures: dict[str, float] = {}
     for source in dict.fromkeys(event.source for event in samples):
-        own = [
-            {f"{source}:{key}": value for key, value in one.values.items()} for one in samples if one.source == source
+        readings = [
+            {f"{source}:{key}": value for key, value in sample.values.items()}
+            for sample in samples
+            if sample.source == source
         ]
-        figures |= difference(own[0], own[-1])
+        figures |= difference(readings[0], readings[-1])
     seconds = (max(times) - min(times)) / 1e9 if times else 0.0
     return Activity(figures, seconds, ran=ran, has=has)
 
 
-# The look of one run.
-
-
 @dataclass
 class RelevanceLook:
-    """Looks once in a run. ``kept`` is what an earlier process found, None if none did; ``keep`` keeps what is found,
-    and ``warn`` tells it to the person at once.
+    """The look of one run. ``no_chance`` has the findings of an earlier process, None without one; ``keep`` stores new
+    ones, and ``warn`` reports them at once.
     """
 
     observer: ActivityObserver
     keep: Callable[[tuple[NoChance, ...]], None]
     warn: Callable[[str], None]
-    kept: tuple[NoChance, ...] | None = None
-    _said: list[str] = field(default_factory=list)
+    no_chance: tuple[NoChance, ...] | None = None
+    _warned: list[str] = field(default_factory=list)
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to look for that is not known yet."""
+        """Return whether the study has conditions, and no process has looked yet."""
         depends = conditions_for(self.observer.resolved, self.observer.catalogue)
-        return self.kept is None and any(True for _ in depends)
+        return self.no_chance is None and any(True for _ in depends)
 
     def remind(self) -> None:
-        """What an earlier process has found is said again."""
-        self._tell(self.kept or ())
+        """Repeat the warnings of an earlier process."""
+        self._tell(self.no_chance or ())
 
     def begin(self) -> None:
-        """Before the first block: what is known without measuring is said."""
+        """Begin before the first block, with the warnings that need no measuring."""
         self._tell(self.observer.before())
         self.observer.begin()
 
     def end(self, executors: Executors) -> None:
-        """After it."""
-        self.kept = self.observer.end(executors)
-        self.keep(self.kept)
-        self._tell(self.kept)
+        """End the look after the first block; store and report its findings."""
+        self.no_chance = self.observer.end(executors)
+        self.keep(self.no_chance)
+        self._tell(self.no_chance)
 
-    def _tell(self, found: Iterable[NoChance]) -> None:
-        for one in found:
-            if one.warning not in self._said:
-                self._said.append(one.warning)
-                self.warn(one.warning)
+    def _tell(self, entries: Iterable[NoChance]) -> None:
+        for entry in entries:
+            if entry.warning not in self._warned:
+                self._warned.append(entry.warning)
+                self.warn(entry.warning)
 
 
 def chances_before(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
-    """What of ``resolved`` has no chance to matter, as can be told without measuring, on this machine or in guests."""
+    """Return the factors of ``resolved`` without a chance to matter, as far as known without measuring."""
     if resolved.study.target.on_host:
         return HostObserver(resolved, catalogue).before()
     return GuestObserver(resolved, catalogue, lambda _: frozenset()).before()

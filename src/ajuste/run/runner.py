@@ -1,4 +1,4 @@
-"""The runner: what a schedule asks for becomes trials of executors, and their answers become trials in the store."""
+"""The runner: executors carry out the blocks of a schedule, and the store keeps their trials."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class _Dropped(Exception):
-    """Trials that were kept before are dropped again: what followed from them follows anew."""
+    """Stored trials were deleted, so the schedule must be computed again."""
 
 
 class _Hopeless(Exception):
-    # There is no point in going on.
+    # No later trial can succeed.
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.words)
         self.stop = stop
 
 
 class Watcher(BlockWatcher, Protocol):
-    """Is told what happens, from several threads."""
+    """A display of what happens. Its methods are called from several threads."""
 
     def say(self, text: str) -> None: ...
 
@@ -66,8 +66,8 @@ class Watcher(BlockWatcher, Protocol):
 
 
 class Executors:
-    """The executors of a run by machine. Each is made ready when the first plan is for it, so that a run whose trials
-    are all in the store boots nothing. Leaving ends whatever runs.
+    """The executors of a run by machine. Each is entered when its first trial is requested, so a run with all trials in
+    the store boots nothing. Leaving ends all of them.
     """
 
     def __init__(
@@ -85,39 +85,39 @@ class Executors:
         self._stack.close()
 
     def prepared(self, machine: Machine) -> Executor:
-        """The executor for ``machine``, made ready if it is not yet. To be called from one thread only."""
+        """Return the executor for ``machine``, entered if it is not yet. Not thread-safe."""
         if machine not in self._entered:
             self._entered[machine] = self._stack.enter_context(self._open(machine))
             self._ready(machine, self._entered[machine])
         return self._entered[machine]
 
     def first_trial(self, study: ResolvedStudy, configuration: str) -> TrialRequest:
-        """The trial of a configuration in the first block that counts."""
+        """Return the request for a configuration's trial in the first block after the warm-up."""
         design = study.study.design
         slots = block(design.warm_up, study.names, design.seed)
         slot = next(slot for slot in slots if slot.configuration == configuration)
         return TrialRequest(self.prepared(study.find(configuration).machine), study, slot, 0)
 
-    def told(self) -> None:
-        """What describes the executors may have changed."""
+    def refresh_environments(self) -> None:
+        """Report all executors as ready again, after their environments may have changed."""
         for machine, executor in self._entered.items():
             self._ready(machine, executor)
 
     @property
     def entered(self) -> Mapping[Machine, Executor]:
-        """All that were prepared. They are of one kind."""
+        """The executors entered so far, all of one kind."""
         return dict(self._entered)
 
 
 @dataclass
 class Runner:
-    """Carries out one run, block by block, until there is a reason to stop. What the store has is not measured again.
+    """Carries out one run, block by block, until there is a reason to stop. Stored trials are not measured again.
 
-    Trials run at once where the executor allows it (virtual clock), also of several blocks, up to where something may
-    be decided; there all wait for each other, so that what is measured does not depend on which trial was quicker.
+    Executors may run trials in parallel (virtual clock), also of several blocks, up to the next decision. There all
+    trials wait for each other, so the result does not depend on which trial was faster.
 
-    With a ``resolver`` it is a search: the study grows by what is suggested. ``look`` sees in the first block whether
-    what varies can matter at all. With a ``fleet`` that says which machine measures what.
+    With a ``resolver`` the run is a search: the study grows by suggestions. ``look`` checks in the first block whether
+    the factors can matter at all. A ``fleet`` assigns blocks to machines.
     """
 
     study: ResolvedStudy
@@ -130,38 +130,38 @@ class Runner:
     fleet: Fleet | None = None
     _schedule: Schedule = field(init=False)
     _history: TrialHistory = field(init=False)
-    _unfinished: set[int] = field(default_factory=set, init=False)  # blocks of those that are measured together
+    _unfinished: set[int] = field(default_factory=set, init=False)  # blocks measured together, not complete
     _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)  # by machine
-    _given: dict[str, list[Place]] = field(default_factory=dict, init=False)  # by who measured them, in this process
+    _places_by_worker: dict[str, list[Place]] = field(default_factory=dict, init=False)  # of this process only
 
     def carry_out(self) -> Stop:
-        """Measure until the study is decided or a budget is spent. Raises what executors and store raise.
+        """Measure until the study is decided or a budget is spent. Raises the errors of executors and store.
 
-        Where somebody turns out to have said what is not so, all that they gave is dropped and measured again.
+        All trials of an untrusted worker are dropped and measured again.
         """
-        begun = self.study
+        begin_study = self.study
         while True:
             try:
                 return self._carry_out()
             except (StopAll, _Hopeless) as end:
                 return end.stop
             except _Dropped:
-                if self.study is not begun:  # What was suggested since is suggested anew.
-                    self._keep_study(begun)
+                if self.study is not begin_study:  # Later suggestions may rest on dropped trials.
+                    self._keep_study(begin_study)
 
     def _carry_out(self) -> Stop:
         self._history = TrialHistory(self.store.trials(self.run), self.store.machines(self.run))
         self._schedule = schedule = schedule_of(self.study, self._history, self.resolver)
-        kept = 0 if self.resolver is None else len(ResolvedStudy.model_validate_json(self.run.resolved).legs)
+        stored_legs = 0 if self.resolver is None else len(ResolvedStudy.model_validate_json(self.run.resolved).legs)
         self.watcher.study_begins(self.study)
         number = schedule.first
         while (stop := schedule.stop_before(number)) is None:
             self.study = schedule.study
-            if len(self.study.legs) > kept:
+            if len(self.study.legs) > stored_legs:
                 self._keep_study(self.study)
             looks = self._begin_look(number)
             last = self._measure_blocks(number)
-            if number == schedule.first and (stop := schedule.hopeless()):  # The first block is settled by now.
+            if number == schedule.first and (stop := schedule.hopeless()):  # The first block has all its attempts now.
                 return stop
             self._end_look(anew=looks)
             stop = schedule.look(last) or self._harm(last)
@@ -179,7 +179,7 @@ class Runner:
         return self.fleet.harm(self._schedule.findings(last), self._history.trials(last), self._history)
 
     def _begin_look(self, number: int) -> bool:
-        # Whether it is seen in block `number` what moves: once in a run, where something is measured.
+        # Stored trials show no activity: the look needs a trial that is measured now.
         wanted = filter(self._is_wanted, self._schedule.block(number))
         if self.look is None or not self.look.is_due or (slot := next(wanted, None)) is None:
             return False
@@ -192,16 +192,16 @@ class Runner:
             return
         if anew:
             self.look.end(self.executors)
-        self._schedule.no_chance = explains_all(self.look.kept or (), self.study.factors)
+        self._schedule.no_chance = explains_all(self.look.no_chance or (), self.study.factors)
 
     def _keep_study(self, study: ResolvedStudy) -> None:
-        # So that the run can be read without suggesting its configurations again.
+        # So the run can be read without computing its suggestions again.
         self.study = study
         self.watcher.study_begins(study)
         self.run = self.store.go_on(self.run, named=self.run.named, resolved=study.model_dump_json())
 
     def _measure_blocks(self, first: int) -> int:
-        # Measure block `first`, and with it the next ones that nothing can be decided in between; returns the last one.
+        # Blocks without a decision in between are measured together. Returns the last one.
         schedule, warm_up = self._schedule, self.study.study.design.warm_up
         last = self._last_of_wave(first)
         alike = schedule.last_alike(first)
@@ -217,30 +217,30 @@ class Runner:
         return last
 
     def _tell_finished(self, blocks: AbstractSet[int]) -> None:
-        # Tell which of `blocks` are complete, of those that end before the next look.
+        # The last block of a wave is reported after the look, with its findings.
         for number in sorted(self._unfinished & blocks):
             if not any(map(self._is_wanted, self._schedule.block(number))):
                 self._unfinished.remove(number)
                 self.watcher.block_done(number, None)
 
     def _fails_at_once(self, slots: Sequence[Slot]) -> bool:
-        # Whether there is no point in going on, as the first trials show: as few at a time as keep all of the executor
-        # busy, and what is lost once more at once.
+        # A broken workload shows in the first trials: only as many at a time as keep the executor busy, each failure
+        # repeated at once.
         if not any(map(self._is_wanted, slots)):
             return False
         executor = self.executors.prepared(self.study.find(slots[0].configuration).machine)
         if executor.whole_blocks:
             return False
+        is_lost = self._schedule.is_lost
         for begin in range(0, len(slots), executor.parallel):
             some = slots[begin : begin + executor.parallel]
             for _ in range(MOST_ATTEMPTS):
-                self._measure([one for one in some if self._is_wanted(one) and self._is_lost_so_far(one)])
+                self._measure(
+                    [slot for slot in some if self._is_wanted(slot) and all(map(is_lost, self._history.attempts(slot)))]
+                )
             if self._schedule.hopeless() is not None:
                 return True
         return False
-
-    def _is_lost_so_far(self, slot: Slot) -> bool:
-        return all(map(self._schedule.is_lost, self._history.attempts(slot)))
 
     def _last_of_wave(self, first: int) -> int:
         if self.fleet is None:
@@ -250,10 +250,9 @@ class Runner:
         return last
 
     def _more_blocks(self, first: int) -> int:
-        # How many more blocks to measure with block `first`.
         seconds = self._history.seconds_of(first - 1)
         executor = next(iter(self.executors.entered.values()), None)
-        if not seconds or executor is None:  # The first block is judged before anything else is measured.
+        if not seconds or executor is None:  # The first block is judged alone.
             return 0
         limits = self._schedule.limits
         left_s = 60 * max(0.0, limits.max_minutes - self._history.minutes)
@@ -269,11 +268,11 @@ class Runner:
             return
         requests = [self._request(slot) for slot in slots]
         try:
-            for done in requests[0].executor.carry_out(requests, self._begun):
+            for done in requests[0].executor.carry_out(requests, self._tell_started):
                 self._keep(done)
-                self._tell_finished({one.request.slot.block for one in done})
+                self._tell_finished({trial.request.slot.block for trial in done})
         except Untrusted as untrusted:
-            self.executors.told()
+            self.executors.refresh_environments()
             self._drop(untrusted.where)
             raise _Dropped from None
 
@@ -283,21 +282,21 @@ class Runner:
         machine = self._history.machines.get(slot.block) or assigned.get(slot.block, "")
         return TrialRequest(executor, self.study, slot, len(self._history.attempts(slot)), machine)
 
-    def _begun(self, request: TrialRequest) -> None:
+    def _tell_started(self, request: TrialRequest) -> None:
         _LOG.info("trial begun", extra=_which(request.slot, request.attempt))
         self.watcher.trial_started(request.slot.configuration, request.slot.block)
 
     def _drop(self, untrusted: Sequence[str]) -> None:
-        # Drop what cannot be trusted; and where blocks follow from trials, all that may have followed from it.
-        places = {place for where in untrusted for place in self._given.pop(where, ())}
+        # If blocks depend on earlier trials, all later trials may rest on the untrusted ones.
+        places = {place for where in untrusted for place in self._places_by_worker.pop(where, ())}
         if places and self._schedule.follows_from_trials:
             first = min(block for block, _, _ in places)
-            places |= {_place(one) for one in self.store.trials(self.run) if one.slot.block >= first}
+            places |= {_place(trial) for trial in self.store.trials(self.run) if trial.slot.block >= first}
         self.store.drop_trials(self.run, sorted(places))
 
     def _read(self, done: TrialDone) -> Trial:
         request, before = done.request, self._before.setdefault(done.machine, {})
-        found = trial(
+        result = trial(
             request.slot,
             request.attempt,
             done.plan,
@@ -306,27 +305,27 @@ class Runner:
             started=done.started,
             earlier=before if request.executor.keeps_values else {},
         )
-        before.update({event.tunable: event.before for event in found.written})
-        return found
+        before.update({event.tunable: event.before for event in result.written})
+        return result
 
     def _keep(self, done: Sequence[TrialDone]) -> None:
-        trials = [self._read(one) for one in done]
+        trials = [self._read(finished) for finished in done]
         self.store.add_trials(self.run, trials, machine=done[0].machine)
-        for own, one in zip(done, trials, strict=True):
-            _log_trial(own, one)
-            self._history.add(one, own.machine)
-            if own.by:
-                self._given.setdefault(own.by, []).append(_place(one))
-            self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
+        for finished, result in zip(done, trials, strict=True):
+            _log_trial(finished, result)
+            self._history.add(result, finished.machine)
+            if finished.by:
+                self._places_by_worker.setdefault(finished.by, []).append(_place(result))
+            self.watcher.trial_done(result.slot.configuration, result.slot.block, result.status, result.host_seconds)
         if self.fleet is not None:
-            for own, one in zip(done, trials, strict=True):
-                self.fleet.require_guards(one, own.machine, self._history)
-        if endless := next((one for one in trials if BACKTRACKS in one.reason), None):
+            for finished, result in zip(done, trials, strict=True):
+                self.fleet.require_guards(result, finished.machine, self._history)
+        if endless := next((result for result in trials if BACKTRACKS in result.reason), None):
             raise _Hopeless(Stop("failed", f"{endless.slot.configuration}: {endless.reason}"))
 
 
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:
-    """The schedule of ``study``: with a ``resolver`` that of a search. Raises RequestError for too few trials."""
+    """Return the schedule of ``study``; a ``resolver`` makes it a search. Raises RequestError for too few trials."""
     if resolver is not None:
         from ajuste.run.search import SearchSchedule  # It takes long to load.
 
@@ -345,20 +344,19 @@ def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver 
 
 
 def _which(slot: Slot, attempt: int) -> dict[str, Any]:
-    # What the log names a trial by.
     return {"configuration": slot.configuration, "block": slot.block, "position": slot.position, "attempt": attempt}
 
 
-def _log_trial(done: TrialDone, found: Trial) -> None:
+def _log_trial(done: TrialDone, trial: Trial) -> None:
     if not _LOG.isEnabledFor(logging.INFO):
         return
-    which, events = _which(found.slot, found.attempt), done.observation.events
-    if written := {one.tunable: [one.before, one.after] for one in events if isinstance(one, Written)}:
+    which, events = _which(trial.slot, trial.attempt), done.observation.events
+    if written := {event.tunable: [event.before, event.after] for event in events if isinstance(event, Written)}:
         _LOG.info("settings written", extra=which | {"settings": written})
-    if restored := {one.tunable: one.value for one in events if isinstance(one, Restored)}:
+    if restored := {event.tunable: event.value for event in events if isinstance(event, Restored)}:
         _LOG.info("settings restored", extra=which | {"settings": restored})
-    level = logging.INFO if found.status == "ok" else logging.WARNING
-    ended = {"status": found.status, "reason": found.reason, "seconds": found.host_seconds}
+    level = logging.INFO if trial.status == "ok" else logging.WARNING
+    ended = {"status": trial.status, "reason": trial.reason, "seconds": trial.host_seconds}
     _LOG.log(level, "trial ended", extra=which | ended)
 
 

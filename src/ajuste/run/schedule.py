@@ -1,4 +1,4 @@
-"""The schedules of a run, one for each kind of study: which trials each block holds, and when the run ends."""
+"""The schedules of a run, one for each kind of study: the trials of each block, and the end of the run."""
 
 from __future__ import annotations
 
@@ -38,59 +38,57 @@ from ajuste.study.answerable import block_count_of_boot, boot_round
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import ablation_names
 
-# The history of a run: the trials that were kept so far, by block and position.
-
 
 class TrialHistory:
-    """The trials of a run as they come in; ``machines`` are those of several that blocks belong to."""
+    """The trials of a run so far, by block and position; ``machines`` by block, if there are several."""
 
     def __init__(self, trials: Iterable[Trial] = (), machines: Mapping[int, str] = MappingProxyType({})) -> None:
         self.machines = dict(machines)
-        self._kept: dict[int, dict[int, list[Trial]]] = {}
+        self._trials: dict[int, dict[int, list[Trial]]] = {}
         self._spans = Spans()
-        for one in trials:
-            self.add(one)
+        for trial in trials:
+            self.add(trial)
 
     def add(self, trial: Trial, machine: str = "") -> None:
-        """Keep a trial, attempt after attempt, of one of several machines. What its programs printed is kept of the
-        first block only.
+        """Add the next attempt of a trial. Output of programs is kept in the first block only: a message may quote it,
+        and more would fill the memory.
         """
         if machine:
             self.machines[trial.slot.block] = machine
-        kept = trial if trial.slot.block == 0 else trial.model_copy(update={"events": "", "console": ""})
-        self._kept.setdefault(trial.slot.block, {}).setdefault(trial.slot.position, []).append(kept)
+        stored = trial if trial.slot.block == 0 else trial.model_copy(update={"events": "", "console": ""})
+        self._trials.setdefault(trial.slot.block, {}).setdefault(trial.slot.position, []).append(stored)
         self._spans.add(trial)
 
     def trials(self, number: int) -> list[Trial]:
-        """All trials up to block ``number``: a run that was interrupted may have kept some of the next one."""
+        """Return all trials up to block ``number``. An interrupted run may have some of later blocks."""
         return [
-            one
-            for block, slots in sorted(self._kept.items())
+            trial
+            for block, slots in sorted(self._trials.items())
             if block <= number
-            for _, own in sorted(slots.items())
-            for one in own
+            for _, attempts in sorted(slots.items())
+            for trial in attempts
         ]
 
     def slots(self, number: int) -> tuple[Slot, ...]:
-        """What of a block was tried."""
-        return tuple(own[0].slot for _, own in sorted(self._kept.get(number, {}).items()))
+        """Return the slots of a block with trials, by position."""
+        return tuple(attempts[0].slot for _, attempts in sorted(self._trials.get(number, {}).items()))
 
     def attempts(self, slot: Slot) -> Sequence[Trial]:
-        """What was tried in that slot."""
-        return self._kept.get(slot.block, {}).get(slot.position, [])
+        """Return the trials of a slot, oldest first."""
+        return self._trials.get(slot.block, {}).get(slot.position, [])
 
     def seconds_of(self, number: int) -> float:
-        """How long the trials of a block took; 0 if none was tried."""
-        return sum(own[-1].host_seconds for own in self._kept.get(number, {}).values())
+        """Return the host seconds of a block's last attempts; 0 without trials."""
+        return sum(attempts[-1].host_seconds for attempts in self._trials.get(number, {}).values())
 
     @property
     def minutes(self) -> float:
-        """For how many minutes of the host's time at least one trial was running."""
+        """Host minutes in which at least one trial was running."""
         return self._spans.minutes
 
 
 class Spans:
-    """The host's time in which trials were running. What overlaps counts once."""
+    """The host's time in which trials were running; overlaps count once."""
 
     def __init__(self) -> None:
         self._begins: list[float] = []
@@ -102,7 +100,7 @@ class Spans:
         return self._seconds / 60
 
     def add(self, trial: Trial) -> None:
-        """Count the time of ``trial``, which may have run before, beside or after all others."""
+        """Count the time of ``trial``, in any order and with any overlap."""
         begin = datetime.fromisoformat(trial.started).timestamp()
         end = begin + trial.host_seconds
         first = bisect_left(self._ends, begin)
@@ -116,7 +114,7 @@ class Spans:
 
 
 class BlockWatcher(Protocol):
-    """Is told what is known after each block; ``None`` where nothing new is."""
+    """A display of blocks; ``findings`` are None for a block without a look."""
 
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
@@ -124,21 +122,21 @@ class BlockWatcher(Protocol):
 
 
 class Schedule(ABC):
-    """What is measured next, by the study and the trials in ``history`` alone.
+    """Decides what is measured next, by the study and the trials in ``history`` alone.
 
-    A run that was interrupted has the very same blocks when it goes on: which configurations a block holds depends on
-    the trials before the last review only (see ``design.stopping``), never on when a process ended.
+    A resumed run has the same blocks: the configurations of a block depend only on the trials before the last review
+    (see ``design.stopping``), never on when a process ended.
     """
 
     first: int = 0
-    """The block with which the runner begins, or goes on."""
+    """The block with which the runner begins or resumes."""
     limits: StoppingLimits
-    found: tuple[Finding, ...] = ()
-    """What is known since the last look."""
+    last_findings: tuple[Finding, ...] = ()
+    """The findings of the last look."""
     no_chance: tuple[NoChance, ...] = ()
-    """Why nothing that varies can matter, if so."""
+    """The reasons, if no factor can matter."""
     follows_from_trials = True
-    """Whether blocks depend on the trials before them."""
+    """True if blocks depend on the trials before them."""
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
         self.study = study
@@ -146,57 +144,57 @@ class Schedule(ABC):
 
     @abstractmethod
     def roster(self, number: int) -> tuple[tuple[str, ...], int]:
-        """The configurations of a block, and the first block from which on it was just these."""
+        """Return the configurations of a block, and the first block since which they are the same."""
 
     @abstractmethod
     def last_alike(self, number: int) -> int | None:
-        """The last block that certainly holds what block ``number`` does; ``None`` where all blocks do."""
+        """Return the last block sure to have the configurations of block ``number``; None if all have."""
 
     def together(self, number: int) -> int:
-        """The last block that must be measured together with block ``number``."""
+        """Return the last block that must be measured together with block ``number``."""
         return number
 
     def parts(self, slots: Sequence[Slot]) -> Sequence[Sequence[Slot]]:
-        """``slots`` of several blocks, by what is measured before anything else begins."""
+        """Split the ``slots`` of several blocks into parts, each of which ends before the next begins."""
         return (slots,)
 
     @abstractmethod
     def look(self, number: int) -> Stop | None:
-        """Whether to stop after block ``number``, all of whose trials are kept."""
+        """Return the reason to stop after the complete block ``number``, or None."""
 
     @abstractmethod
     def tell(self, number: int, watcher: BlockWatcher) -> None:
-        """Say what is known after block ``number``."""
+        """Show the findings after block ``number``."""
 
     def stop_before(self, number: int) -> Stop | None:
-        """Whether there is nothing that block ``number`` could be for."""
+        """Return the reason not to begin block ``number``, or None."""
         return None
 
     def hopeless(self) -> Stop | None:
-        """Whether there is no point in going on after the first block, with what the workload said last."""
+        """Return the reason to give up after the first block, with the workload's last output, or None."""
         lost = hopeless(self.history.trials(0), self.is_lost)
         return None if lost is None else Stop("failed", f"{lost.slot.configuration}: {why_lost(lost)}")
 
     def is_lost(self, trial: Trial) -> bool:
-        """Whether a trial says nothing, and another one like it would not either: it broke, or its output has not the
-        metrics that decide.
+        """Return whether a trial yields nothing, and a repetition would not either: it broke, or its output lacks
+        deciding metrics.
         """
-        missing = [one.name not in trial.metrics for one in self.study.deciding]
+        missing = [metric.name not in trial.metrics for metric in self.study.deciding]
         return is_broken(trial) or all(missing) or (trial.status == "flagged" and any(missing))
 
     def block(self, number: int) -> tuple[Slot, ...]:
-        """The slots of a block. One that was begun under another analysis or budget, and so planned otherwise, is left
-        as it is.
+        """Return the slots of a block. A block that was begun under another analysis or budget, and so under another
+        plan, stays as it is.
         """
         design = self.study.study.design
         names, since = self.roster(number)
         planned = block(number, names, design.seed, warm_up=design.warm_up, order=design.order, since=since)
-        kept = self.history.slots(number)
-        return planned if set(kept) <= set(planned) else kept
+        tried = self.history.slots(number)
+        return planned if set(tried) <= set(planned) else tried
 
 
 class FixedSchedule(Schedule):
-    """Every block holds every configuration, until a look says that it is enough."""
+    """Schedules every configuration in every block, until a look stops the run."""
 
     follows_from_trials = False
 
@@ -207,7 +205,7 @@ class FixedSchedule(Schedule):
         self._warm_up = study.study.design.warm_up
         self._findings: dict[int, tuple[Finding, ...]] = {}
         self.first = max(0, next(number for number in count() if not self._is_complete(number)) - 1)
-        self._looked = max(0, self.first - self._warm_up)  # What came before was looked at when it was measured.
+        self._looked = max(0, self.first - self._warm_up)  # An earlier process looked at earlier blocks.
 
     def roster(self, number: int) -> tuple[tuple[str, ...], int]:
         return self.study.names, self._warm_up if number >= self._warm_up else 0
@@ -216,15 +214,15 @@ class FixedSchedule(Schedule):
         return None
 
     def look(self, number: int) -> Stop | None:
-        """As often as there is a look; always whether the time is spent."""
+        # The time is checked after every block, verdicts only at looks.
         measured, minutes = number + 1 - self._warm_up, self.history.minutes
         if measured <= 0 or not (is_look(measured, self._looked, self.limits) or minutes >= self.limits.max_minutes):
             return None
         self._looked = measured
-        self.found = self.findings(number)
+        self.last_findings = self.findings(number)
         if (end := self._judge(number, measured, minutes)) is not None:
             return end
-        return stop_irrelevant(self.found, measured, self.limits.min_blocks) if self.no_chance else None
+        return stop_irrelevant(self.last_findings, measured, self.limits.min_blocks) if self.no_chance else None
 
     def tell(self, number: int, watcher: BlockWatcher) -> None:
         if number >= self._warm_up:
@@ -232,36 +230,36 @@ class FixedSchedule(Schedule):
 
     @property
     def expected(self) -> tuple[Finding, ...]:
-        """What is known; where it is no use to go on, nothing asks for more blocks."""
+        """The last findings, without requests for more blocks if no factor can matter."""
         if not self.no_chance:
-            return self.found
-        return tuple(one.model_copy(update={"more_blocks": 0}) for one in self.found)
+            return self.last_findings
+        return tuple(finding.model_copy(update={"more_blocks": 0}) for finding in self.last_findings)
 
     def findings(self, number: int) -> tuple[Finding, ...]:
-        """What can be said after block ``number``, all of whose trials are kept."""
+        """Return the findings after the complete block ``number``."""
         if number not in self._findings:
             self._findings[number] = findings(self.study, self.history.trials(number), self.history.machines)
         return self._findings[number]
 
     def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
         known_means = [
-            Mean(one.metric.name, one.known, one.interval.n if one.interval else 0)
-            for one in mean_precisions(self.study, self.history.trials(number))
+            Mean(precision.metric.name, precision.known, precision.interval.n if precision.interval else 0)
+            for precision in mean_precisions(self.study, self.history.trials(number))
         ]
-        end = stop(self.found, measured, minutes, self.limits, known_means)
+        end = stop(self.last_findings, measured, minutes, self.limits, known_means)
         unclean = (trial for trial in self.history.trials(number) if trial.status != "ok")
-        first = next(unclean, None)  # What its workload printed is still there.
+        first = next(unclean, None)  # the history has the output of the first block only
         if end is None or end.why != "failed" or first is None:
             return end
         return replace(end, words=f"{end.words}; {first.slot.configuration}: {why_lost(first)}")
 
     def _is_complete(self, number: int) -> bool:
-        kept = len(self.history.slots(number))
-        return kept > 0 and (kept == len(self.roster(number)[0]) or kept == len(self.block(number)))
+        tried = len(self.history.slots(number))
+        return tried > 0 and (tried == len(self.roster(number)[0]) or tried == len(self.block(number)))
 
 
 class NarrowingSchedule(FixedSchedule):
-    """Later blocks hold the baseline and what is still undecided."""
+    """Schedules the baseline and the undecided configurations in later blocks."""
 
     follows_from_trials = True
 
@@ -283,7 +281,6 @@ class NarrowingSchedule(FixedSchedule):
         return self._warm_up + review_from(max(1, number - self._warm_up + 1), self.limits.min_blocks) - 1
 
     def _following(self, number: int) -> tuple[str, ...]:
-        # The configurations that go on after a review of block `number` and those before it.
         return members(self.study.names, self.study.baseline, self.findings(number))
 
     @property
@@ -292,7 +289,7 @@ class NarrowingSchedule(FixedSchedule):
 
 
 class BestSchedule(NarrowingSchedule):
-    """Later blocks hold the baseline and what may be the best, until few enough may."""
+    """Schedules the baseline and the contenders for the best in later blocks, until few enough are left."""
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
         self._contenders: dict[int, tuple[str, ...]] = {}
@@ -314,12 +311,12 @@ class BestSchedule(NarrowingSchedule):
 
 
 class RefinedSchedule(FixedSchedule):
-    """Of a grid, the first blocks hold the coarse points, and later ones those where the surface is known worst."""
+    """Schedules the coarse points of a grid first, then those where the surface is least known."""
 
     follows_from_trials = True
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
-        self._grid = build_grid(study.factors, [one.configuration for one in study.configurations])
+        self._grid = build_grid(study.factors, [resolved.configuration for resolved in study.configurations])
         self._known: dict[int, KnownSurface] = {}
         super().__init__(study, history)
 
@@ -335,7 +332,6 @@ class RefinedSchedule(FixedSchedule):
         return stop_refining(self._known_after(number), measured, minutes, self.limits)
 
     def _known_after(self, number: int) -> KnownSurface:
-        # How well the surfaces are known after block `number`.
         if number not in self._known:
             clean = clean_trials(self.history.trials(number))
             values = sampled(self._grid, clean, self.study.deciding, self.study.study.analysis.smallest_effect)
@@ -344,7 +340,7 @@ class RefinedSchedule(FixedSchedule):
 
 
 class AblationSchedule(FixedSchedule):
-    """Each block has its own sets of a profile's lines."""
+    """Schedules different sets of a profile's lines in each block."""
 
     def roster(self, number: int) -> tuple[tuple[str, ...], int]:
         return ablation_names(self.study, number), number
@@ -355,10 +351,10 @@ _BOOT_STATES: Final = 2
 
 
 class BootSchedule(FixedSchedule):
-    """Blocks across reboots: rounds of boots, one for each state in random order, of several blocks each.
+    """Schedules blocks across reboots: rounds with one boot of each state, in random order.
 
-    A boot measures its own configurations of all blocks of its round, so that blocks span the reboots of a round. A
-    look comes after each round, and compares the means of boots within rounds.
+    A round has several blocks. Each boot measures the configurations of its state in all of them, so a block spans the
+    reboots of its round. A look comes after each round, and compares the means of boots within rounds.
     """
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
@@ -374,26 +370,23 @@ class BootSchedule(FixedSchedule):
         return self.study.names, 0
 
     def block(self, number: int) -> tuple[Slot, ...]:
-        """The first blocks of each boot are its warm-up."""
+        # The first blocks of each boot are its warm-up.
         design = self.study.study.design
         in_boot = number % self._size < self._size - self._each
         warm_up = number + 1 if in_boot else 0
         planned = block(number, self.study.names, design.seed, warm_up=warm_up, order=design.order)
-        kept = self.history.slots(number)
-        return planned if set(kept) <= set(planned) else kept
+        tried = self.history.slots(number)
+        return planned if set(tried) <= set(planned) else tried
 
     def together(self, number: int) -> int:
-        """Up to the end of the round."""
         return number - number % self._size + self._size - 1
 
     def parts(self, slots: Sequence[Slot]) -> Sequence[Sequence[Slot]]:
-        """By round and state, as the boots follow each other."""
-
         def key(slot: Slot) -> tuple[int, int]:
             return boot_round(self.study.study, slot.block), self._rank(slot)
 
         ordered = sorted(slots, key=lambda slot: (*key(slot), slot.block, slot.position))
-        return [list(own) for _, own in groupby(ordered, key=key)]
+        return [list(group) for _, group in groupby(ordered, key=key)]
 
     def look(self, number: int) -> Stop | None:
         rounds, rest = divmod(number + 1, self._size)
@@ -402,19 +395,16 @@ class BootSchedule(FixedSchedule):
         if rest or not (is_look(rounds, self._looked, self.limits) or spent):
             return None
         self._looked = rounds
-        self.found = self.findings(number)
-        end = stop(self.found, rounds, minutes, self.limits, ())
+        self.last_findings = self.findings(number)
+        end = stop(self.last_findings, rounds, minutes, self.limits, ())
         return None if end is None else Stop(end.why, end.words.replace("block", "round"))
 
     def tell(self, number: int, watcher: BlockWatcher) -> None:
         watcher.block_done(number, self.expected)
 
     def _rank(self, slot: Slot) -> int:
-        # When the state of a slot is booted in its round.
-        state = self.study.find(slot.configuration).boot
-        return self._order(boot_round(self.study.study, slot.block)).index(state or BootState())
-
-    def _order(self, round_: int) -> list[BootState]:
-        states = self.study.boots
+        # The place of the slot's state in the random order of its round's boots.
+        states, round_ = self.study.boots, boot_round(self.study.study, slot.block)
         keys = raw_bits((self.study.study.design.seed, round_, _BOOT_STATES), len(states))
-        return [states[place] for place in sorted(range(len(states)), key=lambda place: (keys[place], place))]
+        order = [states[place] for place in sorted(range(len(states)), key=lambda place: (keys[place], place))]
+        return order.index(self.study.find(slot.configuration).boot or BootState())

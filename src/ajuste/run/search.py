@@ -1,4 +1,4 @@
-"""The schedule of a search: each block follows from the trials before it and the seed."""
+"""The schedule of a search: the trials before a block and the seed determine it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ajuste.design.search.sampler import Point, SamplerTask, Tried, build_space
 from ajuste.design.search.samplers import make_sampler
 from ajuste.design.stopping import Stop, StoppingLimits, hopeless
 from ajuste.model.error import RunError
-from ajuste.model.trial import Configuration, Slot
+from ajuste.model.trial import Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import percent
@@ -25,7 +25,7 @@ from ajuste.study.resolved import ResolvedStudy
 
 
 class SearchSchedule(Schedule):
-    """Its blocks hold the baseline and what is to be tried next. ``study`` grows by what was suggested.
+    """Schedules the baseline and the next suggestions; ``study`` grows by them.
 
     Raises RequestError for too few trials.
     """
@@ -38,7 +38,7 @@ class SearchSchedule(Schedule):
         self.limits = StoppingLimits(budget.min_blocks, self.search.trials, budget.max_minutes)
         self._resolver = resolver
         self._space = build_space(study.factors)
-        self._asked: dict[str, Suggestion] = {}
+        self._suggested: dict[str, Suggestion] = {}
         self._legs: list[Leg] = []
         self._ask(self._space.baseline)
         objectives = len(self.goal.objectives)
@@ -53,9 +53,10 @@ class SearchSchedule(Schedule):
         return leg if isinstance(leg, Stop) else None
 
     def hopeless(self) -> Stop | None:
-        """Without the baseline there is nothing to compare with."""
+        # Without the baseline nothing can be compared.
         lost = hopeless(
-            self.history.trials(0), lambda one: one.slot.configuration == self.study.baseline and self.is_lost(one)
+            self.history.trials(0),
+            lambda trial: trial.slot.configuration == self.study.baseline and self.is_lost(trial),
         )
         return None if lost is None else Stop("failed", f"{lost.slot.configuration}: {why_lost(lost)}")
 
@@ -70,7 +71,7 @@ class SearchSchedule(Schedule):
         watcher.search_stands(self.standing(number))
 
     def leg(self, number: int) -> Leg | Stop:
-        """What block ``number`` is for, or why there is none. Needs all trials before it."""
+        """Return the leg of block ``number``, or the reason to stop. Needs all trials before it."""
         while len(self._legs) <= number:
             following = self._following(len(self._legs))
             if isinstance(following, Stop):
@@ -92,15 +93,15 @@ class SearchSchedule(Schedule):
         return planned
 
     def last_alike(self, number: int) -> int:
-        return number  # What comes next depends on every block.
+        return number  # The next leg depends on every block.
 
     def standing(self, number: int) -> Standing:
-        """How it stands after block ``number``."""
+        """Return the standing after block ``number``."""
         ledger = self._ledger(number + 1)
-        found = tried(ledger, self._asked, self._space, self.goal)
-        others = [name for name in found if name != self.study.baseline]
-        allowed = [name for name in others if found[name].allowed]
-        best = min(allowed, key=lambda name: found[name].values[0], default=None)
+        tried_points = tried(ledger, self._suggested, self._space, self.goal)
+        others = [name for name in tried_points if name != self.study.baseline]
+        allowed = [name for name in others if tried_points[name].allowed]
+        best = min(allowed, key=lambda name: tried_points[name].values[0], default=None)
         metric = self.goal.objectives[0]
         return Standing(
             phase=self._legs[number].phase,
@@ -108,7 +109,7 @@ class SearchSchedule(Schedule):
             allowed=self.search.trials,
             tried=len(others),
             best=best,
-            change=None if best is None else found[best].values[0],
+            change=None if best is None else tried_points[best].values[0],
             as_ratio=ledger.as_ratio(metric),
             metric=metric,
         )
@@ -124,52 +125,52 @@ class SearchSchedule(Schedule):
         if number < self.study.study.design.warm_up:
             return Leg(phase="warm-up")
         ledger = self._ledger(number)
-        found = tried(ledger, self._asked, self._space, self.goal)
+        tried_points = tried(ledger, self._suggested, self._space, self.goal)
         before = self._legs[-1].phase if self._legs else "warm-up"
-        if before in ("warm-up", "explore") and (leg := self._explore(ledger, found)) is not None:
+        if before in ("warm-up", "explore") and (leg := self._explore(ledger, tried_points)) is not None:
             return leg
         if before == "check":
             return self._check(ledger, number)
-        return self._replicate(ledger, found)
+        return self._replicate(ledger, tried_points)
 
-    def _explore(self, ledger: Ledger, found: Mapping[str, Tried]) -> Leg | None:
-        begun = any(leg.phase == "explore" for leg in self._legs)
-        count = AT_ONCE if begun else self._allotment.first - 1
-        if begun and self._spent + 1 + count > self._allotment.explore:
+    def _explore(self, ledger: Ledger, tried_points: Mapping[str, Tried]) -> Leg | None:
+        exploring = any(leg.phase == "explore" for leg in self._legs)
+        count = AT_ONCE if exploring else self._allotment.first - 1
+        if exploring and self._spent + 1 + count > self._allotment.explore:
             return None
-        start = found or {self.study.baseline: self._start()}
+        start = tried_points or {self.study.baseline: self._start()}
         points = self._sampler.suggest(list(start.values()), count, self._taken(ledger))
         return Leg(phase="explore", names=tuple(self._ask(point) for point in points)) if points else None
 
-    def _replicate(self, ledger: Ledger, found: Mapping[str, Tried]) -> Leg | Stop:
-        own = {name: one for name, one in found.items() if ledger.same.get(name) == name}
-        begun = [place for place, leg in enumerate(self._legs) if leg.phase == "replicate"]
+    def _replicate(self, ledger: Ledger, tried_points: Mapping[str, Tried]) -> Leg | Stop:
+        distinct = {name: point for name, point in tried_points.items() if ledger.same.get(name) == name}
+        rounds = [place for place, leg in enumerate(self._legs) if leg.phase == "replicate"]
         objectives = len(self.goal.objectives)
         names: tuple[str, ...] | list[str]
-        if not begun:
-            names = promising(own, self.study.baseline, objectives) if len(own) > 1 else []
-            if not names or self.study.baseline not in own:
-                return Stop("failed", f"none of {len(self._asked) - 1} configurations could be compared")
+        if not rounds:
+            names = promising(distinct, self.study.baseline, objectives) if len(distinct) > 1 else []
+            if not names or self.study.baseline not in distinct:
+                return Stop("failed", f"none of {len(self._suggested) - 1} configurations could be compared")
             if len(names) > 1 and self._spent + 1 + len(names) + self._allotment.check <= self.search.trials:
                 return Leg(phase="replicate", names=tuple(names))
         else:
             analysis = self.study.study.analysis
             names = survivors(
                 self._legs[-1].names,
-                ledger.since(begun[0]),
+                ledger.since(rounds[0]),
                 self.goal,
                 confidence=analysis.confidence,
                 smallest_effect=analysis.smallest_effect,
             )
             room = self._spent + 1 + len(names) + self._allotment.check <= self.search.trials
-            if len(names) > 1 and len(begun) < ROUNDS and room:
+            if len(names) > 1 and len(rounds) < ROUNDS and room:
                 return Leg(phase="replicate", names=tuple(names))
-        return Leg(phase="check", names=tuple(finalists(names, own, objectives)))
+        return Leg(phase="check", names=tuple(finalists(names, distinct, objectives)))
 
     def _check(self, ledger: Ledger, number: int) -> Leg | Stop:
-        # The same again, until everything is certain or the trials are spent.
+        # The leg is repeated until everything is certain or the trials are spent.
         leg = self._legs[-1]
-        blocks = sum(one.phase == "check" for one in self._legs)
+        blocks = sum(leg.phase == "check" for leg in self._legs)
         if blocks >= self.study.study.budget.min_blocks and self._is_certain(leg, number):
             return Stop("decided", f"the choice is precise enough after {blocks} blocks of it")
         if self._spent + 1 + len(leg.names) > self.search.trials:
@@ -180,9 +181,9 @@ class SearchSchedule(Schedule):
 
     def _is_certain(self, leg: Leg, number: int) -> bool:
         analysis = self.study.study.analysis
-        first = next(place for place, one in enumerate(self._legs) if one.phase == "check")
-        trials = [one for one in self.history.trials(number - 1) if one.slot.block >= first]
-        chosen = [self._configuration(name) for name in (self.study.baseline, *leg.names)]
+        first = next(place for place, entry in enumerate(self._legs) if entry.phase == "check")
+        trials = [trial for trial in self.history.trials(number - 1) if trial.slot.block >= first]
+        chosen = [self.study.find(name).configuration for name in (self.study.baseline, *leg.names)]
         verdicts = judge(
             chosen,
             trials,
@@ -193,67 +194,63 @@ class SearchSchedule(Schedule):
         )
         wanted = {metric.name for metric in self.goal.objectives}
         alpha = family(chosen, self.study.deciding, analysis.confidence).alpha
-        kept = kept_limits(self.goal.limits, leg.names, verdicts, trials, alpha)
-        return all(one.holds != "unknown" for one in kept) and all(
-            one.verdict != "undecided" and _is_precise(one, analysis.smallest_effect)
-            for one in verdicts
-            if one.metric in wanted
+        limits = kept_limits(self.goal.limits, leg.names, verdicts, trials, alpha)
+        return all(limit.holds != "unknown" for limit in limits) and all(
+            verdict.verdict != "undecided" and _is_precise(verdict, analysis.smallest_effect)
+            for verdict in verdicts
+            if verdict.metric in wanted
         )
-
-    def _configuration(self, name: str) -> Configuration:
-        return self.study.find(name).configuration
 
     @property
     def _spent(self) -> int:
         return sum(1 + len(leg.names) for leg in self._legs if leg.phase != "warm-up")
 
     def _ledger(self, number: int) -> Ledger:
-        # Of the blocks before `number`.
-        return build_ledger(self.history.trials(number - 1), self._asked, self.study.baseline, self._name_of)
+        return build_ledger(self.history.trials(number - 1), self._suggested, self.study.baseline, self._name_of)
 
     def _name_of(self, levels: Mapping[str, str]) -> str | None:
         point = self._space.find_point(levels)
         return None if point is None else self._ask(point)
 
     def _taken(self, ledger: Ledger) -> set[Point]:
-        # The points that become something tried, by what the kernel made of each level so far.
+        # Points that the kernel would turn into a tried one, by what it made of each level so far.
         became: list[dict[str, str]] = [{} for _ in self._space.axes]
         for name, first in ledger.same.items():
             for place, axis in enumerate(self._space.axes):
-                became[place][self._asked[name].levels[axis.name]] = ledger.levels[first][axis.name]
+                became[place][self._suggested[name].levels[axis.name]] = ledger.levels[first][axis.name]
         known = {tuple(ledger.levels[first][axis.name] for axis in self._space.axes) for first in ledger.levels}
-        found: set[Point] = set()
+        points: set[Point] = set()
         for values in known:
             alike = [
                 [place for place, level in enumerate(axis.levels) if became[at].get(level, level) == values[at]]
                 for at, axis in enumerate(self._space.axes)
             ]
-            found.update(product(*alike))
-        return found
+            points.update(product(*alike))
+        return points
 
     def _start(self) -> Tried:
-        # The baseline, of which nothing is known but that it is the baseline.
+        # The baseline without trials.
         point = self._space.baseline
         nothing = (0.0,) * len(self.goal.objectives)
         row = self._space.row(self._space.point_levels(point))
         return Tried(point, row, nothing, nothing, (0.0,) * len(self.goal.limits))
 
     def _ask(self, point: Point) -> str:
-        # The name of the configuration at `point`, which the study knows from now on.
-        own = self._space.point_levels(point)
-        levels = tuple(own.get(factor.name, factor.baseline) for factor in self.study.factors)
+        # Adds the configuration at `point` to the study, and returns its name.
+        values = self._space.point_levels(point)
+        levels = tuple(values.get(factor.name, factor.baseline) for factor in self.study.factors)
         made = self._resolver.configuration(levels)
         name = made.configuration.name
         if name not in self.study.names:
             self.study = self.study.model_copy(update={"configurations": (*self.study.configurations, made)})
-        self._asked.setdefault(name, Suggestion(name, point, own))
+        self._suggested.setdefault(name, Suggestion(name, point, values))
         return name
 
 
 def _is_precise(verdict: Verdict, smallest_effect: float) -> bool:
-    # Whether the size of an effect is known to what matters: half its interval is no wider than that.
+    # Half of the interval is no wider than the smallest effect that matters.
     if verdict.low is None or verdict.high is None:
         return False
     if verdict.scale == "difference":
-        return True  # There is no telling what matters of it.
+        return True  # The smallest effect is a ratio and does not apply.
     return math.log(verdict.high / verdict.low) / 2 <= math.log1p(smallest_effect)

@@ -1,4 +1,4 @@
-"""Sharing: runs as a bundle, and a bundle into the store."""
+"""Sharing: runs are written to a bundle, and a bundle is imported into the store."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from ajuste.study.resolved import ResolvedStudy
 
 _AT_ONCE: Final = 1_000
 _AT_ONCE_CHARACTERS: Final = 16 << 20
-# Values of a study that was resolved: 10,000 configurations have some 100 each.
+# Values of a resolved study: 10,000 configurations have about 100 each.
 _MOST_RESOLVED: Final = 2_000_000
 _MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run that ended, for ``store.bundle``: with the trials of its base, and without tags."""
+    """An ended run for ``store.bundle``, with the trials of its base and without tags."""
 
     run: Run
     store: Store
 
     @property
     def head(self) -> BundledRun:
-        """What it is."""
+        """The head of the run."""
         run, store = self.run, self.store
-        listed = next(one for one in store.runs() if one.id == run.id)
+        listed = next(head for head in store.runs() if head.id == run.id)
         names = ("id", "study", "seed", "created", "ajuste", "named", "resolved", "stopped", "stopped_because")
         return BundledRun.model_validate(
             {
@@ -59,22 +59,20 @@ class StoredRun:
 
     @property
     def trials(self) -> Iterator[Trial]:
-        """One after the other."""
         return self.store.each_trial(self.run)
 
     @property
     def recorded(self) -> Sequence[Recorded]:
-        """By the names of their configurations."""
-        return [one for _, one in sorted(self.store.recorded(self.run).items())]
+        """The recordings, ordered by configuration."""
+        return [recording for _, recording in sorted(self.store.recorded(self.run).items())]
 
     @property
     def results(self) -> Results:
-        """What is said of it."""
         return original_results(self.run, self.store)
 
 
 def to_bundle(names: Sequence[str], store: Store) -> list[StoredRun]:
-    """The runs of these names, each once. Raises RequestError for one that has not ended."""
+    """Return the named runs, each once. Raises RequestError for an unfinished one."""
     runs = list({run.id: run for run in map(store.find_run, names)}.values())
     for run in runs:
         if not run.stopped:
@@ -86,8 +84,8 @@ def to_bundle(names: Sequence[str], store: Store) -> list[StoredRun]:
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a run of a bundle: it is ``new`` in the store, or was there already. ``said_anew``: its results
-    were computed again, because those in the bundle were others.
+    """An imported run: ``new`` in the store, or there already. ``said_anew``: its results were computed again, because
+    those in the bundle differ.
     """
 
     id: str
@@ -98,60 +96,63 @@ class Imported:
 
 
 def import_bundle(file: Path, store: Store) -> list[Imported]:
-    """Take all runs of a bundle into ``store``, or none. Raises RequestError for a bundle that is not as it must be,
-    and for another run with the same id.
+    """Import all runs of a bundle into ``store``, or none. Raises RequestError for an invalid bundle, and for another
+    run with the same id.
     """
-    with unpacked(file) as (runs, kept):
-        found = []
+    with unpacked(file) as (runs, unchanged):
+        imported = []
         taken = {run.id for run in store.runs()}
-        for one in runs:
-            if one.run.id in taken and not _alike(one, StoredRun(store.find_run(one.run.id), store)):
+        for bundled in runs:
+            if bundled.run.id in taken and not _alike(bundled, StoredRun(store.find_run(bundled.run.id), store)):
                 raise RequestError(
-                    f"run {one.run.id} is in the store already, with other content; nothing was imported",
-                    hint=f"remove that run with ajuste store delete {one.run.id}, or set AJUSTE_STORE to another store",
+                    f"run {bundled.run.id} is in the store already, with other content; nothing was imported",
+                    hint=f"remove that run with ajuste store delete {bundled.run.id}, "
+                    "or set AJUSTE_STORE to another store",
                 )
         done: list[Run] = []
         try:
-            for one in runs:
-                if one.run.id not in taken:
-                    done.append(one.run)
-                    _put(store, one.run, one.head, one.trials, one.recorded)
-                    results = one.results
-                    store.keep_results(one.run, results.answer, results.model_dump_json())
-                head = one.head
-                found.append(Imported(head.id, head.study, head.trials, head.id not in taken, not kept[head.id]))
+            for bundled in runs:
+                if bundled.run.id not in taken:
+                    done.append(bundled.run)
+                    _put(store, bundled.run, bundled.head, bundled.trials, bundled.recorded)
+                    results = bundled.results
+                    store.keep_results(bundled.run, results.answer, results.model_dump_json())
+                head = bundled.head
+                imported.append(
+                    Imported(head.id, head.study, head.trials, head.id not in taken, not unchanged[head.id])
+                )
         except BaseException:
             here = {run.id for run in store.runs()} - taken
             store.delete([run for run in done if run.id in here])
             raise
-    return found
+    return imported
 
 
-def _alike(one: StoredRun, other: StoredRun) -> bool:
-    # Whether both have the same; what was said of them may have been said by different versions.
-    return one.head == other.head and [*one.recorded] == [*other.recorded]
+def _alike(run: StoredRun, other: StoredRun) -> bool:
+    # Results are not compared: different versions may have computed them.
+    return run.head == other.head and [*run.recorded] == [*other.recorded]
 
 
 @contextmanager
 def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
-    """The runs of a bundle in a store of their own, and by id whether their results follow from their trials."""
+    """Yield a bundle's runs in a temporary store, and by id whether their results follow from their trials."""
     with TemporaryDirectory(prefix="ajuste-bundle-") as directory, Store(f"sqlite:///{directory}/store") as store:
-        said: dict[str, str] = {}
+        digests: dict[str, str] = {}
         with open_bundle(file) as bundle:
             for _ in range(bundle.runs):
                 head = _take(bundle, store, file)
-                said[head.id] = _sha256(bundle.results())
+                digests[head.id] = _sha256(bundle.results())
             bundle.end()
-        runs = [StoredRun(store.find_run(name), store) for name in said]
-        kept = {}
-        for one in runs:
+        runs = [StoredRun(store.find_run(name), store) for name in digests]
+        unchanged = {}
+        for run in runs:
             try:
-                found = one.results
-                results_report(found)
+                results = run.results
+                results_report(results)
             except _MALFORMED as error:
-                raise RequestError(f"{file} is malformed: run {one.run.id} cannot be shown", hint=COPY_AGAIN) from error
-            kept[one.run.id] = _sha256(found) == said[one.run.id]
-        yield runs, kept
+                raise RequestError(f"{file} is malformed: run {run.run.id} cannot be shown", hint=COPY_AGAIN) from error
+            unchanged[run.run.id] = _sha256(results) == digests[run.run.id]
+        yield runs, unchanged
 
 
 def _sha256(results: Results) -> str:
@@ -159,7 +160,6 @@ def _sha256(results: Results) -> str:
 
 
 def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
-    # Put the next run of a bundle into a store. Raises RequestError.
     head = bundle.run()
     if is_beyond(head.resolved.encode(), _MOST_RESOLVED):
         raise RequestError(
@@ -185,26 +185,25 @@ def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
     return head
 
 
-def _some(trials: Iterable[Trial]) -> Iterator[list[Trial]]:
-    # Trials in lists that the memory holds, whatever was printed in them.
-    found: list[Trial] = []
+def _batches(trials: Iterable[Trial]) -> Iterator[list[Trial]]:
+    # Batches have a limited size, whatever the trials printed.
+    batch: list[Trial] = []
     characters = 0
-    for one in trials:
-        found.append(one)
-        characters += len(one.events) + len(one.console)
-        if len(found) == _AT_ONCE or characters > _AT_ONCE_CHARACTERS:
-            yield found
-            found, characters = [], 0
-    if found:
-        yield found
+    for trial in trials:
+        batch.append(trial)
+        characters += len(trial.events) + len(trial.console)
+        if len(batch) == _AT_ONCE or characters > _AT_ONCE_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
 
 
 def _put(store: Store, run: Run, head: BundledRun, trials: Iterator[Trial], recorded: Iterable[Recorded]) -> None:
-    # Put a run into a store that does not have it.
-    begun = store.adopt(run, kernel=head.kernel, workload=head.workload)
-    for some in _some(trials):
-        for machine, own in groupby(some, lambda trial: head.machines.get(str(trial.slot.block), "")):
-            store.add_trials(begun, list(own), machine=machine)
-    for one in recorded:
-        store.keep_recorded(begun, one)
-    store.stop_run(begun, head.stopped, head.stopped_because)
+    adopted = store.adopt(run, kernel=head.kernel, workload=head.workload)
+    for batch in _batches(trials):
+        for machine, group in groupby(batch, lambda trial: head.machines.get(str(trial.slot.block), "")):
+            store.add_trials(adopted, list(group), machine=machine)
+    for recording in recorded:
+        store.keep_recorded(adopted, recording)
+    store.stop_run(adopted, head.stopped, head.stopped_because)

@@ -1,4 +1,4 @@
-"""A suite: one run for each member, all of the same configurations, and the record of which belong together."""
+"""A suite: one run for each member with the same configurations, and the record that joins them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KEEP_GOING: Final = "--keep-going"
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """The ``members`` of ``suite`` under the configurations of ``request``. ``keep_going`` leaves out what cannot be
-    measured; ``fresh`` takes nothing from the store.
+    """The ``members`` of ``suite`` under the configurations of ``request``. ``keep_going`` leaves out those that cannot
+    be measured; ``fresh`` reuses no runs.
     """
 
     suite: Suite
@@ -45,11 +45,11 @@ class SuiteRequest:
 
 @dataclass
 class SuiteRun:
-    """Carries out a request. ``named`` is the command as it was typed; ``quiet`` shows no progress."""
+    """Carries out a request. ``named`` is the command as typed; ``quiet`` hides progress."""
 
     request: SuiteRequest
     catalogue: Catalogue
-    means: RunOptions
+    options: RunOptions
     named: str
     quiet: bool = False
     _ready: dict[str, Experiment] = field(default_factory=dict, init=False)
@@ -57,22 +57,24 @@ class SuiteRun:
     _record: SuiteRecord | None = field(default=None, init=False)
 
     def on_kernels(self, names: Mapping[str, str]) -> SuiteRun:
-        """The same with each kernel called as in ``names``, by what it is called here."""
+        """Return the same request with other ``names`` of kernels, by their names here."""
         request = replace(self.request, request=self.request.request.with_kernels(names))
-        return SuiteRun(request, self.catalogue, self.means, self.named, self.quiet)
+        return SuiteRun(request, self.catalogue, self.options, self.named, self.quiet)
 
     @cached_property
     def studies(self) -> dict[str, Study]:
-        """That of each member, checked. What is wrong with one is known of all before anything starts. Raises
-        RequestError unless the others go on.
+        """The checked study of each member. Raises RequestError with the errors of all members, unless with
+        ``keep_going`` some are left.
         """
         request = self.request
         together = shares(request.suite, request.members, request.request)
-        beside = [one for one in guest_programs(request.suite, self.catalogue) if find_program(one) is not None]
-        found: dict[str, Study] = {}
+        beside = [
+            program for program in guest_programs(request.suite, self.catalogue) if find_program(program) is not None
+        ]
+        studies: dict[str, Study] = {}
         for member in request.members:
             try:
-                found[member.name] = member_study(
+                studies[member.name] = member_study(
                     request.suite,
                     member,
                     request.request,
@@ -83,45 +85,52 @@ class SuiteRun:
                 )
             except RequestError as failure:
                 self._left_out[member.name] = failure
-        self._require(found)
-        return found
+        self._require(studies)
+        return studies
 
     def check(self) -> None:
-        """Fetch the kernels and find the programs of all members. Raises RequestError for what cannot be measured,
-        unless the others go on.
+        """Fetch the kernels and find the programs of all members. Raises RequestError for members that cannot be
+        measured, unless with ``keep_going`` some are left.
         """
         for name, study in self.studies.items():
             try:
-                self._ready[name] = prepare(study, self.catalogue, self.means)
+                self._ready[name] = prepare(study, self.catalogue, self.options)
             except RequestError as failure:
                 self._left_out[name] = failure
         self._require(self._ready)
 
-    def _require(self, found: dict[str, Study] | dict[str, Experiment]) -> None:
-        if not self._left_out or (found and self.request.keep_going):
+    def _require(self, usable: dict[str, Study] | dict[str, Experiment]) -> None:
+        if not self._left_out or (usable and self.request.keep_going):
             return
         [(name, first), *others] = self._left_out.items()
-        if not found and all(one.message == first.message for _, one in others):
+        if not usable and all(failure.message == first.message for _, failure in others):
             raise first
-        said = [f"member {name}: {first.message}", *(f"member {name}: {one.message}" for name, one in others)]
-        ways = list(dict.fromkeys(one.hint for one in self._left_out.values() if one.hint))
-        if found:
+        messages = [
+            f"member {name}: {first.message}",
+            *(f"member {name}: {failure.message}" for name, failure in others),
+        ]
+        ways = list(dict.fromkeys(failure.hint for failure in self._left_out.values() if failure.hint))
+        if usable:
             ways.append(f"leave out what is missing with {KEEP_GOING}")
         way = ", or ".join(ways) or None
-        raise RequestError("\n".join(said), hint=way, place=first.place)
+        raise RequestError("\n".join(messages), hint=way, place=first.place)
 
     def carry_out(self) -> SuiteResult:
-        """One member after the other. What was measured is kept, whatever happens. Raises RunError for a member that
-        failed, unless the others go on.
+        """Measure all members, and store each run at once. Raises RunError if a member fails, unless with
+        ``keep_going``.
         """
         from ajuste.store.store import Store
 
-        with Store(self.means.home.store_url) as store:
-            kept = self._interrupted(store)
-            record = self._begin(kept)
-            before = {one.name for one in kept.entries if one.run and not one.failed} if kept else set()
+        with Store(self.options.home.store_url) as store:
+            interrupted = self._interrupted(store)
+            record = self._begin(interrupted)
+            before = (
+                {entry.name for entry in interrupted.entries if entry.run and not entry.failed}
+                if interrupted
+                else set()
+            )
             for place, (name, experiment) in enumerate(self._ready.items(), 1):
-                self.means.say(f"member {place} of {len(self._ready)}: {name}")
+                self.options.say(f"member {place} of {len(self._ready)}: {name}")
                 entry = self._measured(name, experiment, store, again=name in before)
                 record = self._keep(record.with_entry(entry), store)
                 if entry.failed and not self.request.keep_going:
@@ -131,27 +140,27 @@ class SuiteRun:
             return stored_result(record, store)
 
     def so_far(self) -> SuiteResult | None:
-        """What is known now, if anything was measured."""
+        """Return the results so far; None if nothing was measured."""
         from ajuste.store.store import Store
 
-        if self._record is None or not any(one.run and not one.failed for one in self._record.entries):
+        if self._record is None or not any(entry.run and not entry.failed for entry in self._record.entries):
             return None
-        with Store(self.means.home.store_url) as store:
+        with Store(self.options.home.store_url) as store:
             return stored_result(self._record, store)
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The members that failed while they were measured."""
-        return tuple(one.name for one in self._record.entries if one.failed) if self._record else ()
+        """The members that failed during measuring."""
+        return tuple(entry.name for entry in self._record.entries if entry.failed) if self._record else ()
 
     def _measured(self, name: str, experiment: Experiment, store: Store, *, again: bool) -> SuiteEntry:
-        # `again`: what an interrupted suite has of it stays as it is.
+        # `again`: an interrupted suite has a run of it, which is reused whatever its clock.
         fresh = self.request.fresh or not (again or goes_on(experiment, store))
         study = experiment.resolved.study
         try:
             with progress_of(study, self.catalogue, quiet=self.quiet) as progress:
-                means = replace(self.means, say=progress.say)
-                run = conduct(experiment, store, progress, means, named=self.named, fresh=fresh)
+                options = replace(self.options, say=progress.say)
+                run = conduct(experiment, store, progress, options, named=self.named, fresh=fresh)
         except RunError as failure:
             return SuiteEntry(name=name, reason=failure.message, failed=True)
         if run.stopped == "failed":
@@ -160,10 +169,10 @@ class SuiteRun:
 
     # The record.
 
-    def _begin(self, kept: SuiteRecord | None) -> SuiteRecord:
+    def _begin(self, interrupted: SuiteRecord | None) -> SuiteRecord:
         table = self.request.suite.table
         now = datetime.now(UTC)
-        record = kept or SuiteRecord(
+        record = interrupted or SuiteRecord(
             id=f"{PREFIX}{table.name}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
             name=table.name,
             title=table.title or table.name,
@@ -178,7 +187,7 @@ class SuiteRun:
     def _entry(self, name: str, record: SuiteRecord) -> SuiteEntry:
         if name in self._left_out:
             return SuiteEntry(name=name, reason=self._left_out[name].message)
-        return next((one for one in record.entries if one.name == name and one.run), SuiteEntry(name=name))
+        return next((entry for entry in record.entries if entry.name == name and entry.run), SuiteEntry(name=name))
 
     def _keep(self, record: SuiteRecord, store: Store) -> SuiteRecord:
         self._record = record
@@ -186,7 +195,7 @@ class SuiteRun:
         return record
 
     def _interrupted(self, store: Store) -> SuiteRecord | None:
-        # The same suite, if it is the last of its name and was interrupted.
+        # Only the last suite of a name can be resumed.
         last = next(records(store, self.request.suite.table.name), None)
         if self.request.fresh or last is None or last.finished or last.question != self._question:
             return None
@@ -195,29 +204,32 @@ class SuiteRun:
     @property
     def _question(self) -> str:
         text = "\n".join(
-            f"{name} {one.fingerprint} {one.resolved.study.model_dump_json()}" for name, one in self._ready.items()
+            f"{name} {experiment.fingerprint} {experiment.resolved.study.model_dump_json()}"
+            for name, experiment in self._ready.items()
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def records(store: Store, name: str = "") -> Iterator[SuiteRecord]:
-    """Those of the suite ``name``, or of all, the newest first. Raises RunError for a damaged store."""
-    found = map(SuiteRecord.model_validate_json, store.suites())
+    """Yield the records of the suite ``name``, or of all, newest first. Raises RunError for a damaged store."""
+    stored = map(SuiteRecord.model_validate_json, store.suites())
     yield from sorted(
-        (one for one in found if name in ("", one.name)), key=lambda one: (one.created, one.id), reverse=True
+        (record for record in stored if name in ("", record.name)),
+        key=lambda record: (record.created, record.id),
+        reverse=True,
     )
 
 
 def find_record(store: Store, text: str) -> SuiteRecord | None:
-    """The suite with the id ``text``, or the last one that is called so (``suite-NAME``)."""
+    """Return the suite with the id ``text``, or the latest of this name (``suite-NAME``)."""
     if not text.startswith(PREFIX):
         return None
-    return next((one for one in records(store) if text in (one.id, f"{PREFIX}{one.name}")), None)
+    return next((record for record in records(store) if text in (record.id, f"{PREFIX}{record.name}")), None)
 
 
 def stored_result(record: SuiteRecord, store: Store) -> SuiteResult:
-    """What is known of a suite whose runs are in the store; of a run that is gone it says so."""
-    found: dict[str, Results] = {}
+    """Return the results of a suite from the store; the reason of a missing run is in its entry."""
+    results: dict[str, Results] = {}
     for entry in record.entries:
         if not entry.run or entry.failed:
             continue
@@ -226,5 +238,5 @@ def stored_result(record: SuiteRecord, store: Store) -> SuiteResult:
         except RequestError as failure:
             record = record.with_entry(entry.model_copy(update={"reason": failure.message}))
             continue
-        found[entry.name] = results_of(run, store)
-    return suite_result(record, found)
+        results[entry.name] = results_of(run, store)
+    return suite_result(record, results)

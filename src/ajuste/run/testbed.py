@@ -1,6 +1,6 @@
-"""Where a study is carried out: what it is resolved with, what has to be there, and its executors.
+"""Testbeds: resolve a study on its machines, prepare what it needs, and make executors.
 
-What only guests need is imported when there are any: it takes long to load.
+Modules that only guests need are imported late: they take long to load.
 """
 
 from __future__ import annotations
@@ -49,13 +49,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock.
+    """The options of carrying out an experiment. None changes what is measured under the virtual clock.
 
-    One that is ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that
-    began; before it begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of that name, if
-    they chose one. ``fleet`` says in which order the machines of a ``cluster`` begin. Another experiment on this
-    machine may go on for ``wait_s`` seconds. ``asked`` says who asks for it. ``say`` is told what happens now, ``warn``
-    what a person should read at any time.
+    ``dry``: only plan, and fetch no packages. ``reboots``: a session across reboots that began; before that,
+    ``reboots_allowed`` permits them, by the boot ``loader`` if one is chosen. ``fleet``: the order in which machines of
+    a ``cluster`` begin. ``wait_s``: seconds to wait for another experiment on this machine. ``rights``: those of the
+    asker. ``say`` takes progress messages, ``warn`` what a person should read at any time.
     """
 
     home: Home
@@ -71,17 +70,16 @@ class RunOptions:
     reboots_allowed: bool = False
     loader: str = ""
     wait_s: float = 0
-    asked: Asked = field(default_factory=asked_here)
+    rights: Asked = field(default_factory=asked_here)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """``images`` by kernel spec. ``fingerprint`` is of all that decides what is measured: equal ones share trials.
-    ``root`` has the Debian packages of its guests, if they have any.
+    """A resolved study, prepared to run. ``images`` are by kernel spec, ``modules`` are Ajuste's kernel modules by the
+    machine that loads them, ``root`` has the guests' Debian packages.
 
-    ``modules`` are files of kernel modules of Ajuste's own, by the machine that loads them.
-
-    With a ``resolver`` it is a search, whose configurations are made as it goes.
+    ``fingerprint`` covers everything that determines what is measured: experiments with equal ones share trials. With
+    a ``resolver`` it is a search, which makes its configurations as it goes.
     """
 
     resolved: ResolvedStudy
@@ -94,70 +92,73 @@ class Experiment:
 
 
 Surroundings: TypeAlias = tuple[Study, Catalogue, dict[str, KernelVersion], FindProgram, Site]
-"""What ``study.resolve`` takes."""
+"""The arguments of ``study.resolve``."""
 
 
 class Testbed(ABC):
-    """The machines that a study is for."""
+    """The machines of a study."""
 
     explains = True
-    """Whether trials can be recorded on them."""
+    """True if trials can be recorded on these machines."""
 
-    def __init__(self, means: RunOptions) -> None:
-        self.means = means
+    def __init__(self, options: RunOptions) -> None:
+        self.options = options
         self.connected: AbstractContextManager[object] = nullcontext()
-        """Is entered as long as there are executors."""
+        """Entered while there are executors."""
 
     @abstractmethod
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
-        """The study with what it is to run on. A kernel is fetched only if its spec does not say its version."""
+        """Return the arguments for resolving the study. A kernel is fetched only if its spec has no version."""
 
     @abstractmethod
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
-        """The study with all that it needs. Nothing is booted or changed. Raises RequestError."""
+        """Return the study with everything it needs. Nothing is booted or changed. Raises RequestError."""
 
     @abstractmethod
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        """That for ``machine``, not yet entered. ``first`` is called with this machine before anything on it is
-        changed.
-        """
+        """Return the executor for ``machine``, not yet entered. On a host, ``first`` is called before any change."""
 
     def proof(self, experiment: Experiment, machine: Machine) -> Proof | None:
-        """Evidence that the kernel is what the study takes it for, if for anything. Raises RunError if it is not."""
+        """Return evidence that the kernel has the claimed features, if any. Raises RunError if it does not."""
         return None
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        """What sees whether that which varies can matter; None where nothing can."""
+        """Return an observer of whether the factors can matter; None if these machines cannot show it."""
         return None
 
 
 class HostTestbed(Testbed):
-    """This machine."""
+    """Runs on this machine."""
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
-        # Whatever is booted now: what is resolved in one boot must be the same in all.
-        release = self.means.reboots.plan.kernel if self.means.reboots else platform.release()
+        # Across reboots the study must be resolved alike in each boot, so the first kernel counts.
+        release = self.options.reboots.plan.kernel if self.options.reboots else platform.release()
         here = {HOST_KERNEL: KernelVersion.parse(release)}
         _LOG.info("kernel resolved", extra={"kernel": "host", "release": release})
         return study, of_this_machine(catalogue), here, find_program, host_site()
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
-        require_possible(resolved, catalogue, accept_risk=self.means.accept_risk, dry=self.means.dry)
-        if resolved.boots:
-            _require_reboots(self.means)
-        marks = self.means.reboots.plan.marks if self.means.reboots else machine_marks()
+        require_possible(resolved, catalogue, accept_risk=self.options.accept_risk, dry=self.options.dry)
+        if resolved.boots and self.options.reboots is None and not self.options.reboots_allowed:
+            raise RequestError(
+                "this study reboots this machine",
+                hint="add --reboots to `ajuste run` or `ajuste compare`; `ajuste plan` and --dry-run show how often",
+            )
+        marks = self.options.reboots.plan.marks if self.options.reboots else machine_marks()
         return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        host = prepared_for(experiment.resolved, self.means.home, self.means.warn, first, wait_s=self.means.wait_s)
-        if self.means.reboots is None:
+        host = prepared_for(
+            experiment.resolved, self.options.home, self.options.warn, first, wait_s=self.options.wait_s
+        )
+        if self.options.reboots is None:
             return host
         from ajuste.executor.host.host import RebootingExecutor
 
-        return RebootingExecutor(host, self.means.reboots)
+        return RebootingExecutor(host, self.options.reboots)
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        if self.means.reboots is not None:
+        if self.options.reboots is not None:
             return None
         from ajuste.run.relevance import HostObserver
 
@@ -165,18 +166,18 @@ class HostTestbed(Testbed):
 
 
 class BenchTestbed(HostTestbed):
-    """Machines of a cluster as they are."""
+    """Runs on the machines of a cluster themselves."""
 
     explains = False
 
-    def __init__(self, means: RunOptions, cluster: Cluster) -> None:
+    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
         from ajuste.executor.cluster.connection import Connection
 
-        super().__init__(means)
-        self.connected = self._connection = Connection(cluster, means.say)
+        super().__init__(options)
+        self.connected = self._connection = Connection(cluster, options.say)
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
-        """What is possible is each machine's own to say, and which they are may change."""
+        # Machines may join and leave, and each checks for itself what is possible.
         if resolved.boots:
             raise RequestError("a study that reboots its machine is not supported on a cluster")
         marks = _marks(resolved) | {"machine": "those of a cluster"}
@@ -192,37 +193,37 @@ class BenchTestbed(HostTestbed):
             agent=file_sha256(native_program(AGENT)),
             study=study.model_dump_json(),
             directory=str(study_directory(study).absolute()),
-            accept_risk=self.means.accept_risk,
+            accept_risk=self.options.accept_risk,
         )
-        return BenchExecutor(self._connection, job, experiment.resolved, self.means.say)
+        return BenchExecutor(self._connection, job, experiment.resolved, self.options.say)
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
         return None
 
 
 class GuestTestbed(Testbed):
-    """Guests of this machine."""
+    """Runs in guests of this machine."""
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
-        if not self.means.dry:
+        if not self.options.dry:
             from ajuste.executor.guest.qemu import require_guests
 
             require_guests()
-        # What may have to be fetched comes last: what is wrong with another kernel is told before.
+        # Fetching comes last, so errors of other kernels come before any download.
         in_order = sorted(study.kernels, key=lambda spec: isinstance(parse_spec(spec), PackagedKernel))
         versions = {spec: self._version(spec, study) for spec in in_order}
         return study, catalogue, versions, find_program, self._site(study)
 
     def _site(self, study: Study) -> Site:
-        # Guests with the programs of their packages. What is only planned is not fetched.
+        # A plan fetches no packages.
         if not study.target.packages:
             return GUEST
         from ajuste.executor.guest.root import fetch_root, plan_packages
 
-        asked, home, say = study.target.packages, self.means.home, self.means.say
-        if not self.means.dry:
-            return replace(GUEST, find_there=fetch_root(asked, home, say).find)
-        root = plan_packages(asked, home, say).root
+        names, home, say = study.target.packages, self.options.home, self.options.say
+        if not self.options.dry:
+            return replace(GUEST, find_there=fetch_root(names, home, say).find)
+        root = plan_packages(names, home, say).root
         return replace(GUEST, find_there=root.find if root else _somewhere)
 
     def _version(self, spec: str, study: Study) -> KernelVersion:
@@ -231,12 +232,12 @@ class GuestTestbed(Testbed):
         if "." in known:
             return KernelVersion.parse(known)
         if isinstance(parsed, KernelToBuild):
-            return _version_to_build(parsed, spec, study, self.means.home)
+            return _version_to_build(parsed, spec, study, self.options.home)
         from ajuste.executor.guest.initramfs import how_to_build
         from ajuste.kernel.fetch import fetch_kernel
 
         try:
-            return fetch_kernel(spec, self.means.home, say=self.means.say).version
+            return fetch_kernel(spec, self.options.home, say=self.options.say).version
         except RequestError as failure:
             if isinstance(parsed, OwnKernel) and varies(study, SCHED_EXT):
                 raise RequestError(failure.message, hint=how_to_build(spec)) from None
@@ -251,34 +252,36 @@ class GuestTestbed(Testbed):
         from ajuste.run.proofs.prove import check_claims
 
         check_claims(study)
-        images = {spec: fetch_kernel(spec, self.means.home, say=self.means.say) for spec in study.kernels}
+        images = {spec: fetch_kernel(spec, self.options.home, say=self.options.say) for spec in study.kernels}
         if study.schedulers:
             from ajuste.run.contained import with_programs
 
-            images = {spec: with_programs(image, study, self.means.home) for spec, image in images.items()}
-        target, home = study.target, self.means.home
+            images = {spec: with_programs(image, study, self.options.home) for spec, image in images.items()}
+        target, home = study.target, self.options.home
         emulator = choose_emulator(
             target.clock,
             target.cpus,
             home,
-            self.means.say,
+            self.options.say,
             topology=target.topology,
             paced=target.time == "modelled",
         )
         marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
-        modules = built_modules(resolved, images, self.means.home, self.means.say)
+        modules = built_modules(resolved, images, self.options.home, self.options.say)
         marks |= {
             f"module {file.stem} of {machine.name}": file_sha256(file)
             for machine in modules
             for file in modules[machine]
         }
         marks |= {
-            f"scheduler {one.kernel} {one.scheduler}": file_sha256(scheduler_file(images[one.kernel], one.scheduler))
-            for one in resolved.configurations
-            if one.scheduler
+            f"scheduler {configuration.kernel} {configuration.scheduler}": file_sha256(
+                scheduler_file(images[configuration.kernel], configuration.scheduler)
+            )
+            for configuration in resolved.configurations
+            if configuration.scheduler
         }
         packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
-        root = _root_of(study, self.means)
+        root = _root_of(study, self.options)
         marks |= {"packages": root.sha256} if root else {}
         key = fingerprint(resolved, marks | {"QEMU": emulator.version})
         return Experiment(resolved, images, packages, key, modules=modules, root=root)
@@ -287,7 +290,7 @@ class GuestTestbed(Testbed):
         from ajuste.executor.guest.guest import GuestExecutor
 
         image, files, options = self._guest(experiment, machine)
-        return GuestExecutor(image, files=files, jobs=self.means.jobs, **options)
+        return GuestExecutor(image, files=files, jobs=self.options.jobs, **options)
 
     def proof(self, experiment: Experiment, machine: Machine) -> Proof | None:
         from ajuste.run.proofs.prove import claims_on, prove, require
@@ -298,7 +301,9 @@ class GuestTestbed(Testbed):
         proofs = []
         if claims:
             arguments = (*study.target.kernel_arguments, *machine.arguments)
-            proofs.append(prove(experiment.images[machine.kernel], claims, self.means.home, self.means.say, arguments))
+            proofs.append(
+                prove(experiment.images[machine.kernel], claims, self.options.home, self.options.say, arguments)
+            )
             require(proofs[0])
         if study.target.topology is not None:
             image, _, options = self._guest(experiment, machine)
@@ -311,7 +316,9 @@ class GuestTestbed(Testbed):
         from ajuste.run.relevance import GuestObserver
 
         def names_of(machine: Machine) -> frozenset[str]:
-            return frozenset(one.name for one in kernel_symbols(experiment.images[machine.kernel], self.means.home))
+            return frozenset(
+                symbol.name for symbol in kernel_symbols(experiment.images[machine.kernel], self.options.home)
+            )
 
         return GuestObserver(experiment.resolved, catalogue, names_of)
 
@@ -336,27 +343,27 @@ class GuestTestbed(Testbed):
             "memory_mib": table.memory_mib,
             "seed": resolved.study.design.seed,
             "instruction_ns": table.instruction_ns,
-            "home": self.means.home,
-            "snapshot": self.means.snapshot,
+            "home": self.options.home,
+            "snapshot": self.options.snapshot,
             "kernel_arguments": (*root_arguments(experiment.root), *table.kernel_arguments, *machine.arguments),
             "nodes": table.nodes,
             "turn_us": table.turn_us,
             "parallel": table.parallel,
             "topology": table.topology,
             "paced_by": resolved.paced_by,
-            "say": self.means.say,
+            "say": self.options.say,
         }
         return experiment.images[machine.kernel], files, options
 
 
 class ClusterTestbed(GuestTestbed):
-    """Guests on workers."""
+    """Runs in guests on workers of a cluster."""
 
-    def __init__(self, means: RunOptions, cluster: Cluster) -> None:
+    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
         from ajuste.executor.cluster.connection import Connection
 
-        super().__init__(means)
-        self.connected = self._connection = Connection(cluster, means.say)
+        super().__init__(options)
+        self.connected = self._connection = Connection(cluster, options.say)
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         from ajuste.executor.cluster.cluster import ClusterExecutor
@@ -364,30 +371,22 @@ class ClusterTestbed(GuestTestbed):
 
         guest = self._guest(experiment, machine)
         local = partial(super().executor, experiment, machine, first)
-        return ClusterExecutor(self._connection, partial(pack_guest, *guest), local, self.means.say)
+        return ClusterExecutor(self._connection, partial(pack_guest, *guest), local, self.options.say)
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
         return None
 
 
-def _require_reboots(means: RunOptions) -> None:
-    if means.reboots is None and not means.reboots_allowed:
-        raise RequestError(
-            "this study reboots this machine",
-            hint="add --reboots to `ajuste run` or `ajuste compare`; `ajuste plan` and --dry-run show how often",
-        )
-
-
-def _root_of(study: Study, means: RunOptions) -> GuestRoot | None:
+def _root_of(study: Study, options: RunOptions) -> GuestRoot | None:
     if not study.target.packages:
         return None
     from ajuste.executor.guest.root import fetch_root
 
-    return fetch_root(study.target.packages, means.home, means.say)
+    return fetch_root(study.target.packages, options.home, options.say)
 
 
 def _somewhere(program: str) -> str:
-    # Where a program of packages that were not fetched yet will be, as far as that can be known.
+    # The likely path of a program in packages that are not fetched yet.
     return find_program(program) or (program if "/" in program else f"/usr/bin/{program}")
 
 
@@ -400,17 +399,17 @@ def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home
         raise failure.at(study.kernel_place(spec)) from None
 
 
-def testbed_for(study: Study, means: RunOptions) -> Testbed:
-    """The one that ``study`` is for."""
-    on_host, cluster = study.target.on_host, means.cluster
+def testbed_for(study: Study, options: RunOptions) -> Testbed:
+    """Return the testbed of ``study``."""
+    on_host, cluster = study.target.on_host, options.cluster
     if cluster is None:
-        return HostTestbed(means) if on_host else GuestTestbed(means)
-    return BenchTestbed(means, cluster) if on_host else ClusterTestbed(means, cluster)
+        return HostTestbed(options) if on_host else GuestTestbed(options)
+    return BenchTestbed(options, cluster) if on_host else ClusterTestbed(options, cluster)
 
 
 def _marks(resolved: ResolvedStudy) -> dict[str, str]:
-    # Of the files that every study takes along.
-    own = [native_program(AGENT), native_program(WORKLOADS)]
-    own += [native_program(SERVICE)] if resolved.study.workload.services else []
+    # Hashes of all files that take part in trials.
+    programs = [native_program(AGENT), native_program(WORKLOADS)]
+    programs += [native_program(SERVICE)] if resolved.study.workload.services else []
     files = map(Path, (*resolved.programs, *resolved.files.values()))
-    return {f"file {path}": file_sha256(path) for path in (*own, *files)}
+    return {f"file {path}": file_sha256(path) for path in (*programs, *files)}

@@ -1,4 +1,4 @@
-"""Verification: every trial of a run measured again under the virtual clock, and whether all is the same."""
+"""Verification: every trial of a run is measured again under the virtual clock, and compared."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _AT_ONCE: Final = 200
 
 @dataclass(frozen=True)
 class Verified:
-    """``digest`` is what the run has, ``measured`` what was measured now; ``different`` are the trials in which they
-    are not the same, in words. ``same_parts`` says whether the same kernels, programs, files and QEMU were used;
-    ``kernels`` has those that were other releases then, by name.
+    """The result: the run's ``digest``, and the one ``measured`` now. ``different`` names the trials that differ;
+    ``same_parts`` is true if kernels, programs, files and QEMU are the same; ``kernels`` has the old and new release of
+    those that are not.
     """
 
     run: str
@@ -46,9 +46,8 @@ class Verified:
 
 
 def require_verifiable(run: Run, *, stranger: bool) -> ResolvedStudy:
-    """The study of a run that can be measured again to the same digest; a ``stranger``'s may build no kernels here.
-
-    Raises RequestError.
+    """Return the study of a run. Raises RequestError if it cannot be measured again to the same digest, or if a
+    ``stranger``'s study needs what is not allowed here.
     """
     try:
         resolved = ResolvedStudy.model_validate_json(run.resolved)
@@ -71,18 +70,18 @@ def require_verifiable(run: Run, *, stranger: bool) -> ResolvedStudy:
 
 
 def verify(
-    run: Run, trials: Sequence[Trial], known: str, catalogue: Catalogue, means: RunOptions, watcher: Watcher
+    run: Run, trials: Sequence[Trial], known: str, catalogue: Catalogue, options: RunOptions, watcher: Watcher
 ) -> Verified:
-    """Measure all ``trials`` again, in guests; nothing is kept. ``known`` is the digest of the run.
+    """Measure all ``trials`` again in guests, and store nothing. ``known`` is the digest of the run.
 
-    Raises RequestError where something that the run needs is not there, RunError where measuring fails.
+    Raises RequestError if something that the run needs is missing, RunError if measuring fails.
     """
     resolved = ResolvedStudy.model_validate_json(run.resolved)
-    if unknown := {one.slot.configuration for one in trials} - set(resolved.names):
+    if unknown := {trial.slot.configuration for trial in trials} - set(resolved.names):
         raise RequestError(
             f"run {run.id} has trials of {unknown.pop()}; only configurations of its study can be measured again"
         )
-    bed = testbed_for(resolved.study, means)
+    bed = testbed_for(resolved.study, options)
     try:
         experiment = bed.prepared(resolved, catalogue)
     except OSError as error:
@@ -91,12 +90,15 @@ def verify(
             hint="run ajuste verify where its study and programs are",
         ) from error
     again = _measured(
-        resolved, trials, Executors(lambda one: bed.executor(experiment, one, lambda _: None), lambda *_: None), watcher
+        resolved,
+        trials,
+        Executors(lambda machine: bed.executor(experiment, machine, lambda _: None), lambda *_: None),
+        watcher,
     )
     different = [
-        f"block {one.slot.block}, trial {one.slot.position}, {one.slot.configuration}"
-        for one, other in zip(trials, again, strict=True)
-        if digest([one]) != digest([other])
+        f"block {trial.slot.block}, trial {trial.slot.position}, {trial.slot.configuration}"
+        for trial, other in zip(trials, again, strict=True)
+        if digest([trial]) != digest([other])
     ]
     return Verified(
         run=run.id,
@@ -111,22 +113,24 @@ def verify(
 
 
 def _measured(resolved: ResolvedStudy, trials: Sequence[Trial], executors: Executors, watcher: Watcher) -> list[Trial]:
-    # The same trials in their order.
-    found: dict[tuple[int, int, int], Trial] = {}
+    measured: dict[tuple[int, int, int], Trial] = {}
     with executors:
         for begin in range(0, len(trials), _AT_ONCE):
             requests = [
                 TrialRequest(
-                    executors.prepared(resolved.find(one.slot.configuration).machine), resolved, one.slot, one.attempt
+                    executors.prepared(resolved.find(trial.slot.configuration).machine),
+                    resolved,
+                    trial.slot,
+                    trial.attempt,
                 )
-                for one in trials[begin : begin + _AT_ONCE]
+                for trial in trials[begin : begin + _AT_ONCE]
             ]
             parts = requests[0].executor.carry_out(
-                requests, lambda one: watcher.trial_started(one.slot.configuration, one.slot.block)
+                requests, lambda request: watcher.trial_started(request.slot.configuration, request.slot.block)
             )
-            for done in (one for part in parts for one in part):
+            for done in (answer for part in parts for answer in part):
                 slot = done.request.slot
-                own = trial(
+                repeated = trial(
                     slot,
                     done.request.attempt,
                     done.plan,
@@ -135,17 +139,16 @@ def _measured(resolved: ResolvedStudy, trials: Sequence[Trial], executors: Execu
                     started=done.started,
                     earlier={},
                 )
-                found[slot.block, slot.position, own.attempt] = own
-                watcher.trial_done(slot.configuration, slot.block, own.status, own.host_seconds)
-    return [found[one.slot.block, one.slot.position, one.attempt] for one in trials]
+                measured[slot.block, slot.position, repeated.attempt] = repeated
+                watcher.trial_done(slot.configuration, slot.block, repeated.status, repeated.host_seconds)
+    return [measured[trial.slot.block, trial.slot.position, trial.attempt] for trial in trials]
 
 
 def _other_kernels(run: Run, experiment: Experiment) -> dict[str, tuple[str, str]]:
-    # By spec the releases that were booted then and now, where they are not the same.
     then = {
-        spec: str(said["kernel"])
-        for spec, said in run.environment.items()
-        if isinstance(said, dict) and "kernel" in said
+        spec: str(about["kernel"])
+        for spec, about in run.environment.items()
+        if isinstance(about, dict) and "kernel" in about
     }
     now = {spec: image.release for spec, image in experiment.images.items()}
     return {spec: (then[spec], now[spec]) for spec in now if spec in then and then[spec] != now[spec]}

@@ -83,8 +83,8 @@ def sources(past: Past | None = None) -> dict[str, Source]:
 def test_nothing_is_predicted_where_nothing_is_known(study: ResolvedStudy, store: Store) -> None:
     (found,) = predictions(study, known_before(study, sources(), store, MACHINE))
     assert (found.slices, found.source) == (None, "")
-    assert "nothing is known of the noise of took in slices of 1 min" in found.says
-    assert f"The first {FEWEST_BLOCKS} blocks (12 slices, 12 min)" in found.says
+    assert "nothing is known of the noise of took in slices of 1 min" in found.words
+    assert f"The first {FEWEST_BLOCKS} blocks (12 slices, 12 min)" in found.words
     assert found.as_json()["slices"] is None
 
 
@@ -93,7 +93,7 @@ def test_a_mirrored_block_has_twice_as_many_slices(
 ) -> None:
     study = resolved(monkeypatch, tmp_path, order="mirrored")
     (found,) = predictions(study, known_before(study, sources(), store, MACHINE))
-    assert f"The first {FEWEST_BLOCKS} blocks (24 slices, 24 min)" in found.says
+    assert f"The first {FEWEST_BLOCKS} blocks (24 slices, 24 min)" in found.words
 
 
 def test_an_earlier_run_predicts_to_a_factor_of_2(study: ResolvedStudy, store: Store) -> None:
@@ -106,7 +106,7 @@ def test_an_earlier_run_predicts_to_a_factor_of_2(study: ResolvedStudy, store: S
     assert found.slices is not None
     assert np.mean(took <= 2 * found.slices) >= 0.95
     assert found.slices / 2 < np.quantile(took, 0.95) < 2 * found.slices
-    assert "find a change of 3 % of took in 95 of 100 runs" in found.says
+    assert "find a change of 3 % of took in 95 of 100 runs" in found.words
 
 
 def test_runs_of_another_machine_slice_place_or_order_say_nothing(
@@ -179,4 +179,4 @@ def test_too_short_a_run_is_said_before_it_begins(
     short = resolved(monkeypatch, tmp_path, for_="5m")
     keep(store, short, trials_of(switched(SERVICE, np.random.default_rng(1), 1, 144, 0.0), 0, short, 144))
     found = longest(predictions(short, known_before(short, sources(), store, MACHINE)))
-    assert "The run ends before, after 5 min: give a longer --for or a larger --min-effect." in found.says
+    assert "The run ends before, after 5 min: give a longer --for or a larger --min-effect." in found.words

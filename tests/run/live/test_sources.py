@@ -19,7 +19,7 @@ import pytest
 from ajuste.model.error import RequestError
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
-from ajuste.run.live.reading import NothingShownError, Reading, Shown, Source, level, look_at
+from ajuste.run.live.reading import Figures, NothingShownError, Reading, Source, level, look_at
 from ajuste.run.live.sources import open_metric
 from ajuste.run.live.sources import opened as opened_all
 from ajuste.study.command_line.live import LiveRequest, live_design
@@ -208,7 +208,7 @@ def test_an_answer_that_breaks_off_or_is_none_shows_nothing(answers: Answers, br
 
 
 def test_every_failure_of_a_source_is_nothing_shown() -> None:
-    def fail() -> Shown:
+    def fail() -> Figures:
         raise LookupError("planted")
 
     with pytest.raises(NothingShownError, match="planted"):

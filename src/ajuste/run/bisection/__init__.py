@@ -1,1 +1,1 @@
-"""Which version, option or revision of a kernel a difference came with."""
+"""Bisection: the version, option or revision of a kernel that brought a difference."""

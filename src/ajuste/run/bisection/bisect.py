@@ -45,7 +45,7 @@ Test = Callable[[Changes], Outcome]
 
 @dataclass(frozen=True)
 class OptionChanges:
-    """What can be set to make the good kernel the bad one: a ``NAME=VALUE`` for each; all else follows by Kconfig."""
+    """The values that turn the good kernel's options into the bad one's, by name; Kconfig derives all others."""
 
     settings: dict[str, str]
 
@@ -54,13 +54,13 @@ class OptionChanges:
         return tuple(self.settings)
 
     def some(self, names: Changes) -> tuple[str, ...]:
-        """As ``ajuste kernel build --set`` takes them."""
+        """Return the options of ``names`` in the form of ``ajuste kernel build --set``."""
         return tuple(f"{name}={self.settings[name]}" for name in names)
 
 
 def option_changes(difference: KernelDifference) -> OptionChanges:
-    """The changes that are no consequence of others. Raises RequestError where there are none, or where no source
-    tells which they are.
+    """Return the changes that do not follow from others. Raises RequestError if there are none, or if the kernels have
+    no common source to decide it.
     """
     if not difference.a.source or not difference.b.source:
         lacking = difference.a.lacking or difference.b.lacking
@@ -85,8 +85,8 @@ def option_changes(difference: KernelDifference) -> OptionChanges:
 
 
 def bisect_options(changes: OptionChanges, test: Test) -> Changes:
-    """The smallest set of options that makes the difference. All together are tested first: where they do not make it,
-    it is not in the options, and RequestError is raised.
+    """Return the smallest set of options that makes the difference. Raises RequestError if all options together do not
+    make it.
     """
     names = changes.names
     if len(names) > 1 and (outcome := test(names)) != "there":
@@ -98,13 +98,13 @@ def bisect_options(changes: OptionChanges, test: Test) -> Changes:
 
 
 def label_of(names: Changes) -> str:
-    """How a set of options is called in a line."""
+    """Return the label of a set of options in one line."""
     more = len(names) - _LONGEST
     return ", ".join(names[:_LONGEST]) + (f" and {more} more" if more > 0 else "")
 
 
 def kernel_name(*parts: str) -> str:
-    """The name of a kernel that is built as a candidate, always the same for the same."""
+    """Return a name for a kernel built as a candidate, derived from ``parts``: a rebuild has the same name."""
     return f"bisect-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
 
@@ -113,9 +113,10 @@ Watching = Callable[[], AbstractContextManager[BuildWatcher]]
 
 @dataclass(frozen=True)
 class Ask:
-    """As a person words it. ``source`` is for ends that are .config files, ``config`` and ``settings`` are how
-    revisions are built, ``every`` is for versions; ``scheduler`` is a BPF scheduler of a repository, that ``make``
-    builds, for ``kernel``.
+    """The request, as typed.
+
+    ``source`` applies to ends that are .config files, ``config`` and ``settings`` to builds of revisions, ``every`` to
+    versions. ``scheduler`` is a BPF scheduler of a repository, built by the command ``make`` for ``kernel``.
     """
 
     good: str
@@ -131,24 +132,24 @@ class Ask:
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where kernels are built; ``watching`` shows how it goes."""
+    """The place where kernels are built; ``watching`` opens a display of the build."""
 
     home: Home
     watching: Watching
     say: Say
 
     def build(self, request: BuildRequest) -> str:
-        """Its spec. Raises RequestError, RunError."""
+        """Build the kernel and return its spec. Raises RequestError, RunError."""
         with self.watching() as watcher:
             return build_kernel(request, self.home, watcher).image.spec
 
 
 SessionFor = Callable[[str, int], BisectionSession]
-"""Takes the spec of the good kernel and about how many verdicts it takes."""
+"""Takes the spec of the good kernel and the expected number of verdicts."""
 
 
 def bisect(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
-    """Carry it out. Raises RequestError for ends that cannot be bisected, RunError where they do not differ."""
+    """Bisect between the ends. Raises RequestError for ends that cannot be bisected, RunError if they do not differ."""
     if ask.scheduler is not None:
         return _over_schedulers(ask, ask.scheduler, workshop, session_for)
     if ask.good.startswith("git:") or ask.bad.startswith("git:"):
@@ -167,7 +168,7 @@ def _over_versions(
     session.measure_ends(specs[-1], specs[-1])
     culprits = bisect_versions(specs, session.test)
     before = specs[specs.index(culprits[0]) - 1]
-    return _found("versions", session, before, specs[-1], len(specs) - 1, culprits)
+    return _result("versions", session, before, specs[-1], len(specs) - 1, culprits)
 
 
 def _over_revisions(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
@@ -185,7 +186,7 @@ def _over_revisions(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bi
     def test(commit: str, label: str) -> Outcome:
         return session.test(label, lambda: build(commit))
 
-    return _found("revisions", session, ask.good, ask.bad, count, bisect_revisions(ends, test))
+    return _result("revisions", session, ask.good, ask.bad, count, bisect_revisions(ends, test))
 
 
 def _over_schedulers(ask: Ask, scheduler: str, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
@@ -209,7 +210,7 @@ def _over_schedulers(ask: Ask, scheduler: str, workshop: Workshop, session_for: 
             return session.test(label, lambda: build(commit))
 
         culprits = bisect_revisions(ends, test)
-    return _found("revisions", session, ask.good, ask.bad, count, culprits)
+    return _result("revisions", session, ask.good, ask.bad, count, culprits)
 
 
 def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
@@ -235,11 +236,11 @@ def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bise
         return session.test(label_of(names), lambda: build(names))
 
     culprits = bisect_options(changes, test)
-    return _found("options", session, ask.good, ask.bad, len(changes.names), changes.some(culprits))
+    return _result("options", session, ask.good, ask.bad, len(changes.names), changes.some(culprits))
 
 
 def _with_ends_built(ask: Ask, workshop: Workshop) -> Ask:
-    # `ask` with the names of ends that are to be built; all else of it is checked before.
+    # A build takes long, so the rest of the request is checked before it.
     if not any(is_to_build(text) for text in (ask.good, ask.bad)):
         return ask
     if not is_to_build(ask.good):
@@ -250,7 +251,7 @@ def _with_ends_built(ask: Ask, workshop: Workshop) -> Ask:
     return replace(ask, good=good, bad=bad)
 
 
-def _found(
+def _result(
     kind: Kind, session: BisectionSession, good: str, bad: str, among: int, culprits: tuple[str, ...]
 ) -> BisectionResult:
     return BisectionResult(
@@ -276,10 +277,9 @@ def _packaged(text: str) -> PackagedKernel | None:
 
 
 def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
-    # What both are built from. Raises RequestError.
     if ask.source:
         return ask.source
-    titles = {one.source for one in (good, bad) if one.source}
+    titles = {end.source for end in (good, bad) if end.source}
     if len(titles) == 1:
         return source_option(titles.pop())
     if titles:
@@ -291,7 +291,6 @@ def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
 
 
 def _base(text: str, home: Home) -> Path:
-    # The file of the good end's configuration.
     from ajuste.kernel.building.built import find_built
 
     if text.startswith(f"{BUILT}:"):

@@ -21,7 +21,7 @@ FORM: Final = "git:DIR@REVISION"
 _SHORT: Final = 12
 
 Test = Callable[[str, str], Outcome]
-"""Takes a commit and how it is called."""
+"""Takes a commit and its label."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Ends:
 
 
 def revision_ends(good: str, bad: str) -> Ends:
-    """The ends that two texts such as ``git:~/linux@v6.1`` name. Raises RequestError, also where the good end is no
-    ancestor of the bad one.
+    """Return the commits named by two texts such as ``git:~/linux@v6.1``. Raises RequestError, also if the good end is
+    not an ancestor of the bad one.
     """
     named = [_parsed(text) for text in (good, bad)]
     first, second = (revision_source(directory, revision) for directory, revision in named)
@@ -56,13 +56,13 @@ def revision_ends(good: str, bad: str) -> Ends:
 
 
 def count_between(ends: Ends) -> int:
-    """How many commits may be to blame, the bad end included."""
+    """Return the number of suspected commits, including the bad end."""
     return len(_git(ends.repository, "rev-list", ends.bad, f"^{ends.good}"))
 
 
 def bisect_revisions(ends: Ends, test: Test) -> tuple[str, ...]:
-    """The commits with one of which the difference came, oldest first, each as ``title`` has it. Where some cannot be
-    built or told, these stay suspects, as with ``git bisect skip``.
+    """Return the titles of the commits one of which brought the difference, oldest first. A commit that cannot be built
+    or decided stays a suspect, as with ``git bisect skip``.
     """
     bad, good = ends.bad, [ends.good]
     untold: set[str] = set()
@@ -74,19 +74,23 @@ def bisect_revisions(ends: Ends, test: Test) -> tuple[str, ...]:
             good.append(commit)
         else:
             untold.add(commit)
-    suspects = _git(ends.repository, "rev-list", "--topo-order", "--reverse", bad, *(f"^{one}" for one in good))
-    return tuple(title(ends.repository, one) for one in suspects)
+    suspects = _git(ends.repository, "rev-list", "--topo-order", "--reverse", *_range(bad, good))
+    return tuple(title(ends.repository, suspect) for suspect in suspects)
 
 
 def title(repository: Path, commit: str) -> str:
-    """Such as ``1a2b3c4d5e6f sched/fair: Fix the lag``."""
+    """Return the short hash and subject, such as ``1a2b3c4d5e6f sched/fair: Fix the lag``."""
     (subject,) = _git(repository, "log", "--max-count=1", "--format=%s", commit) or [""]
     return f"{commit[:_SHORT]} {subject}".rstrip()
 
 
+def _range(bad: str, good: Sequence[str]) -> list[str]:
+    return [bad, *(f"^{commit}" for commit in good)]
+
+
 def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> str | None:
-    # The commit that halves the rest. Source: git-rev-list(1), `--bisect-all`: best first.
-    lines = _git(repository, "rev-list", "--bisect-all", bad, *(f"^{one}" for one in good))
+    # git-rev-list(1), `--bisect-all`: the commit that halves the rest comes first.
+    lines = _git(repository, "rev-list", "--bisect-all", *_range(bad, good))
     commits = [line.partition(" ")[0] for line in lines]
     return next((commit for commit in commits if commit != bad and commit not in untold), None)
 
@@ -99,7 +103,7 @@ def _parsed(text: str) -> tuple[Path, str]:
 
 
 def _git(repository: Path, *arguments: str) -> list[str]:
-    # Its output, line by line. Names of revisions are full hashes here, never what a person typed.
+    # Revisions are full hashes here, never typed text, so none can be taken for an option.
     done = subprocess.run(
         ["git", "-C", repository, *arguments],
         capture_output=True,
@@ -119,8 +123,8 @@ TestVersion = Callable[[str, Callable[[], str]], Outcome]
 
 
 def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say: Say, *, every: bool) -> list[str]:
-    """The specs from ``good`` to ``bad``, in the order of the search: the newest of each series, or ``every`` version
-    that the mirror or the cache has. Raises RequestError.
+    """Return the specs from ``good`` to ``bad`` in the order of the search: the newest of each series, or ``every``
+    version in the mirror or the cache. Raises RequestError.
     """
     if (good.source, good.flavour) != (bad.source, bad.flavour):
         raise RequestError(
@@ -146,7 +150,7 @@ def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say:
 
 
 def bisect_versions(specs: list[str], test: TestVersion) -> tuple[str, ...]:
-    """The versions with one of which the difference came; ``specs`` from the good end to the bad one."""
+    """Return the versions one of which brought the difference; ``specs`` run from the good end to the bad one."""
     outcomes: dict[int, Outcome] = {0: "absent", len(specs) - 1: "there"}
     while (place := next_candidate(len(specs), outcomes)) is not None:
         spec = specs[place]

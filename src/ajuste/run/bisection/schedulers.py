@@ -1,4 +1,4 @@
-"""BPF schedulers (sched_ext) of a git repository, each revision of which is built for one kernel."""
+"""BPF schedulers (sched_ext) of a git repository: each revision is built for one kernel."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Recipe:
 
 
 def recipe_of(scheduler: str, command: str | None, ends: Ends) -> Recipe:
-    """How the repository builds ``scheduler``: by ``command``, or as the kernel tree, cargo or make do at the good end.
-    Raises RequestError.
+    """Return how to build ``scheduler``: by ``command``, or by the kernel tree, cargo or make of the good end. Raises
+    RequestError.
     """
     if command is not None:
         try:
@@ -80,8 +80,8 @@ class SchedulerBuilds:
     tables: dict[str, SchedulerTable] = field(default_factory=dict)
 
     def build(self, commit: str) -> str:
-        """The name of a revision's program. One that is the same as another's has its name. Raises RequestError,
-        RunError where it does not build.
+        """Build a revision's program and return its name; equal programs share one name. Raises RequestError, RunError
+        if it does not build.
         """
         table = SchedulerTable(
             name=f"{_stem(self.recipe.program)}_{commit[:12]}",
@@ -91,7 +91,7 @@ class SchedulerBuilds:
             build=self.recipe.command,
         )
         digest = self.workplace.build_once(table, self.environment, self.about)
-        same = next((name for name, one in self.tables.items() if one.sha256 == digest), None)
+        same = next((name for name, built in self.tables.items() if built.sha256 == digest), None)
         if same is None:
             self.tables[table.name] = table.model_copy(update={"sha256": digest})
         return same or table.name
@@ -104,8 +104,9 @@ class SchedulerBuilds:
 def scheduler_builds(
     scheduler: str, command: str | None, ends: Ends, kernel: str, home: Home, say: Say
 ) -> Iterator[SchedulerBuilds]:
-    """What builds ``scheduler`` at revisions for ``kernel``; its directory is removed in the end. Raises RequestError
-    for what may not be built, or a kernel that cannot load it.
+    """Yield the builds of ``scheduler`` for ``kernel``; their directory is removed at the end.
+
+    Raises RequestError for a command that is not allowed, or a kernel that cannot load the scheduler.
     """
     path = PurePosixPath(scheduler)
     if path.is_absolute() or ".." in path.parts or not path.name:

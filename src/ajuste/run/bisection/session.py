@@ -1,4 +1,4 @@
-"""What a bisection did and found, as one document."""
+"""A bisection's steps: the study of each, its measurement and outcome, and the result as one document."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Kind = Literal["versions", "options", "revisions"]
 
 
 class Step(BaseModel):
-    """One candidate against the good end. ``verdict`` and ``run`` are there if it was measured, ``report`` is the file
-    of its report; ``note`` says why it could not be, or how its trials failed.
+    """A candidate against the good end. ``verdict``, ``run`` and the file ``report`` exist if it was measured; ``note``
+    says why it was not, or how its trials failed.
     """
 
     candidate: str
@@ -43,8 +43,8 @@ class Step(BaseModel):
 
 
 class BisectionResult(BaseModel):
-    """``culprits`` are the versions or revisions with one of which the difference came, oldest first, or the options
-    that together make it. ``good`` is known not to have it, ``among`` is how many candidates there were. The first of
+    """The result. ``culprits`` are the versions or revisions one of which brought the difference, oldest first, or the
+    options that together make it. ``good`` does not have it; ``among`` is the number of candidates. The first of
     ``steps`` is the bad end.
     """
 
@@ -60,13 +60,13 @@ class BisectionResult(BaseModel):
 
     @property
     def is_certain(self) -> bool:
-        """Whether there is nothing that could not be told and might be to blame instead."""
+        """Return whether no undecided or unusable candidate could be the culprit instead."""
         if self.kind == "options":
             return all(step.outcome in ("there", "absent", "impossible") for step in self.steps)
         return len(self.culprits) == 1
 
     def answer(self) -> str:
-        """In a sentence."""
+        """Return the result as a sentence."""
         if self.kind == "options":
             named = ", ".join(self.culprits)
             makes = "1 makes" if len(self.culprits) == 1 else f"{len(self.culprits)} make"
@@ -81,7 +81,7 @@ class BisectionResult(BaseModel):
         return f"The difference first appears in one of {named}; the steps between them were undecided ({before})."
 
 
-# What the verdict of one step of a bisection says of the difference that is sought.
+# From verdicts to outcomes.
 
 
 STALLS: Final = "stalls"
@@ -92,16 +92,16 @@ CERTAIN: Final = frozenset({"improves", "worsens", "differs"})
 
 
 def is_difference(ends: Verdict) -> bool:
-    """Whether the bad end certainly differs from the good one, so that there is something to seek."""
+    """Return whether the bad end differs significantly from the good one."""
     return ends.verdict in CERTAIN and ends.estimate is not None
 
 
 def outcome_of(ends: Verdict, candidate: Verdict) -> Outcome:
-    """Whether the difference between the ends is in ``candidate``, both compared with the good end.
+    """Return whether ``candidate`` has the difference between the ends; both are compared with the good end.
 
-    It is there where the whole interval of the candidate lies beyond half of that difference, absent where the whole
-    interval does not reach half of it; otherwise the measurements do not decide it. Ratios are halved on the
-    logarithmic scale. So a small difference of another step is not taken for the one that you look for.
+    It has it if its whole interval lies beyond half of the difference, and lacks it if the whole interval lies below
+    half; otherwise it is undecided. Ratios are halved on the logarithmic scale. So a small difference of another step
+    is not mistaken for the one that is bisected.
     """
     sought = _size(ends.estimate, ends.scale == "ratio")
     ratio = candidate.scale == "ratio"
@@ -119,7 +119,7 @@ def outcome_of(ends: Verdict, candidate: Verdict) -> Outcome:
 
 @dataclass(frozen=True)
 class Failures:
-    """How many trials of one level failed, and why the last of them did."""
+    """The trials of one level: their number, how many failed, and the reason of the last failure."""
 
     trials: int = 0
     failed: int = 0
@@ -131,8 +131,8 @@ class Failures:
 
 
 def trials_without_failure(bad: Failures, confidence: float) -> int:
-    """How many trials must go well until a candidate is distinguished from the bad end, some of whose trials failed: as
-    many as would all go well there with a probability of at most 1 - ``confidence``.
+    """Return how many trials must succeed to distinguish a candidate from a bad end with failures: as many as would all
+    succeed there with a probability of at most 1 - ``confidence``.
     """
     if bad.failed >= bad.trials:
         return 1
@@ -147,18 +147,16 @@ def _size(value: float | None, ratio: bool) -> float:
     return math.log(value) if value > 0 else -math.inf
 
 
-# The steps of a bisection: each a run of the study in the store, so that what was measured is never measured again.
+# Each step is a run of the study in the store, so it is never measured twice.
 
 
-# A step that is undecided goes on with so many times its blocks, up to the study's budget.
+# Factor by which an undecided step's blocks grow, up to the study's budget.
 _MORE: Final = 2
 
 
 @dataclass(frozen=True)
 class StepMeasurement:
-    """What a run of a study with one deciding metric came to; ``report`` is the file of its report. There is a verdict
-    unless trials failed.
-    """
+    """The verdict of a step's run, absent if trials failed, with the file of its ``report``."""
 
     verdict: Verdict | None
     run: str
@@ -168,15 +166,16 @@ class StepMeasurement:
 
 
 StudyOfStep = Callable[[Study, str, str, str, int], Study]
-"""Makes the study of a step: of a study, the metric, the good end, a candidate, and how many verdicts there will be."""
+"""Takes a study, the metric, the good end, a candidate and the number of verdicts; returns the study of a step."""
 
 
 @dataclass
 class BisectionSession:
-    """Measures candidates against ``good``. ``measure`` carries out a study, or goes on with it where its budget is
-    larger now, and raises RequestError or RunError where it cannot. ``tests`` is about how many verdicts the search
-    takes: all of them together have the study's confidence. Where trials of the bad end fail, Ajuste searches for what
-    makes them fail.
+    """Measures candidates against ``good``.
+
+    ``measure`` carries out a study, or resumes it with a larger budget; it raises RequestError or RunError. ``tests``
+    is the expected number of verdicts: all of them together have the study's confidence. If trials of the bad end
+    fail, the session searches for the cause of the failures.
     """
 
     study: Study
@@ -192,40 +191,41 @@ class BisectionSession:
     _seconds: list[float] = field(default_factory=list)
 
     def measure_ends(self, kernel: str, label: str, good: str = "") -> None:
-        """The bad end first; ``good`` is how the good one is called. Raises RequestError where its kernel cannot be
-        measured, RunError where it does not certainly differ from the good one: then there is nothing to seek.
+        """Measure the bad end against the good one, which messages call ``good``. Raises RequestError if its kernel
+        cannot be measured, RunError if the ends do not differ significantly.
         """
         good = good or self.good
         self.say(f"the ends: {label} against {good}")
-        found = self._measured(kernel)
-        self._require_sound(found, good)
-        verdict = found.verdict
-        if found.candidate.failed:
+        measurement = self._measured(kernel)
+        self._require_sound(measurement, good)
+        verdict = measurement.verdict
+        if measurement.candidate.failed:
             if self.metric != STALLS:
                 self.say(f"trials of {label} fail, so the search is for what makes them fail, not for {self.metric}")
-            self.metric, self._bad = STALLS, found.candidate
-            self.steps.append(self._step(label, kernel, "there", found))
+            self.metric, self._bad = STALLS, measurement.candidate
+            self.steps.append(self._step(label, kernel, "there", measurement))
             return
         if self.metric == STALLS or verdict is None:
+            trials = count_of(measurement.candidate.trials, "trial")
             raise RunError(
-                f"all {count_of(found.candidate.trials, 'trial')} of {label} succeeded, so there is nothing to bisect",
-                hint=f"give a --metric, another study or a larger budget; see ajuste report {found.run}",
+                f"all {trials} of {label} succeeded, so there is nothing to bisect",
+                hint=f"give a --metric, another study or a larger budget; see ajuste report {measurement.run}",
             )
         ends: Outcome = "there" if is_difference(verdict) else "undecided"
         if verdict.verdict == "equivalent":
             ends = "absent"
-        self.steps.append(self._step(label, kernel, ends, found))
+        self.steps.append(self._step(label, kernel, ends, measurement))
         if ends != "there":
             raise RunError(
                 f"no significant difference between {label} and {good} in {self.metric} ({verdict.verdict}: "
                 f"{verdict.reason.rstrip('.')}), so there is nothing to bisect",
-                hint=f"try another --metric or study, or a larger budget; see ajuste report {found.run}",
+                hint=f"try another --metric or study, or a larger budget; see ajuste report {measurement.run}",
             )
         self._ends = verdict
 
     def test(self, label: str, kernel: Callable[[], str]) -> Outcome:
-        """Whether the difference is in a candidate. ``kernel`` gives its spec, and may build it first; what cannot be
-        built or booted is unusable, and options that exclude each other are impossible.
+        """Return whether a candidate has the difference. ``kernel`` returns its spec and may build it first. A kernel
+        that cannot be built or booted is unusable; options that exclude each other are impossible.
         """
         self.say(f"step {len(self.steps)} of about {max(self.tests - 1, len(self.steps))}: {label}{self._left()}")
         began = time.monotonic()
@@ -244,39 +244,39 @@ class BisectionSession:
     def _tested(self, label: str, spec: str) -> Step:
         if spec == self.good:
             return Step(candidate=label, kernel=spec, outcome="absent", note="the same as the good end")
-        found = self._measured(spec)
-        self._require_sound(found, self.good)
-        return self._step(label, spec, self._outcome(found), found)
+        measurement = self._measured(spec)
+        self._require_sound(measurement, self.good)
+        return self._step(label, spec, self._outcome(measurement), measurement)
 
-    def _step(self, label: str, kernel: str, outcome: Outcome, found: StepMeasurement) -> Step:
-        by_failures = self.metric == STALLS or found.candidate.failed > 0
+    def _step(self, label: str, kernel: str, outcome: Outcome, measurement: StepMeasurement) -> Step:
+        by_failures = self.metric == STALLS or measurement.candidate.failed > 0
         return Step(
             candidate=label,
             kernel=kernel,
             outcome=outcome,
-            verdict=None if by_failures else found.verdict,
-            run=found.run,
-            report=found.report,
-            note=str(found.candidate) if by_failures else "",
+            verdict=None if by_failures else measurement.verdict,
+            run=measurement.run,
+            report=measurement.report,
+            note=str(measurement.candidate) if by_failures else "",
         )
 
-    def _outcome(self, found: StepMeasurement) -> Outcome:
-        candidate = found.candidate
+    def _outcome(self, measurement: StepMeasurement) -> Outcome:
+        candidate = measurement.candidate
         if self.metric == STALLS:
             if candidate.failed:
                 return "there"
             return "absent" if candidate.trials >= self._trials_needed() else "undecided"
-        # Another regression than the one that is sought hides it.
-        if candidate.failed or found.verdict is None:
+        # Its failures hide the metric, and the bad end does not fail: they are another regression.
+        if candidate.failed or measurement.verdict is None:
             return "unusable"
         assert self._ends is not None, "measuring both ends first"
-        return outcome_of(self._ends, found.verdict)
+        return outcome_of(self._ends, measurement.verdict)
 
-    def _require_sound(self, found: StepMeasurement, good: str) -> None:
-        if found.good.failed:
+    def _require_sound(self, measurement: StepMeasurement, good: str) -> None:
+        if measurement.good.failed:
             raise RunError(
-                f"the good end {good} fails as well: {found.good}",
-                hint=f"give an older --good, or another study; see ajuste report {found.run}",
+                f"the good end {good} fails as well: {measurement.good}",
+                hint=f"give an older --good, or another study; see ajuste report {measurement.run}",
             )
 
     def _trials_needed(self) -> int:
@@ -289,20 +289,19 @@ class BisectionSession:
         return f", about {duration(left * sum(self._seconds) / len(self._seconds))} left"
 
     def _measured(self, kernel: str) -> StepMeasurement:
-        # What was measured of `kernel`, with more blocks until it tells or the budget is spent.
         metric = self.study.analysis.metrics[0] if self.metric == STALLS else self.metric
         study = self.study_of_step(self.study, metric, self.good, kernel, self.tests)
         if self._bad.failed:
             blocks = min(study.budget.max_blocks, max(study.budget.min_blocks, self._trials_needed()))
             study = _with_blocks(study, blocks, blocks)
         while True:
-            found = self.measure(study)
-            verdict, budget = found.verdict, study.budget
-            if verdict is None or self._ends is None or self._outcome(found) != "undecided":
-                return found
+            measurement = self.measure(study)
+            verdict, budget = measurement.verdict, study.budget
+            if verdict is None or self._ends is None or self._outcome(measurement) != "undecided":
+                return measurement
             blocks = min(budget.max_blocks, _MORE * max(verdict.blocks, budget.min_blocks))
             if verdict.blocks >= budget.max_blocks or blocks <= budget.min_blocks:
-                return found
+                return measurement
             study = _with_blocks(study, blocks)
 
 
@@ -312,19 +311,19 @@ def _with_blocks(study: Study, least: int, most: int | None = None) -> Study:
 
 
 def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) -> Study:
-    """``study`` as a question about two kernels and one metric: its workload at the settings that each kernel has by
-    itself, its factors left out. Raises RequestError.
+    """Return ``study`` as a comparison of two kernels in one metric: without its factors, so each kernel has its own
+    defaults. Raises RequestError.
     """
-    asked = _study_of_two(study, metric, FactorTable(name=KERNEL_FACTOR, levels=(good, kernel)), tests)
-    return asked.model_copy(update={"target": study.target.model_copy(update={"kernel": None})})
+    question = _study_of_two(study, metric, FactorTable(name=KERNEL_FACTOR, levels=(good, kernel)), tests)
+    return question.model_copy(update={"target": study.target.model_copy(update={"kernel": None})})
 
 
 def scheduler_study(study: Study, metric: str, good: SchedulerTable, candidate: SchedulerTable, tests: int) -> Study:
-    """The same about two BPF schedulers on the study's kernel. Raises RequestError."""
-    asked = _study_of_two(study, metric, FactorTable(name=SCHED_EXT, levels=(good.name, candidate.name)), tests)
+    """Return ``study`` as a comparison of two BPF schedulers on its kernel. Raises RequestError."""
+    question = _study_of_two(study, metric, FactorTable(name=SCHED_EXT, levels=(good.name, candidate.name)), tests)
     # Each trial proves that its scheduler was loaded; a kernel's own ones are not needed.
     proofs = tuple(name for name in study.target.prove if name != SCHED_EXT)
-    return asked.model_copy(
+    return question.model_copy(
         update={
             "schedulers": tuple({table.name: table for table in (good, candidate)}.values()),
             "target": study.target.model_copy(update={"prove": proofs}),
@@ -358,40 +357,38 @@ def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) ->
     )
 
 
-# Carrying out one step's study: in the store, with a display while it runs and a report when it is done.
+# A step's study is carried out in the store, with a display while it runs and a report at the end.
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """``named`` is the command of the bisection as it was typed. What is in the store is not measured again."""
+    """Carries out studies of steps, or reuses their runs. ``named`` is the command of the bisection, as typed."""
 
     catalogue: Catalogue
-    means: RunOptions
+    options: RunOptions
     named: str
     quiet: bool = False
 
     def __call__(self, study: Study) -> StepMeasurement:
-        """Raises RequestError for a kernel that does not boot or a study that it cannot carry out, RunError where
-        measuring failed.
-        """
+        """Measure ``study``. Raises RequestError if a kernel does not boot, RunError if the run fails."""
         metric = deciding_metrics(study, self.catalogue)[0]
-        with measured(study, self.catalogue, self.means, named=self.named, quiet=self.quiet) as found:
-            run, results, trials = found.run, found.results(), found.store.trials(found.run)
+        with measured(study, self.catalogue, self.options, named=self.named, quiet=self.quiet) as measurement:
+            run, results, trials = measurement.run, measurement.results(), measurement.store.trials(measurement.run)
         good, candidate = (
             _failures(trials, f"{factor.name}={level}") for factor in study.factors for level in factor.levels
         )
         failed = good.failed or candidate.failed
         if run.stopped == "failed" and not failed:
             raise RunError(f"the study failed: {run.stopped_because}")
-        verdict = next((one for one in results.verdicts if one.metric == metric.name), None)
+        verdict = next((verdict for verdict in results.verdicts if verdict.metric == metric.name), None)
         if verdict is None and not failed:
             raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
-        report = self.means.home.reports / f"{run.id}.html"
+        report = self.options.home.reports / f"{run.id}.html"
         write_report(results_report(results), report)
         return StepMeasurement(verdict, run.id, str(report), good, candidate)
 
 
 def _failures(trials: Sequence[Trial], configuration: str) -> Failures:
-    own = [trial for trial in trials if trial.slot.configuration == configuration]
-    reasons = [trial.reason for trial in own if trial.status == "failed"]
-    return Failures(len(own), len(reasons), reasons[-1].partition("\n")[0] if reasons else "")
+    matches = [trial for trial in trials if trial.slot.configuration == configuration]
+    reasons = [trial.reason for trial in matches if trial.status == "failed"]
+    return Failures(len(matches), len(reasons), reasons[-1].partition("\n")[0] if reasons else "")

@@ -15,24 +15,24 @@ from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError, RunError
 
 PLACE: Final = "{candidate}"
-"""What a command has in place of the candidate's path."""
+"""The placeholder for the candidate's path in a command."""
 
 MOST_FILES: Final = 1000
 MOST_BYTES: Final = 256 << 20
 
 _FOLDER: Final = "candidates"
-# Of a digest in the name of a directory.
+# Length of the digest in the name of a directory.
 _DIGITS: Final = 16
 
 
 class Candidates:
-    """Those beside the study file in ``directory``, each by the SHA-256 of all its files."""
+    """The candidates beside the study file in ``directory``, by the SHA-256 of all their files."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def take(self, path: Path) -> str:
-        """Copy what is at ``path`` now; returns its digest. Raises RequestError for what cannot be a candidate."""
+        """Copy the file or directory ``path`` and return its digest. Raises RequestError for an unfit one."""
         with open_directory(self._directory / _FOLDER, make=0o700) as folder:
             name = Path(tempfile.mkdtemp(dir=folder, prefix="new-")).name
             try:
@@ -50,61 +50,65 @@ class Candidates:
                 shutil.copyfileobj(content, out)
             (copy / name).chmod(0o755 if os.access(file, os.X_OK) else 0o644)
         digest = _digest(copy)
-        if not self._own(digest).exists():
+        if not self._folder(digest).exists():
             copy.chmod(0o755)
-            for one in (called, *sorted(copy.rglob("*"))):
-                give_to_caller(one)
-            called.rename(called.with_name(self._own(digest).name))
+            for entry in (called, *sorted(copy.rglob("*"))):
+                give_to_caller(entry)
+            called.rename(called.with_name(self._folder(digest).name))
         return digest
 
     def place(self, digest: str) -> str:
-        """Where that candidate is, relative to the study file. Raises RunError if it is not what was taken."""
+        """Return the path of a candidate, relative to the study file. Raises RunError if it was changed since."""
         return "/".join(Path(self.files(digest)[0]).parts[:3])
 
     def files(self, digest: str) -> list[str]:
-        """All its files, relative to the study file. Raises RunError if they are not what was taken."""
-        own = self._own(digest)
-        if not own.is_dir() or _digest(own) != digest:
+        """Return all files of a candidate, relative to the study file. Raises RunError if they were changed since."""
+        folder = self._folder(digest)
+        if not folder.is_dir() or _digest(folder) != digest:
             raise RunError(
-                f"the candidate {digest[:12]} in {own} is gone or was changed",
+                f"the candidate {digest[:12]} in {folder} is gone or was changed",
                 hint="begin a new campaign under another name",
             )
-        return [str(one.relative_to(self._directory)) for one in sorted(own.rglob("*")) if one.is_file()]
+        return [str(file.relative_to(self._directory)) for file in sorted(folder.rglob("*")) if file.is_file()]
 
     def keep_only(self, digests: Collection[str]) -> None:
-        """Remove all others."""
-        names = {self._own(one).name for one in digests}
-        for one in (self._directory / _FOLDER).iterdir():
-            if one.name not in names:
-                remove_tree(one)
+        """Remove all candidates but ``digests``."""
+        names = {self._folder(digest).name for digest in digests}
+        for folder in (self._directory / _FOLDER).iterdir():
+            if folder.name not in names:
+                remove_tree(folder)
 
-    def _own(self, digest: str) -> Path:
+    def _folder(self, digest: str) -> Path:
         return self._directory / _FOLDER / digest[:_DIGITS]
 
 
 def _contained(path: Path) -> Iterator[tuple[Path, Path]]:
-    # Each file at or below `path`, with its name beside `path`. Raises RequestError.
-    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if not one.is_dir() or one.is_symlink())
+    # Files with their names relative to the parent of `path`.
+    files = (
+        [path]
+        if path.is_file()
+        else sorted(entry for entry in path.rglob("*") if not entry.is_dir() or entry.is_symlink())
+    )
     if not files:
         why = "is an empty directory" if path.is_dir() else "not found"
         raise RequestError(f"--candidate {path}: {why}", hint="name the file or directory that the optimiser changes")
-    odd = next((one for one in files if not one.is_file()), None)
-    if odd is not None:
+    irregular = next((file for file in files if not file.is_file()), None)
+    if irregular is not None:
         raise RequestError(
-            f"--candidate {path}: {odd} is not a regular file", hint="name a smaller directory, or one file of it"
+            f"--candidate {path}: {irregular} is not a regular file", hint="name a smaller directory, or one file of it"
         )
-    if len(files) > MOST_FILES or sum(one.stat().st_size for one in files) > MOST_BYTES:
+    if len(files) > MOST_FILES or sum(file.stat().st_size for file in files) > MOST_BYTES:
         raise RequestError(
             f"--candidate {path}: has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB",
             hint="name a smaller directory, or one file of it",
         )
-    for one in files:
-        yield one.relative_to(path.parent), one
+    for file in files:
+        yield file.relative_to(path.parent), file
 
 
 def _digest(directory: Path) -> str:
-    found = hashlib.sha256()
-    for file in sorted(one for one in directory.rglob("*") if one.is_file()):
+    digest = hashlib.sha256()
+    for file in sorted(path for path in directory.rglob("*") if path.is_file()):
         line = f"{file_sha256(file)} {os.access(file, os.X_OK):d} {file.relative_to(directory)}\n"
-        found.update(line.encode(errors="surrogateescape"))
-    return found.hexdigest()
+        digest.update(line.encode(errors="surrogateescape"))
+    return digest.hexdigest()

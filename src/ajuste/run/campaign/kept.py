@@ -1,6 +1,6 @@
-"""Where a campaign is kept: what any user may know, what stays sealed, and the ledger.
+"""A campaign on disk: its public part, its sealed part, and the ledger.
 
-The ledger is a file of JSON lines to which one may only add, each line sealed by the one after it.
+The ledger is an append-only file of JSON lines; each line has the digest of the line before it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ LARGEST_BYTES: Final = 64 << 20
 
 
 class CampaignLedger:
-    """Reads all lines when it is made, and adds to them. A writer holds the campaign's lock."""
+    """The entries of a ledger file, read at once. A writer must hold the campaign's lock."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.entries = _entries_of(file)
 
     def add(self, event: CampaignEvent, **fields: Any) -> CampaignEntry:
-        """One more line, on disk when this returns."""
+        """Append an entry and sync it to disk."""
         entry = CampaignEntry(
             number=len(self.entries),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -84,13 +84,12 @@ class CampaignLedger:
 
 
 def digest_of(entry: CampaignEntry) -> str:
-    """The SHA-256 of all of ``entry`` but its own digest; that of the line before is part of it."""
+    """Return the SHA-256 of ``entry`` without its own digest, but with the digest of the line before."""
     text = entry.model_copy(update={"digest": ""}).model_dump_json(exclude_defaults=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _entries_of(file: Path) -> list[CampaignEntry]:
-    # All lines. Raises RunError for one that is not what was written.
     try:
         if file.stat().st_size > LARGEST_BYTES:
             raise _damaged(file, "is larger than any ledger")
@@ -99,7 +98,7 @@ def _entries_of(file: Path) -> list[CampaignEntry]:
         return []
     entries: list[CampaignEntry] = []
     *lines, rest = content.split(b"\n")
-    if rest:  # It is written as one line, with its end.
+    if rest:  # A line is written with its newline at once.
         raise _damaged(file, f"line {len(lines) + 1} was cut off")
     for number, line in enumerate(lines):
         try:
@@ -122,12 +121,12 @@ def _damaged(file: Path, why: str) -> RunError:
 
 FOLDER: Final = "campaigns"
 STUDY: Final = "study"
-"""The directory with what a referee measures."""
+"""Name of the directory with the study of a referee."""
 _AGAIN: Final = "put its file back as it was, or begin a new campaign"
 
 
 class SealedPart(ClosedModel):
-    """What a proposer may not know: the secret that seeds follow from, and the studies that only confirm."""
+    """The part hidden from proposers: the secret that seeds derive from, and the confirming studies."""
 
     secret: str
     hidden: tuple[str, ...] = ()
@@ -135,7 +134,7 @@ class SealedPart(ClosedModel):
 
 
 class KeptCampaign:
-    """A campaign on disk. Raises RunError where it is not what was written."""
+    """A campaign on disk. Raises RunError if it is damaged or was changed."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -149,8 +148,8 @@ class KeptCampaign:
             ) from None
         self.ledger = CampaignLedger(directory / "ledger.jsonl")
         first = self.ledger.entries[0].reason if self.ledger.entries else ""
-        told = self.campaign.model_dump_json()
-        if self.campaign.sealed_sha256 != _sha256(sealed) or first != _sha256(told.encode()):
+        document = self.campaign.model_dump_json()
+        if self.campaign.sealed_sha256 != _sha256(sealed) or first != _sha256(document.encode()):
             raise RunError(
                 f"the campaign in {directory} was changed after it began",
                 hint="begin a new one with ajuste campaign new",
@@ -158,7 +157,7 @@ class KeptCampaign:
 
     @property
     def confirmed(self) -> Path:
-        """The store of confirmations: who proposes must not see it."""
+        """The store of confirmations, which proposers must not see."""
         return self.directory / "sealed.sqlite"
 
     @property
@@ -166,21 +165,21 @@ class KeptCampaign:
         return self.directory / "explored.sqlite"
 
     def locked(self) -> AbstractContextManager[None]:
-        """One proposal at a time. Raises RequestError while there is another."""
+        """Lock the campaign for a proposal. Raises RequestError during another one."""
         return exclusive(self.directory / "lock", f"a proposal of the campaign {self.campaign.name}")
 
     def seed(self, proposal: int, phase: str, part: int = 0) -> int:
-        """The seed of a phase of a proposal: nobody who does not know the secret can guess it."""
+        """Return the seed of a phase of a proposal: without the secret it cannot be guessed."""
         text = f"{proposal}/{phase}/{part}".encode()
-        found = hmac.digest(bytes.fromhex(self._sealed.secret), text, "sha256")
-        return int.from_bytes(found[:8]) >> (64 - SEED_BITS)
+        digest = hmac.digest(bytes.fromhex(self._sealed.secret), text, "sha256")
+        return int.from_bytes(digest[:8]) >> (64 - SEED_BITS)
 
     def studies(self, known: Catalogue) -> tuple[Study, ...]:
-        """The visible study, then the hidden ones. Raises RequestError for one that is not as it was."""
-        kept = (self.campaign.study, *self._sealed.hidden)
+        """Return the visible study, then the hidden ones. Raises RequestError if one has changed."""
+        names = (self.campaign.study, *self._sealed.hidden)
         digests = (self.campaign.study_sha256, *self._sealed.hidden_sha256)
-        found = []
-        for place, (name, digest) in enumerate(zip(kept, digests, strict=True)):
+        studies = []
+        for place, (name, digest) in enumerate(zip(names, digests, strict=True)):
             what = f"the study {name}" if place == 0 else f"hidden study {place}"
             try:
                 study = _read(name, known)
@@ -199,12 +198,12 @@ class KeptCampaign:
                     f"{what} changed since the campaign {self.campaign.name} began",
                     hint=_AGAIN,
                 )
-            found.append(study)
-        return tuple(found)
+            studies.append(study)
+        return tuple(studies)
 
 
 def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: Catalogue) -> KeptCampaign:
-    """Keep a campaign and begin its ledger. Raises RequestError where the name is taken."""
+    """Store a campaign and begin its ledger. Raises RequestError if the name is taken."""
     directory = campaign_directory(home, wanted.name)
     if (directory / "campaign.json").exists():
         raise RequestError(f"there is a campaign {wanted.name} already", hint="choose another name")
@@ -224,21 +223,21 @@ def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: C
         }
     )
     make_directory(directory)
-    told = campaign.model_dump_json()
-    remove_file(directory / "ledger.jsonl")  # Of one that was interrupted before it began.
-    CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(told.encode()))
-    for name, text in (("sealed.json", sealed), ("campaign.json", told)):
+    document = campaign.model_dump_json()
+    remove_file(directory / "ledger.jsonl")  # Left by an interrupted call: `campaign.json` is written last.
+    CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(document.encode()))
+    for name, text in (("sealed.json", sealed), ("campaign.json", document)):
         replace_file(directory / name, text.encode(), mode=0o600, on_disk=True)
     return KeptCampaign(directory)
 
 
 def campaign_directory(home: Home, name: str) -> Path:
-    """Where the campaign of that name is, or would be."""
+    """Return the directory of the campaign ``name``, which need not exist."""
     return home.data / FOLDER / name
 
 
 def find_campaign(home: Home, name: str) -> KeptCampaign:
-    """The campaign of that name. Raises RequestError with the nearest names."""
+    """Return the campaign ``name``. Raises RequestError with the nearest names."""
     names = campaign_names(home)
     if name not in names:
         near = nearest(name[:80], names) or (f"; expected one of {', '.join(names[:10])}" if names else "")
@@ -249,16 +248,20 @@ def find_campaign(home: Home, name: str) -> KeptCampaign:
 
 
 def campaign_names(home: Home) -> list[str]:
-    """Of all that there are."""
+    """Return the names of all campaigns."""
     try:
         places = sorted((home.data / FOLDER).iterdir())
     except OSError:
         return []
-    return [one.name for one in places if re.fullmatch(CAMPAIGN_NAME, one.name) and (one / "campaign.json").is_file()]
+    return [
+        place.name
+        for place in places
+        if re.fullmatch(CAMPAIGN_NAME, place.name) and (place / "campaign.json").is_file()
+    ]
 
 
 def study_digest(study: Study) -> str:
-    """The SHA-256 of all that a study says."""
+    """Return the SHA-256 of a study as JSON."""
     return _sha256(study.model_dump_json(by_alias=True).encode())
 
 
@@ -267,7 +270,7 @@ def _read(name: str, known: Catalogue) -> Study:
 
 
 def _lasting(name: str) -> str:
-    # A name that means the same from any directory.
+    # The campaign is also resumed from other directories.
     return str(Path(name).absolute()) if name.endswith(".toml") or "/" in name else name
 
 

@@ -1,4 +1,4 @@
-"""The studies of a campaign: what is proposed beside the baseline, on each workload, for so many blocks."""
+"""The studies of a campaign: the proposal beside the baseline, on each workload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ajuste.model.campaign import CANDIDATE, Campaign
 from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
-from ajuste.model.plan import Command, Write
+from ajuste.model.plan import Command
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.outputs.base import BASE_METRICS
@@ -37,8 +37,8 @@ MOST_SETTINGS: Final = 50
 
 
 def check_campaign(campaign: Campaign, studies: tuple[Study, ...], known: Catalogue) -> Campaign:
-    """The campaign with the names of its tunables as the catalogue has them. Raises RequestError for a goal that cannot
-    be judged, and for what may not be proposed.
+    """Return the campaign with its tunables' canonical names. Raises RequestError for a goal that cannot be judged, and
+    for a tunable that may not be proposed.
     """
     names = [canonical(name, known) for name in campaign.tunables]
     for name in names:
@@ -50,15 +50,15 @@ def check_campaign(campaign: Campaign, studies: tuple[Study, ...], known: Catalo
         if any(factor.name == COMMAND_FACTOR for factor in study.factors):
             raise RequestError(f"the study {study.name} compares commands; a campaign requires one workload")
         goals_of(campaign, study, known)
-        proposed_study(study, campaign, {}, known, said="--study", blocks=campaign.explore)
+        proposed_study(study, campaign, {}, known, command="--study", blocks=campaign.explore)
     return campaign.model_copy(update={"tunables": tuple(dict.fromkeys(names))})
 
 
 def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric, ...]:
-    """The goal, and its witness if it has one. Raises RequestError.
+    """Return the goal, and its witness if it has one. Raises RequestError.
 
-    What the workload prints is only what it says of itself. So such a goal counts as far as a figure that Ajuste
-    measures itself improves with it.
+    A workload could print any figure. So a printed goal counts only as far as a figure improves with it that Ajuste
+    measures itself: the witness.
     """
     goal = find_metric(campaign.metric, study, known)
     if campaign.better is not None:
@@ -89,34 +89,36 @@ def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric
     return tuple(named)
 
 
-def checked_settings(given: Mapping[str, str], campaign: Campaign, known: Catalogue, asked: Asked) -> dict[str, str]:
-    """What is proposed, by the names of the catalogue. Raises RequestError for what may not be proposed."""
+def checked_settings(
+    settings: Mapping[str, str], campaign: Campaign, known: Catalogue, rights: Asked
+) -> dict[str, str]:
+    """Return the proposal with the canonical names of its tunables. Raises RequestError if it is not allowed."""
     if campaign.refereed:
-        if set(given) != {CANDIDATE} or not re.fullmatch("[0-9a-f]{64}", given[CANDIDATE]):
+        if set(settings) != {CANDIDATE} or not re.fullmatch("[0-9a-f]{64}", settings[CANDIDATE]):
             raise RequestError(
                 f"the campaign {campaign.name} judges {campaign.refereed.path}, not settings",
                 hint="change it, and run its ajuste campaign referee again",
             )
-        return dict(given)
-    if not given:
+        return dict(settings)
+    if not settings:
         raise RequestError("nothing is proposed", hint="give at least one setting, such as --set NAME=LEVEL")
-    if len(given) > MOST_SETTINGS:
-        raise RequestError(f"{len(given)} settings are proposed; expected at most {MOST_SETTINGS}")
-    found = {}
-    for name, level in given.items():
-        own = canonical(name[:LONGEST_LEVEL], known)
-        if own not in campaign.tunables:
+    if len(settings) > MOST_SETTINGS:
+        raise RequestError(f"{len(settings)} settings are proposed; expected at most {MOST_SETTINGS}")
+    checked = {}
+    for name, level in settings.items():
+        tunable = canonical(name[:LONGEST_LEVEL], known)
+        if tunable not in campaign.tunables:
             allowed = ", ".join(campaign.tunables[:10])
             raise RequestError(
                 f"--set {name[:80]}: this campaign does not allow it; expected {allowed}",
                 hint=f"see ajuste campaign show {campaign.name}",
             )
         if not level.strip() or len(level) > LONGEST_LEVEL:
-            raise RequestError(f"--set {own}: expected a level of 1 to {LONGEST_LEVEL} characters")
-        if own == KERNEL_FACTOR:
-            asked.require(kernel_kind(level.strip()), level.strip(), "--set kernel")
-        found[own] = level.strip()
-    return found
+            raise RequestError(f"--set {tunable}: expected a level of 1 to {LONGEST_LEVEL} characters")
+        if tunable == KERNEL_FACTOR:
+            rights.require(kernel_kind(level.strip()), level.strip(), "--set kernel")
+        checked[tunable] = level.strip()
+    return checked
 
 
 def proposed_study(
@@ -125,12 +127,12 @@ def proposed_study(
     settings: Mapping[str, str],
     known: Catalogue,
     *,
-    said: str,
+    command: str,
     blocks: int,
     incumbent: str = "",
 ) -> Study:
-    """``study`` with what is proposed beside its baseline, which for a referee is the ``incumbent``. Raises
-    RequestError for a level that cannot be.
+    """Return ``study`` with the proposal beside its baseline, which for a referee is the ``incumbent``. Raises
+    RequestError for an invalid level. ``command`` is the option or command that messages name.
     """
     document = study.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"factors", "tune"})
     directory = study.source.directory if study.source else Path()
@@ -166,27 +168,30 @@ def proposed_study(
     }
     document["design"] = {"warm_up": study.design.warm_up, "combine": "all", "allocation": "all"}
     document["budget"] = {"min_blocks": blocks, "max_blocks": blocks, "max_minutes": study.budget.max_minutes}
-    return checked_study(document, CommandLine({}, HINT, said, directory), known, parse_kernel=parse_spec)
+    return checked_study(document, CommandLine({}, HINT, command, directory), known, parse_kernel=parse_spec)
 
 
-def _both_candidates(study: Study, kept: Candidates, both: Mapping[str, str]) -> dict[str, Any]:
-    # The command with each candidate in it, and the files of both.
+def _both_candidates(study: Study, candidates: Candidates, both: Mapping[str, str]) -> dict[str, Any]:
     command = study.workload.command or ()
     return {
         "variant": [
-            {"name": name, "command": [word.replace(PLACE, kept.place(digest)) for word in command]}
+            {"name": name, "command": [word.replace(PLACE, candidates.place(digest)) for word in command]}
             for name, digest in both.items()
         ],
-        "files": [*study.workload.files, *dict.fromkeys(file for one in both.values() for file in kept.files(one))],
+        "files": [
+            *study.workload.files,
+            *dict.fromkeys(file for digest in both.values() for file in candidates.files(digest)),
+        ],
     }
 
 
-# Reading every tunable again after the workload: a guest is gone by the time anybody else could look.
+# Every tunable is read back by a command in the trial itself: afterwards the guest is gone.
 
 
 def with_read_back(resolved: ResolvedStudy) -> tuple[ResolvedStudy, dict[str, ReadBackPlan]]:
-    """``resolved`` with a command after the workload for each tunable that is written, and which command reads which.
-    On a host the agent itself says what it finds when it restores. Raises RequestError for what cannot be read again.
+    """Return ``resolved`` with a command after the workload for each written tunable, and each configuration's plan of
+    which command reads which. On a host the agent itself reports the values when it restores them. Raises RequestError
+    for a tunable that cannot be read back.
     """
     if resolved.study.target.on_host:
         return resolved, {}
@@ -194,24 +199,20 @@ def with_read_back(resolved: ResolvedStudy) -> tuple[ResolvedStudy, dict[str, Re
     if reader is None:
         raise RequestError("program cat not found", hint="install the package coreutils")
     plans = {}
-    found = []
-    for one in resolved.configurations:
-        plans[one.configuration.name] = _read_back(one)
-        after = (*one.after, *(Command(argv=(reader, _path(write))) for write in one.writes))
-        found.append(one.model_copy(update={"after": after}))
+    reading = []
+    for entry in resolved.configurations:
+        plans[entry.configuration.name] = _read_back(entry)
+        # Only locations in files can be read back, and these have a path.
+        reads = (Command(argv=(reader, str(write.location.model_dump()["path"]))) for write in entry.writes)
+        reading.append(entry.model_copy(update={"after": (*entry.after, *reads)}))
     programs = tuple(dict.fromkeys((*resolved.programs, reader))) if resolved.writes else resolved.programs
-    return resolved.model_copy(update={"configurations": tuple(found), "programs": programs}), plans
+    return resolved.model_copy(update={"configurations": tuple(reading), "programs": programs}), plans
 
 
-def _read_back(one: ResolvedConfiguration) -> ReadBackPlan:
-    for write in one.writes:
+def _read_back(configuration: ResolvedConfiguration) -> ReadBackPlan:
+    for write in configuration.writes:
         if not can_be_read_back(write):
             raise RequestError(
                 f"{write.tunable} cannot be read back after the workload in a guest", hint="propose other tunables"
             )
-    return ReadBackPlan(dict(enumerate(one.writes, len(one.after))))
-
-
-def _path(write: Write) -> str:
-    # Of a tunable that is a file, or a part of one.
-    return str(write.location.model_dump()["path"])
+    return ReadBackPlan(dict(enumerate(configuration.writes, len(configuration.after))))

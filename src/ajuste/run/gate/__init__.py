@@ -1,1 +1,1 @@
-"""Whether one revision of a project is worse than another: both are built and measured side by side."""
+"""The gate: revisions of a project are built and measured side by side, and judged by limits."""

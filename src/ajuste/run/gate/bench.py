@@ -1,4 +1,4 @@
-"""Where a benchmark is measured in several revisions side by side: what builds them, and what conducts its study."""
+"""A bench: builds revisions of a project, and measures a benchmark in all of them side by side."""
 
 from __future__ import annotations
 
@@ -34,16 +34,15 @@ LACKING_HINT: Final = "check the fields command, build and files of the benchmar
 T = TypeVar("T")
 
 Failed = Callable[[str, AjusteError], None]
-"""Is told the name of a benchmark that could not be measured."""
+"""Takes the name of a benchmark that could not be measured, and the error."""
 
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """The ``benchmarks`` of ``project``, which is in ``repository``. ``named`` is the command as it was typed;
-    ``quiet`` shows no progress.
+    """The ``benchmarks`` of a project. ``named`` is the command as typed; ``quiet`` hides progress.
 
-    What the store has of the very same trials under the virtual clock is taken, unless it is to be ``fresh``. By a
-    clock of the world nothing is: all revisions are measured beside each other.
+    Equal trials in the store are reused under the virtual clock, unless ``fresh``. Under the wall clock none are: all
+    revisions must be measured side by side.
     """
 
     project: Project
@@ -59,7 +58,7 @@ class BenchRequest:
 
     @property
     def place(self) -> PurePosixPath:
-        """Where the project is in its repository."""
+        """The directory of the project in its repository."""
         directory = self.project.source.file.absolute().parent.resolve()
         return PurePosixPath(directory.relative_to(self.repository.top.resolve()))
 
@@ -69,13 +68,13 @@ class BenchRequest:
         return str(self.place / self.project.source.file.name)
 
     def check(self) -> None:
-        """Raises RequestError for what is wrong with any of the benchmarks. Nothing is checked out or measured."""
+        """Raise RequestError if any benchmark is invalid. Nothing is checked out or measured."""
         for benchmark in self.benchmarks:
             study = self.project.study(benchmark, self.catalogue, parse_study_spec)
             require_allowed(study, Asked("project file"), self.catalogue, kernel_kind)
 
     def require_benchmarks(self) -> None:
-        """Raises RequestError where there are only reproducers, which judge one revision by itself."""
+        """Raise RequestError if there are only reproducers, which judge a single revision."""
         if not self.benchmarks:
             raise RequestError(
                 f"{self.file}: no [[benchmark]] found; a [[reproducer]] is not compared with another revision",
@@ -84,8 +83,8 @@ class BenchRequest:
 
     @contextmanager
     def bench(self, revisions: Mapping[str, GateRevision], *, in_order: bool = False) -> Iterator[RevisionBench]:
-        """One with the ``revisions``, which ``in_order`` are each later than the one before. Raises as checking out."""
-        renewable = any(one.layouts for one in self.benchmarks)
+        """Yield a bench with ``revisions``; ``in_order`` if they are a history. Raises as ``checked_out``."""
+        renewable = any(benchmark.layouts for benchmark in self.benchmarks)
         with checked_out(self.repository, revisions, self.options.home, renewable=renewable) as checkouts:
             labels = {side: revision.label for side, revision in revisions.items()}
             yield RevisionBench(self, checkouts, Trees(checkouts.directory, self.place, labels, in_order=in_order))
@@ -93,23 +92,23 @@ class BenchRequest:
     def each(
         self, measured: Callable[[BenchmarkTable], Iterable[T]], unmeasured: Callable[[BenchmarkTable, str, str], T]
     ) -> list[T]:
-        """What comes of all benchmarks, one after the other. What cannot be measured does not keep the others from it:
-        ``unmeasured`` takes the benchmark, its metrics and the reason.
+        """Return the figures of all benchmarks. One that cannot be measured does not stop the others: ``unmeasured``
+        makes its figure from the benchmark, its metrics and the reason.
         """
-        found: list[T] = []
+        figures: list[T] = []
         for benchmark in self.benchmarks:
             try:
-                found += measured(benchmark)
+                figures += measured(benchmark)
             except AjusteError as failure:
                 self.failed(benchmark.name, failure)
                 metrics = ", ".join(text.partition(",")[0] for text in benchmark.metric)
-                found.append(unmeasured(benchmark, metrics, failure.message))
-        return found
+                figures.append(unmeasured(benchmark, metrics, failure.message))
+        return figures
 
 
 @dataclass
 class RevisionBench:
-    """Builds and measures the revisions that ``checkouts`` has of the project of ``request``: its ``trees``."""
+    """Builds and measures the revisions of ``request``'s project in ``checkouts``; ``trees`` has their labels."""
 
     request: BenchRequest
     checkouts: Checkouts
@@ -117,8 +116,8 @@ class RevisionBench:
     _built: dict[tuple[str, tuple[str, ...]], AjusteError | None] = field(default_factory=dict, init=False)
 
     def prepare(self, benchmark: BenchmarkTable, side: str, layout: int = 1) -> None:
-        """Build the revision ``side`` for ``benchmark``; one with layouts from scratch. Raises RunError where it does
-        not build, or lacks a file.
+        """Build the revision ``side`` for ``benchmark``, from scratch if it has layouts. Raises RunError if it does not
+        build, or lacks a file.
         """
         if benchmark.layouts:
             self.checkouts.renew(side)
@@ -129,7 +128,7 @@ class RevisionBench:
             raise RunError(lacking, hint=LACKING_HINT)
 
     def _build(self, command: tuple[str, ...], side: str) -> None:
-        # Once for all benchmarks that have the same command.
+        # Benchmarks with the same command share one build, and its failure.
         if (side, command) not in self._built:
             label = self.trees.labels[side]
             self._built[side, command] = None
@@ -143,7 +142,7 @@ class RevisionBench:
             raise failed
 
     def switch(self, side: str, revision: GateRevision) -> None:
-        """Have another ``revision`` by the name ``side``. Raises RunError."""
+        """Check out another ``revision`` as ``side``. Raises RunError."""
         self.checkouts.remove(side)
         self.checkouts.add(side, revision)
         self._forget(side)
@@ -155,8 +154,8 @@ class RevisionBench:
     def judge(
         self, benchmark: BenchmarkTable, confidence: float = CONFIDENCE, *, explained: str = "", again: int = 0
     ) -> tuple[Results, str]:
-        """Build all revisions and measure them as ``measure`` does; ``again`` counts what was drawn before: seeds and
-        layouts are others then. Raises RunError.
+        """Build all revisions and measure them as ``measure`` does. ``again`` is the number of earlier calls: each call
+        has its own seeds and layouts. Raises RunError.
         """
         if benchmark.layouts:
             return self._over_layouts(benchmark, benchmark.layouts, confidence, again), ""
@@ -166,70 +165,73 @@ class RevisionBench:
         return self.measure(study.with_choices(seed=study.design.seed + again), benchmark, explained)
 
     def _over_layouts(self, benchmark: BenchmarkTable, layouts: int, confidence: float, again: int) -> Results:
-        # Each layout is built and measured in a few blocks; their means are compared until that decides.
-        found: list[Results] = []
+        # The layout of a binary shifts its speed, so each layout counts once: by the mean of a few blocks.
+        per_layout: list[Results] = []
         for layout in range(again * layouts + 1, (again + 1) * layouts + 1):
-            self.request.options.say(f"layout {len(found) + 1} of up to {layouts}")
+            self.request.options.say(f"layout {len(per_layout) + 1} of up to {layouts}")
             for side in self.trees.labels:
                 self.prepare(benchmark, side, layout)
             study = self.study(benchmark, confidence).with_choices(seed=layout)
             minutes = benchmark.max_time / 60 / layouts
             budget = {"min_blocks": BLOCKS_A_LAYOUT, "max_blocks": BLOCKS_A_LAYOUT, "max_minutes": minutes}
             study = study.model_copy(update={"budget": study.budget.model_copy(update=budget)})
-            found.append(self.measure(study, benchmark)[0])
-            whole = of_layouts(found, confidence=confidence, limit=benchmark.limit)
-            if not any(one.is_undecided for one in whole.verdicts if one.deciding) and not self.trees.in_order:
+            per_layout.append(self.measure(study, benchmark)[0])
+            whole = of_layouts(per_layout, confidence=confidence, limit=benchmark.limit)
+            if (
+                not any(verdict.is_undecided for verdict in whole.verdicts if verdict.deciding)
+                and not self.trees.in_order
+            ):
                 break
         return whole
 
     def study(self, benchmark: BenchmarkTable, confidence: float = CONFIDENCE) -> Study:
-        """The question of ``benchmark`` about the revisions that are there. Raises RequestError."""
+        """Return the study of ``benchmark`` that compares the revisions. Raises RequestError."""
         return self.request.project.study(benchmark, self.request.catalogue, parse_study_spec, self.trees, confidence)
 
     def reproduce(self, test: ReproducerTable, side: str) -> tuple[Results, tuple[Expectation, ...]]:
-        """Measure the study of ``test`` in that revision: what it expects, and what was found. Raises RequestError for
-        a study that may not be measured, RunError.
+        """Measure the study of ``test`` in the revision ``side``. Return its results and expectations. Raises
+        RequestError for a study that is not allowed, RunError.
         """
         if test.build is not None:
             self._build(test.build, side)
         request, there = self.request, self.trees.directory / self.trees.place(side)
-        asked, home = Asked("project file"), request.options.home
+        rights, home = Asked("project file"), request.options.home
         study = read_study(there / normal_name(test.study), request.catalogue, parse_kernel=parse_study_spec)
         if study.expect is None:
             raise RequestError(f"{test.study} expects nothing: [expect] not found", hint=LACKING_HINT)
-        require_allowed(study, asked, request.catalogue, kernel_kind)
+        require_allowed(study, rights, request.catalogue, kernel_kind)
         programs = [there / normal_name(name) for name in test.schedulers]
-        contained = with_schedulers(study, home, asked, request.options.say, programs)
-        question = contained.study.model_copy(update={"expect": None})  # It is no part of the question.
+        contained = with_schedulers(study, home, rights, request.options.say, programs)
+        question = contained.study.model_copy(update={"expect": None})  # The run is the same whatever is expected.
         results, _ = self._measured(question, fresh=request.fresh, failed_too=True)
         return results, expectations(study.expect, results, changed=bool(contained.notes))
 
     def measure(self, study: Study, benchmark: BenchmarkTable, explained: str = "") -> tuple[Results, str]:
-        """What was measured. Where a revision is beyond the limit, it is counted by function of what the revision
-        ``explained`` carries out more; if that fails, the second value says why. Raises RunError.
+        """Measure ``study`` and return its results. If the revision ``explained`` is beyond the limit, they have its
+        additional instructions by function; the second value says why these could not be counted. Raises RunError.
         """
         return self._measured(study, fresh=self.request.fresh or not benchmark.in_guest, explained=explained)
 
     def _measured(
         self, study: Study, *, fresh: bool, explained: str = "", failed_too: bool = False
     ) -> tuple[Results, str]:
-        asked = self.request
+        request = self.request
         with measured(
-            study, asked.catalogue, asked.options, named=asked.named, anew=lambda *_: fresh, quiet=asked.quiet
-        ) as found:
-            results = found.results()
-            if found.run.stopped == "failed" and not failed_too:
-                raise found.failure("measuring")
-            beyond = any(one.against_limit == "beyond" for one in results.verdicts)
+            study, request.catalogue, request.options, named=request.named, anew=lambda *_: fresh, quiet=request.quiet
+        ) as measurement:
+            results = measurement.results()
+            if measurement.run.stopped == "failed" and not failed_too:
+                raise measurement.failure("measuring")
+            beyond = any(verdict.against_limit == "beyond" for verdict in results.verdicts)
             if explained and beyond and results.clock == "virtual":
-                return self._explained(found, explained, results)
+                return self._explained(measurement, explained, results)
         return results, ""
 
-    def _explained(self, found: Measured, side: str, results: Results) -> tuple[Results, str]:
-        # With what `side` carries out more, which the report of the run shows from then on. A regression that is proved
-        # stays one where that cannot be counted.
+    def _explained(self, measurement: Measured, side: str, results: Results) -> tuple[Results, str]:
+        # A recording is stored with the run, so its report shows it from now on. A failed recording does not undo a
+        # proved regression.
         try:
-            record(found.run, side, found.store, self.request.catalogue, found.means, fresh=False)
+            record(measurement.run, side, measurement.store, self.request.catalogue, measurement.options, fresh=False)
         except AjusteError as failure:
             return results, f"its instructions could not be counted by function: {failure.message}"
-        return found.results(), ""
+        return measurement.results(), ""

@@ -1,4 +1,4 @@
-"""Revisions of a git repository beside each other, in directories of Ajuste's own. The user's tree is only read.
+"""Revisions of a git repository, each in a directory of its own. The user's tree is only read.
 
 git and the builds run as the user who called Ajuste. Each revision is a worktree of the repository (git-worktree(1)),
 so that a build finds its history and tags.
@@ -30,14 +30,14 @@ _QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 
 @dataclass(frozen=True)
 class ProjectRepository:
-    """``top`` is the root of the user's working tree."""
+    """A git repository; ``top`` is the root of the user's working tree."""
 
     top: Path
     caller: Caller
 
     @classmethod
     def around(cls, directory: Path) -> Self:
-        """The repository that ``directory`` is in. Raises RequestError."""
+        """Return the repository around ``directory``. Raises RequestError."""
         require_git()
         caller = Caller(invoking_user())
         try:
@@ -51,47 +51,47 @@ class ProjectRepository:
         return cls(Path(os.fsdecode(top.removesuffix(b"\n"))), caller)
 
     def hint_for_more(self, otherwise: str) -> str:
-        """How to come to older commits, where ``git clone --depth`` or a CI has left them out."""
+        """Return a hint on fetching older commits if the clone is shallow, else ``otherwise``."""
         is_shallow = self.git("rev-parse", "--is-shallow-repository").strip() == b"true"
         return "this clone is shallow; get its older commits: git fetch --unshallow" if is_shallow else otherwise
 
     def revision(self, text: str, option: str) -> GateRevision:
-        """The commit that ``text`` names, whatever is in it. Raises RequestError."""
+        """Return the commit named by ``text``, which is not trusted. Raises RequestError."""
         try:
             if "\0" in text or not text:
                 raise RunError("a revision must have a name")
-            found = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+            commit = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
         except RunError:
             raise RequestError(
                 f'{option} "{text}": revision not found in {self.top}',
                 hint=self.hint_for_more("name a branch, tag or commit; in CI fetch it first: git fetch origin main"),
             ) from None
-        return GateRevision(revision=text, commit=found.decode().strip())
+        return GateRevision(revision=text, commit=commit.decode().strip())
 
     def working_tree(self) -> GateRevision:
-        """What is in the user's tree now. Raises RequestError in a repository without any commit."""
+        """Return the user's tree as a revision. Raises RequestError in a repository without commits."""
         return GateRevision(revision="", commit=self.revision("HEAD", "--head").commit)
 
     def commits(self, *words: str) -> tuple[ProjectCommit, ...]:
-        """Those that ``git log WORDS`` names along the first parents, the oldest first. Raises RunError."""
+        """Return the commits of ``git log WORDS`` along first parents, oldest first. Raises RunError."""
         form = "--format=%H%x00%cs%x00%s"
-        said = self.git("log", "--first-parent", "--reverse", "--no-show-signature", form, *words, "--")
-        found = (line.split("\0") for line in said.decode(errors="replace").split("\n") if line)
-        return tuple(ProjectCommit(commit=commit, date=date, subject=subject) for commit, date, subject in found)
+        log = self.git("log", "--first-parent", "--reverse", "--no-show-signature", form, *words, "--")
+        fields = (line.split("\0") for line in log.decode(errors="replace").split("\n") if line)
+        return tuple(ProjectCommit(commit=commit, date=date, subject=subject) for commit, date, subject in fields)
 
     def is_changed(self) -> bool:
-        """Whether the user's tree has something that is not committed. Raises RunError."""
+        """Return whether the user's tree has uncommitted changes. Raises RunError."""
         return bool(self.git("status", "--porcelain"))
 
     def parting(self, base: str, head: str) -> str:
-        """The last commit that two have in common; empty if there is none."""
+        """Return the last common commit of two revisions; empty if there is none."""
         try:
             return self.git("merge-base", base, head).decode().strip()
         except RunError:
             return ""
 
     def git(self, *words: str, **variables: str) -> bytes:
-        """What git prints at the top of the working tree. Raises RunError."""
+        """Run git at the top of the working tree and return its output. Raises RunError."""
         return _git(self.caller, self.top, *words, **variables)
 
 
@@ -106,8 +106,8 @@ def _git(caller: Caller, directory: Path, *words: str, **variables: str) -> byte
         **caller.options,
     )
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise RunError(f"git {words[0]} failed: {said[:500] or f'exit code {done.returncode}'}")
+        message = done.stderr.decode(errors="replace").strip()
+        raise RunError(f"git {words[0]} failed: {message[:500] or f'exit code {done.returncode}'}")
     return done.stdout
 
 
@@ -115,8 +115,8 @@ def _git(caller: Caller, directory: Path, *words: str, **variables: str) -> byte
 def checked_out(
     repository: ProjectRepository, revisions: Mapping[str, GateRevision], home: Home, *, renewable: bool = False
 ) -> Iterator[Checkouts]:
-    """The ``revisions``, each in the directory of its name, until the end: nothing of them is left then, however it
-    comes. Raises RequestError where another gate of the repository goes on, RunError where git fails.
+    """Yield ``revisions``, each in the directory of its name; all are removed at the end, also after errors. Raises
+    RequestError during another gate of the repository, RunError if git fails.
     """
     name = hashlib.sha256(os.fsencode(repository.top)).hexdigest()[:16]
     place = home.state / "gate"
@@ -133,13 +133,13 @@ def checked_out(
 
 
 def _directory(repository: ProjectRepository, usual: Path) -> Path:
-    # An empty directory for all: always the same one, so that what was measured in it can be told to be the same. One
-    # of another user than Ajuste's is where that user can get to.
+    # Always the same directory, so that equal trials have equal commands. Another user than Ajuste's cannot reach it,
+    # and gets a temporary one.
     if repository.caller.user is not None:
         made = Path(tempfile.mkdtemp(prefix="ajuste-gate-"))
         repository.caller.give(made)
         return made
-    for side in usual.glob("*"):  # of a gate that was killed
+    for side in usual.glob("*"):  # left by a gate that was killed
         _remove(repository, side)
     remove_tree(usual)
     make_directory(usual)
@@ -153,15 +153,17 @@ def _remove(repository: ProjectRepository, there: Path) -> None:
 
 
 def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path, home: Home) -> None:
-    # Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree `there`. git does
-    # that by its index, with an object database aside: the repository keeps nothing of it.
+    # The index and new objects are those of the worktree and of a database aside: the repository keeps none of it.
+    # Ignored files and Ajuste's own directories are left out.
     make_directory(objects)
     of_user = repository.git("rev-parse", "--path-format=absolute", "--git-path", "objects")
-    own = os.fsdecode(_git(repository.caller, there, "rev-parse", "--absolute-git-dir").removesuffix(b"\n"))
+    alternate = os.fsdecode(of_user.removesuffix(b"\n")).replace("\\", "\\\\").replace('"', '\\"')
+    git_directory = os.fsdecode(_git(repository.caller, there, "rev-parse", "--absolute-git-dir").removesuffix(b"\n"))
     database = {
-        "GIT_DIR": own,
+        "GIT_DIR": git_directory,
         "GIT_OBJECT_DIRECTORY": str(objects),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(os.fsdecode(of_user.removesuffix(b"\n"))),
+        # Colons separate the paths of this list, so a path is quoted (git(1)).
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{alternate}"',
     }
     reading = {**database, "GIT_WORK_TREE": str(repository.top)}
     repository.git("read-tree", "HEAD", **reading)
@@ -171,22 +173,18 @@ def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path
 
 
 def _without(top: Path, home: Home) -> list[str]:
-    # What leaves Ajuste's own directories out, where they are in the user's tree, as caches of CI systems are.
-    own = {directory.resolve() for directory in (home.data, home.cache, home.state)}
-    inside = [directory.relative_to(top.resolve()) for directory in own if directory.is_relative_to(top.resolve())]
+    # Caches of CI systems are in the user's tree, and Ajuste's directories may be among them.
+    directories = {directory.resolve() for directory in (home.data, home.cache, home.state)}
+    inside = [
+        directory.relative_to(top.resolve()) for directory in directories if directory.is_relative_to(top.resolve())
+    ]
     return [f":(top,exclude,literal){directory}" for directory in sorted(inside)]
-
-
-def _quoted(path: str) -> str:
-    # A path in a list of paths that colons separate (git(1), GIT_ALTERNATE_OBJECT_DIRECTORIES).
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 @dataclass(frozen=True)
 class Checkouts:
-    """``directory`` has a worktree for each revision; what builds print is kept in ``logs``. Those that are
-    ``renewable`` become again what they were before any build.
+    """Worktrees of revisions in ``directory``, with the output of builds in ``logs``. If ``renewable``, each can be
+    reset to its state before any build.
     """
 
     repository: ProjectRepository
@@ -196,7 +194,7 @@ class Checkouts:
     renewable: bool = False
 
     def add(self, side: str, revision: GateRevision) -> None:
-        """A worktree of ``revision`` by the name ``side``. Raises RunError."""
+        """Add a worktree of ``revision`` as ``side``. Raises RunError."""
         there = self.directory / side
         words = ("--no-checkout",) if not revision.revision else ()
         self.repository.git("worktree", "add", "--force", "--detach", *words, "--", str(there), revision.commit)
@@ -206,13 +204,13 @@ class Checkouts:
             self._copy(there, self._pristine(side))
 
     def renew(self, side: str) -> None:
-        """The worktree as it was before any build. Raises RunError."""
+        """Reset a worktree to its state before any build. Raises RunError."""
         there = self.directory / side
         remove_tree(there)
         self._copy(self._pristine(side), there)
 
     def remove(self, side: str) -> None:
-        """The worktree of that name, with what was built in it."""
+        """Remove a worktree, with everything built in it."""
         remove_tree(self._pristine(side))
         _remove(self.repository, self.directory / side)
 
@@ -226,15 +224,15 @@ class Checkouts:
             raise RunError(f"cannot copy {tree}: {done.stderr.decode(errors='replace').strip()[:500]}")
 
     def build(self, command: Sequence[str], side: str, project: Path, label: str) -> None:
-        """Run ``command`` where the ``project`` is in that side's worktree. Raises RunError with its last lines."""
+        """Run ``command`` in the ``project`` of a worktree. Raises RunError with the last lines of its output."""
         make_directory(self.logs)
         log = self.logs / f"{side}.log"
         there = self.directory / side / project
         caller = self.repository.caller
-        said = shlex.join(command)
+        words = shlex.join(command)
         try:
             with log.open("ab") as out:
-                out.write(f"$ {said}\n".encode())
+                out.write(f"$ {words}\n".encode())
                 out.flush()
                 begin = out.tell()
                 code = finished(command, there, out.fileno(), caller.environment, caller.options)
@@ -242,12 +240,12 @@ class Checkouts:
             if not there.is_dir():
                 raise RunError(f"{label} has no directory {project}") from None
             raise RunError(
-                f'cannot start "{said}" in {label} as {user_here()}: {failure.strerror}',
+                f'cannot start "{words}" in {label} as {user_here()}: {failure.strerror}',
                 hint="use a program that is in PATH or in the project",
             ) from None
         if code:
             lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()[-LAST_LINES:]
             ended = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
             raise RunError(
-                "\n".join((f'{label} does not build: "{said}" {ended}', *lines)), hint=f"see all of its output: {log}"
+                "\n".join((f'{label} does not build: "{words}" {ended}', *lines)), hint=f"see all of its output: {log}"
             )

@@ -1,4 +1,4 @@
-"""The gate: each benchmark of a project in two revisions, side by side, and the commit that a regression came with."""
+"""The gate: each benchmark of a project in two revisions side by side, and the commit that brought a regression."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _OUTCOMES: Final[dict[LimitWord, Outcome]] = {"beyond": "there", "within": "abse
 
 @dataclass(frozen=True)
 class CommitSearch:
-    """Where ``metric`` of ``benchmark`` first lies beyond its limit, of the commits after ``base`` up to ``head``.
+    """Searches the commits after ``base`` up to ``head`` for the first with ``metric`` beyond its limit.
 
-    Each is compared with the base, side by side as a gate does, and all of the tests hold together.
+    Each commit is compared with the base, side by side as in a gate; the confidence holds for all tests together.
     """
 
     base: GateRevision
@@ -47,26 +47,26 @@ class CommitSearch:
     bench: RevisionBench
 
     def carry_out(self) -> tuple[ProjectCommit, ...]:
-        """One of these made it: a single one, unless some could not be told. Raises RunError where it was none of the
-        head's commits: the base became better after the two parted.
+        """Return the commits one of which brought the regression: a single one unless some are undecided. Raises
+        RunError if none of the head's commits did: the base improved after both parted.
         """
         repository, base, head = self.bench.request.repository, self.base.commit, self.head.commit
         parting = ProjectCommit(commit=repository.parting(base, head))
         parted = (parting,) if parting.commit not in ("", base) else ()
-        own = (ProjectCommit(commit=""),) if not self.head.revision and repository.is_changed() else ()
-        line = (ProjectCommit(commit=base), *parted, *repository.commits(f"{base}..{head}"), *own)
+        uncommitted = (ProjectCommit(commit=""),) if not self.head.revision and repository.is_changed() else ()
+        line = (ProjectCommit(commit=base), *parted, *repository.commits(f"{base}..{head}"), *uncommitted)
         tests = steps_needed(len(line))
         outcomes: dict[int, Outcome] = {}
         while (place := next_candidate(len(line), outcomes)) is not None:
             of_about = f"test {len(outcomes) + 1} of about {max(tests, len(outcomes) + 1)}"
             self.bench.request.options.say(f"testing {line[place].short} ({of_about})")
             outcomes[place] = self._test(line[place], confidence_of_each(CONFIDENCE, tests))
-        found = tuple(line[place] for place in culprits(len(line), outcomes))
-        if found[0] == parting:
+        commits = tuple(line[place] for place in culprits(len(line), outcomes))
+        if commits[0] == parting:
             raise RunError(
                 f"{parting.short}, where base and head part, is beyond the limit already: the base got better"
             )
-        return found
+        return commits
 
     def _test(self, commit: ProjectCommit, confidence: float) -> Outcome:
         try:
@@ -74,20 +74,20 @@ class CommitSearch:
             results, _ = self.bench.judge(self.benchmark, confidence)
         except AjusteError:
             return "unusable"
-        own = next(one for one in results.verdicts if one.deciding and one.metric == self.metric)
-        return _OUTCOMES[own.against_limit or "undecided"]
+        verdict = next(verdict for verdict in results.verdicts if verdict.deciding and verdict.metric == self.metric)
+        return _OUTCOMES[verdict.against_limit or "undecided"]
 
 
 MOST_FUNCTIONS: Final = 3
-"""So many are named as the cause of a regression."""
+"""Maximum number of functions named as the cause of a regression."""
 
 LEAST_PART: Final = 0.05
-"""What adds less than this part of what the first function adds is not worth a word."""
+"""Minimum instructions of a named function, as a part of those of the first."""
 
 
 @dataclass(frozen=True)
 class RevisionGate:
-    """Judges ``head`` by ``base``; ``bisect`` finds the commit of each regression."""
+    """Judges ``head`` against ``base``; ``bisect`` finds the commit of each regression."""
 
     request: BenchRequest
     base: GateRevision
@@ -95,7 +95,7 @@ class RevisionGate:
     bisect: bool = False
 
     def carry_out(self) -> GateResult:
-        """One benchmark after the other; what cannot be measured does not keep the others from it."""
+        """Judge all benchmarks; one that cannot be measured does not stop the others."""
         with self.request.bench(dict(zip(SIDES, (self.base, self.head), strict=True))) as bench:
             figures = self.request.each(lambda benchmark: self._figures(benchmark, bench), self._unmeasured)
             if self.bisect:
@@ -110,22 +110,21 @@ class RevisionGate:
         return list(self._judged(results, benchmark, uncounted))
 
     def _reproduced(self, test: ReproducerTable, bench: RevisionBench) -> Iterator[GateFigure]:
-        # A figure for each thing that the study expects of the head.
         line = self.request.project.line(test)
         try:
-            results, found = bench.reproduce(test, SIDES[1])
+            results, expectations = bench.reproduce(test, SIDES[1])
         except AjusteError as failure:
             self.request.failed(test.name, failure)
             reason = str(failure).replace(f"{bench.trees.directory / bench.trees.place(SIDES[1])}/", "")
             yield GateFigure(name=test.name, metric=test.study, verdict="failed", line=line, reason=reason)
             return
-        for one in found:
+        for expectation in expectations:
             yield GateFigure(
                 name=test.name,
-                metric=one.subject,
-                verdict="pass" if one.holds else "regression",
-                expected=one.what,
-                found=one.actual,
+                metric=expectation.subject,
+                verdict="pass" if expectation.holds else "regression",
+                expected=expectation.what,
+                found=expectation.actual,
                 blocks=results.blocks,
                 clock=results.clock,
                 run=results.run,
@@ -134,7 +133,7 @@ class RevisionGate:
             )
 
     def _located(self, figure: GateFigure, bench: RevisionBench) -> GateFigure:
-        # With the commits one of which made a regression. It stays one where that cannot be told.
+        # A failed search does not undo the regression.
         if figure.verdict != "regression":
             return figure
         (benchmark,) = self.request.project.chosen((figure.name,))
@@ -146,11 +145,11 @@ class RevisionGate:
             return figure.model_copy(update={"reason": f"{reason}its commit was not found: {failure.message}"})
 
     def _judged(self, results: Results, benchmark: BenchmarkTable, uncounted: str) -> Iterator[GateFigure]:
-        means = {one.name: one.metrics for one in results.configurations}
+        metrics = {configuration.name: configuration.metrics for configuration in results.configurations}
         for verdict in results.verdicts:
             if not verdict.deciding:
                 continue
-            base, head = (means[side].get(verdict.metric) for side in SIDES)
+            base, head = (metrics[side].get(verdict.metric) for side in SIDES)
             word = OF_LIMIT[verdict.against_limit or "undecided"]
             reasons: dict[GateWord, str] = {"undecided": _reason(verdict, results), "regression": uncounted}
             yield GateFigure(
@@ -178,34 +177,34 @@ class RevisionGate:
 
 @dataclass(frozen=True)
 class NoopGate:
-    """Judges ``revision`` by itself ``runs`` times, each with a seed of its own: what it calls changed is false."""
+    """Judges ``revision`` against itself ``runs`` times with different seeds: every change is a false one."""
 
     request: BenchRequest
     revision: GateRevision
     runs: int
 
     def carry_out(self) -> NoopResult:
-        """One benchmark after the other; what cannot be measured does not keep the others from it."""
+        """Judge all benchmarks; one that cannot be measured does not stop the others."""
         with self.request.bench(dict.fromkeys(SIDES, self.revision)) as bench:
             figures = self.request.each(lambda benchmark: self._figures(benchmark, bench), _unjudged)
-        measured = max(1, sum(not one.reason for one in figures))
+        measured = max(1, sum(not figure.reason for figure in figures))
         return NoopResult(
             file=self.request.file,
             revision=self.revision,
             promised=1 - CONFIDENCE,
-            benchmarks=tuple(_rated(one, (1 - CONFIDENCE) / measured) for one in figures),
+            benchmarks=tuple(_rated(figure, (1 - CONFIDENCE) / measured) for figure in figures),
         )
 
     def _figures(self, benchmark: BenchmarkTable, bench: RevisionBench) -> Sequence[NoopFigure]:
-        found: dict[str, NoopFigure] = {}
+        figures: dict[str, NoopFigure] = {}
         for run in range(self.runs):
             self.request.options.say(f"{benchmark.name}: run {run + 1} of {self.runs}")
             results, _ = bench.judge(benchmark, again=run)
-            for one in results.verdicts:
-                if one.deciding:
-                    before = found.get(one.metric, _unjudged(benchmark, one.metric, ""))
-                    found[one.metric] = _with_run(before, one)
-        return list(found.values())
+            for verdict in results.verdicts:
+                if verdict.deciding:
+                    before = figures.get(verdict.metric, _unjudged(benchmark, verdict.metric, ""))
+                    figures[verdict.metric] = _with_run(before, verdict)
+        return list(figures.values())
 
 
 def _unjudged(benchmark: BenchmarkTable, metrics: str, reason: str) -> NoopFigure:
@@ -213,11 +212,10 @@ def _unjudged(benchmark: BenchmarkTable, metrics: str, reason: str) -> NoopFigur
 
 
 def _with_run(figure: NoopFigure, verdict: Verdict) -> NoopFigure:
-    # With what one more gate says.
     none = 1.0 if verdict.scale == "ratio" else 0.0
     low = -math.inf if verdict.low is None else verdict.low
     high = math.inf if verdict.high is None else verdict.high
-    both = [one for one in (figure.largest, verdict.estimate) if one is not None]
+    both = [value for value in (figure.largest, verdict.estimate) if value is not None]
     return figure.model_copy(
         update={
             "unit": verdict.unit,
@@ -226,13 +224,13 @@ def _with_run(figure: NoopFigure, verdict: Verdict) -> NoopFigure:
             "changed": figure.changed + (not low <= none <= high),
             "regressions": figure.regressions + (verdict.against_limit == "beyond"),
             "undecided": figure.undecided + (verdict.against_limit == "undecided"),
-            "largest": max(both, key=lambda one: abs(one - none), default=None),
+            "largest": max(both, key=lambda value: abs(value - none), default=None),
         }
     )
 
 
 def wilson(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The interval for a share of ``count`` in ``of`` (Wilson 1927, Journal of the American Statistical Association
+    """Return the interval of the share ``count`` / ``of`` (Wilson 1927, Journal of the American Statistical Association
     22).
     """
     z = float(ndtri((1 + confidence) / 2))
@@ -243,7 +241,7 @@ def wilson(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, 
 
 
 def _rated(figure: NoopFigure, alpha: float) -> NoopFigure:
-    # With the share of false changes; `alpha` is that of being wrong about *too often* (exact binomial test).
+    # `alpha` is the error rate of *too often* (exact binomial test).
     if not figure.runs:
         return figure
     low, high = wilson(figure.changed, figure.runs)
@@ -255,10 +253,12 @@ _SHARED: Final = ("metric", "unit", "direction", "scale", "estimate", "low", "hi
 
 
 def grown(results: Results) -> dict[str, Any]:
-    """The functions that carry out more in the head and the system calls that it makes more often, what adds most
-    first, if that was counted.
+    """Return the functions with more instructions in the head, and the system calls it makes more often, largest first;
+    empty if they were not counted.
     """
-    costs = next((one.costs for one in results.explanations if one.configuration == SIDES[1]), None)
+    costs = next(
+        (explanation.costs for explanation in results.explanations if explanation.configuration == SIDES[1]), None
+    )
     if costs is None:
         return {}
     whole = max(0, costs.total - costs.baseline)
@@ -281,11 +281,10 @@ def grown(results: Results) -> dict[str, Any]:
 
 
 def _name(row: CostRow) -> str:
-    # A stub of the PLT jumps into a library, whose function is counted with it.
+    # A stub of the PLT jumps into a library, and the function there is counted with it.
     return "plt (functions of libraries)" if row.name == "plt" else function_words(row.name, row.file)
 
 
 def _reason(verdict: Verdict, results: Results) -> str:
-    # Why a figure is undecided, and what would help.
     more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
     return f"{results.stopped_because}{more}"

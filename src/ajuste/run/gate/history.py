@@ -1,4 +1,4 @@
-"""The history of a project's benchmarks: every metric over commits, measured side by side, and where it changed."""
+"""The history of a project's benchmarks: every metric over commits, measured side by side, with its changes."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ajuste.run.gate.bench import BenchRequest, RevisionBench
 from ajuste.study.project import BenchmarkTable, Trees
 
 FEWEST_COMMITS: Final = 3
-"""With fewer there is nothing to look for a change in."""
+"""Minimum number of commits in which a change can be found."""
 
 
 @dataclass(frozen=True)
 class ProjectHistory:
-    """Over ``commits``, the oldest first; ``every`` has those between them too."""
+    """Measures ``commits``, oldest first; ``every`` also has the commits between them."""
 
     request: BenchRequest
     commits: tuple[ProjectCommit, ...]
     every: tuple[ProjectCommit, ...]
 
     def carry_out(self) -> HistoryResult:
-        """One benchmark after the other; what cannot be measured does not keep the others from it."""
-        revisions = {one.short: GateRevision(revision=one.short, commit=one.commit) for one in self.commits}
+        """Measure all benchmarks; one that cannot be measured does not stop the others."""
+        revisions = {commit.short: GateRevision(revision=commit.short, commit=commit.commit) for commit in self.commits}
         with self.request.bench(revisions, in_order=True) as bench:
             trees = bench.trees
-            found = self.request.each(lambda benchmark: self._histories(benchmark, bench, trees), _unmeasured)
-        return HistoryResult(file=self.request.file, histories=tuple(found))
+            histories = self.request.each(lambda benchmark: self._histories(benchmark, bench, trees), _unmeasured)
+        return HistoryResult(file=self.request.file, histories=tuple(histories))
 
     def _histories(self, benchmark: BenchmarkTable, bench: RevisionBench, trees: Trees) -> Iterator[CommitHistory]:
-        # Over the commits that can be measured; of the others it is said why not.
+        # A commit that does not build gets no point, but a reason.
         reasons: dict[str, str] = {}
         for name in trees.labels:
             try:
@@ -78,21 +78,21 @@ class ProjectHistory:
                 yield CommitPoint(commit=commit, value=point.value, low=point.low, high=point.high)
 
     def _changes(self, history: History, metric: Metric) -> Iterator[CommitChange]:
-        commits = {one.short: one for one in self.commits}
+        commits = {commit.short: commit for commit in self.commits}
         neutral = 1.0 if history.scale == "ratio" else 0.0
-        for one in history.changes:
-            before, after = commits[one.before], commits[one.after]
+        for change in history.changes:
+            before, after = commits[change.before], commits[change.after]
             yield CommitChange(
                 before=before,
                 after=after,
-                change=one.change,
-                worse=(one.change > neutral) == (metric.direction == "lower"),
+                change=change.change,
+                worse=(change.change > neutral) == (metric.direction == "lower"),
                 between=self.every[self.every.index(before) + 1 : self.every.index(after) + 1],
             )
 
 
 def spread(commits: Sequence[ProjectCommit], most: int) -> tuple[ProjectCommit, ...]:
-    """At most so many of them, both ends included, as evenly as can be."""
+    """Return at most ``most`` of ``commits``, evenly spaced, with both ends."""
     if len(commits) <= most:
         return tuple(commits)
     last = len(commits) - 1

@@ -1,4 +1,4 @@
-"""A proved winner stays in force at the end of a live experiment, after a probation with the guards on."""
+"""Adoption: a proved winner stays in force after a live experiment, once it has passed a probation with guards."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
 
 MARGIN_SECONDS: Final = 60.0
-"""The values are held for so much longer than the probation: the end of the watch must not be mistaken for it."""
+"""Seconds for which values are held beyond the probation: the watch must not end first."""
 _RESTORING_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True)
 class AdoptionWish:
-    """How long the winner is on probation, and the directory of the files for the next boots (None: their own)."""
+    """The seconds of the probation, and the directory of the files for the next boots (None: the system's)."""
 
     probation_s: float
     directory: Path | None = None
@@ -50,26 +50,25 @@ class AdoptionWish:
 
 @dataclass(frozen=True)
 class AdoptionOutcome:
-    """Whether the winner stays, in words; ``failed`` if it was tried and does not."""
+    """The outcome in words; ``failed`` if the winner was tried and did not stay."""
 
     words: str
     failed: bool = False
 
 
 class NotProvedError(Exception):
-    """Nothing may stay. The message says why."""
+    """Signals that no configuration may stay; the message has the reason."""
 
 
 def proved_winner(verdicts: Iterable[Verdict], broken: Mapping[str, str]) -> str:
     """Return the one configuration that may stay, by the verdicts on all deciding metrics. Raises NotProvedError.
 
-    It is the only one that improves a metric, on every other it is equivalent, and it is not among those that have
-    ``broken`` a guard.
+    It must be the only one that improves a metric, be equivalent in all others, and not have ``broken`` a guard.
     """
-    said: dict[str, dict[str, str]] = {}
+    by_configuration: dict[str, dict[str, str]] = {}
     for verdict in verdicts:
-        said.setdefault(verdict.configuration, {})[verdict.metric] = verdict.verdict
-    better = [name for name, words in said.items() if "improves" in words.values()]
+        by_configuration.setdefault(verdict.configuration, {})[verdict.metric] = verdict.verdict
+    better = [name for name, words in by_configuration.items() if "improves" in words.values()]
     if not better:
         raise NotProvedError("no configuration is proved to be better than the baseline")
     if len(better) > 1:
@@ -77,7 +76,9 @@ def proved_winner(verdicts: Iterable[Verdict], broken: Mapping[str, str]) -> str
     name = better[0]
     if name in broken:
         raise NotProvedError(f"{name} broke a guard: {broken[name]}")
-    others = [f"{metric} {word}" for metric, word in said[name].items() if word not in ("improves", "equivalent")]
+    others = [
+        f"{metric} {word}" for metric, word in by_configuration[name].items() if word not in ("improves", "equivalent")
+    ]
     if others:
         raise NotProvedError(f"{name} improves, but not everywhere: {listed(others)}")
     return name
@@ -86,11 +87,13 @@ def proved_winner(verdicts: Iterable[Verdict], broken: Mapping[str, str]) -> str
 def adopt_winner(
     conductor: Conductor, host: HostExecutor, run: Run, store: Store, wish: AdoptionWish
 ) -> AdoptionOutcome:
-    """Put the winner in force, and leave it there once the probation is over. Raises RunError, with the old values
-    back, where the agent that holds the values is lost.
+    """Put the winner in force, and leave it there after the probation. Raises RunError if the agent of the values is
+    lost; the old values are restored then.
     """
-    if adopted := next((one for one in adoptions() if one.run == run.id and one.is_of_this_boot), None):
-        return _adopted(adopted)  # Ajuste was killed right after it.
+    if adopted := next(
+        (adoption for adoption in adoptions() if adoption.run == run.id and adoption.is_of_this_boot), None
+    ):
+        return _adopted(adopted)  # Ajuste was killed right after adopting it.
     try:
         if conductor.hooks.wants_end():
             raise NotProvedError("the experiment was stopped")
@@ -101,7 +104,7 @@ def adopt_winner(
         return AdoptionOutcome(f"Nothing was adopted: {reason}.")
     conductor.hooks.state(configuration=name, doing=ON_PROBATION, slices=len(conductor.trials))
     conductor.hooks.tell(f"{name} is on probation for {duration(wish.probation_s)}, with the guards on")
-    results = results_of(store.find_run(run.id), store)  # Now: later nobody checks the guards meanwhile.
+    results = results_of(store.find_run(run.id), store)  # Takes a while, so not while values are held without guards.
     length_s = wish.probation_s + MARGIN_SECONDS
     plan = Plan(
         id="adoption",
@@ -128,7 +131,10 @@ def adopt_winner(
             journal=journal.name,
             values=values,
             evidence=export.evidence,
-            files=tuple(BootFile(path=str(path), sha256=_digest(file.text)) for path, file in files.items()),
+            files=tuple(
+                BootFile(path=str(path), sha256=hashlib.sha256(file.text.encode()).hexdigest())
+                for path, file in files.items()
+            ),
             unit=next((path.name for path in files if path.suffix == ".service" and wish.directory is None), ""),
         )
         adopt(adoption)
@@ -136,16 +142,16 @@ def adopt_winner(
 
 
 def _adopted(adoption: Adoption, problem: str = "") -> AdoptionOutcome:
-    kept = f"it kept the guards for {duration(adoption.probation_s)} and stays in force"
-    words = f"Adopted {adoption.settings}: {kept}. It is {problem or adoption.at_boot}. Undo with {adoption.undo}."
+    summary = f"it kept the guards for {duration(adoption.probation_s)} and stays in force"
+    words = f"Adopted {adoption.settings}: {summary}. It is {problem or adoption.at_boot}. Undo with {adoption.undo}."
     return AdoptionOutcome(words)
 
 
 def _probation(
     conductor: Conductor, held: HeldPlan, name: str, seconds: float
 ) -> tuple[tuple[Written, ...], Path | None, str]:
-    # Return what was written, and the journal of the values that are left in force, or why they are not. The guards are
-    # checked in stretches as long as slices, since that is what they are compared with.
+    # Returns what was written, and the journal of the values that are left in force or the reason why they are not.
+    # Guards compare with slices of the baseline, so they are checked in stretches as long as slices.
     count = max(1, round(seconds / conductor.study.live_design.slice_s))
     written: tuple[Written, ...] = ()
     journal = None
@@ -155,8 +161,8 @@ def _probation(
                 written = held.begin()
             last = held.ended_within(seconds / count)
             if number == count and last is None and monitor.watched.ended is None:
-                journal = held.leave_in_force()  # While it hears that somebody watches, or it would be restoring.
-        ended = monitor.watched.ended  # By the last look, which may have taken until now.
+                journal = held.leave_in_force()  # Within the beats: without them the agent restores.
+        ended = monitor.watched.ended  # The last look may have ended after the stretch.
         if ended is not None or last is not None:
             last = last if last is not None or journal is not None else held.ended_within(_RESTORING_SECONDS)
             failures = [event.message for event in last or () if isinstance(event, Failed)]
@@ -166,14 +172,14 @@ def _probation(
 
 
 def _changed(written: Sequence[Written]) -> str:
-    # Which values are not as they were written: by somebody, or by an agent that was just restoring.
+    # Somebody may have changed a value, or the agent may have begun to restore.
     with HostExecutor() as reader:
         now = current_values(reader, [catalogue().find_tunable(event.tunable) for event in written])
-    found = [(event, now[event.tunable].value) for event in written]
+    values = [(event, now[event.tunable].value) for event in written]
     return listed(
         [
             f"{event.tunable} is {value} instead of {event.after}"
-            for event, value in found
+            for event, value in values
             if value is None or not same_value(value, event.after)
         ]
     )
@@ -192,13 +198,13 @@ def _values(written: Sequence[Written], journal: Path) -> tuple[AdoptedValue, ..
     )
 
 
-# Files for the next boots, by the exporter: sysctls in one of sysctl.d, whatever else in a unit.
+# Files for the next boots, by the exporter: sysctls in a file of sysctl.d, all else in a unit.
 
 
 def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], name: str) -> Export:
     export = configuration_export(results, study, written, name, whole=True)
     adopted = f"Adopted {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. To undo: ajuste restore --run {results.run}"
-    # In the order of time: of two files with the same sysctl the last one counts.
+    # The name sorts by time: of two files with the same sysctl the last one counts.
     stamp = f"ajuste-{datetime.now(UTC):%Y%m%d-%H%M%S}-{export.name.removeprefix('ajuste-')}"
     return replace(export, name=stamp, evidence=(*export.evidence, adopted))
 
@@ -208,8 +214,8 @@ def _files(export: Export, values: Sequence[AdoptedValue], wish: AdoptionWish) -
     others = tuple(setting for setting in export.settings if not setting_sysctl(setting))
     files = [*renderers()["sysctl.d"](replace(export, settings=sysctls)).files]
     files += renderers()["systemd"](replace(export, settings=others)).files
-    own = {place for value in values for place in value.places}
-    earlier = " ".join(one.unit for one in adoptions() if one.unit and own & one.places)
+    adopted_places = {place for value in values for place in value.places}
+    earlier = " ".join(adoption.unit for adoption in adoptions() if adoption.unit and adopted_places & adoption.places)
     if earlier:  # Of two units with the same setting, the later one counts.
         files = [replace(file, text=file.text.replace("\nAfter=", f"\nAfter={earlier} ", 1)) for file in files]
     places = [wish.directory.absolute() / file.name if wish.directory else Path(file.place) for file in files]
@@ -217,7 +223,7 @@ def _files(export: Export, values: Sequence[AdoptedValue], wish: AdoptionWish) -
 
 
 def places_at_boot(study: ResolvedStudy, wish: AdoptionWish) -> set[str]:
-    """Return the files that an adopted winner would get, with DATE for when."""
+    """Return the files that an adopted winner would get, with DATE instead of the time."""
     places: set[str] = set()
     for configuration in study.configurations:
         settings = tuple(
@@ -228,12 +234,8 @@ def places_at_boot(study: ResolvedStudy, wish: AdoptionWish) -> set[str]:
     return places
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _write(files: dict[Path, ExportFile], adoption: Adoption) -> str:
-    # Write them; returns why not.
+    # Returns the problem, as the adoption itself is done.
     try:
         for path, file in files.items():
             make_directory(path.parent, 0o755)

@@ -1,4 +1,4 @@
-"""A live experiment from its first slice to its verdict: what is measured is in the store slice by slice."""
+"""A live experiment from its first slice to its verdict; each slice is stored at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
 
 ENOUGH_BLOCKS: Final = 5
-"""Have enough changes to tell, where nobody said how long it takes."""
+"""Number of blocks with enough changes to estimate the wash-out."""
 _LEAST_SECONDS: Final = 1.0
 _LEAST_SHARE: Final = 0.1
 
@@ -44,7 +44,7 @@ def is_estimated_after(blocks: int) -> bool:
 
 
 def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign) -> WashOut:
-    """The longest that any of the deciding metrics takes, at most half of a slice."""
+    """Return the longest wash-out of the deciding metrics, at most half of a slice."""
     ordered = [trial for trial in in_order(trials) if trial.status == "ok"]
     wash_outs = [_of_metric(metric.name, ordered, live) for metric in study.deciding]
     longest = max(wash_outs, key=lambda wash_out: wash_out.seconds)
@@ -55,7 +55,7 @@ def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign)
 
 
 def _of_metric(metric: str, ordered: Sequence[Trial], live: LiveDesign) -> WashOut:
-    # Estimate the wash-out of a metric from every change between configurations, slice after slice.
+    # Every change between configurations shows the response once.
     responses = []
     for before, after in pairwise(ordered):
         values = tuple(value for _, value in kept_readings(after, metric) if value is not None)
@@ -67,8 +67,8 @@ def _of_metric(metric: str, ordered: Sequence[Trial], live: LiveDesign) -> WashO
 
 
 class Instant(BaseModel):
-    """A moment as three clocks show it: ``up_s`` is the time since ``boot``, also while the machine was suspended, and
-    ``day_s`` is that of the day, which anybody can set.
+    """A moment by two clocks: ``up_s`` is the time since ``boot``, suspension included; ``day_s`` is the time of day,
+    which may be set.
     """
 
     boot: str
@@ -77,16 +77,16 @@ class Instant(BaseModel):
 
     @classmethod
     def now(cls) -> Self:
-        """This very moment."""
+        """Return the current instant."""
         return cls(boot=boot_id(), up_s=time.clock_gettime(time.CLOCK_BOOTTIME), day_s=time.time())
 
     def earlier(self, seconds: float) -> Self:
-        """Return the instant so long before, by the same clocks."""
+        """Return the instant ``seconds`` before, by the same clocks."""
         return self.model_copy(update={"up_s": self.up_s - seconds, "day_s": self.day_s - seconds})
 
 
 def seconds_between(earlier: Instant, later: Instant) -> float:
-    """Only a reboot leaves nothing but the time of the day to tell by; nothing takes less than no time."""
+    """Return the seconds between two instants, by the time of day only across a reboot; at least 0."""
     if earlier.boot == later.boot:
         return later.up_s - earlier.up_s
     return max(0.0, later.day_s - earlier.day_s)
@@ -95,24 +95,24 @@ def seconds_between(earlier: Instant, later: Instant) -> float:
 _LOG: Final = logging.getLogger(__name__)
 
 MOST_ATTEMPTS: Final = 3
-"""Of a slice that was not clean."""
+"""Maximum number of attempts of a slice that is not clean."""
 MOST_FAILED: Final = 3
-"""Slices in a row that could not be measured: more of them would only change settings."""
+"""Number of failed slices in a row that stop the run: more would only change settings."""
 MOST_BROKEN: Final = 3
-"""Slices of the baseline in a row that break a guard: then it is the service that is in trouble."""
+"""Number of baseline slices in a row with a broken guard that stop the run: the service itself is in trouble."""
 _PAUSE_SECONDS: Final = 1.0
-# For the agent beyond the slice.
+# Time for the agent beyond the slice.
 _SETTLE_SECONDS: Final = 5.0
 
 
 def watch_command(program: Path, heart: Heart, slice_s: float) -> Command:
-    """Ajuste's own program, which runs as the agent does: another user could not open root's pipe."""
+    """Return the command of ``ajuste-watch``. It runs as the agent's user: another one could not open root's pipe."""
     options = ("--for", str(round(slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
     return Command(argv=(str(program), *options, str(heart.path)))
 
 
 def require_watch(executor: Executor, program: Path, heart: Heart) -> None:
-    """Let the watch last a moment, with nothing changed. Raises RunError where it does not end as it should."""
+    """Try ``ajuste-watch`` for a moment, with nothing changed. Raises RunError if it fails."""
     heart.beat()
     plan = Plan(id="watch", workload=watch_command(program, heart, 0.001), timeout_ns=round(_SETTLE_SECONDS * 1e9))
     if why := why_no_watch(executor.run(plan)):
@@ -120,14 +120,14 @@ def require_watch(executor: Executor, program: Path, heart: Heart) -> None:
 
 
 class StopAskedError(Exception):
-    """A person wants the run to end."""
+    """A person asked the run to end."""
 
 
 @dataclass
 class LiveHooks:
-    """What a conductor needs of its surroundings: ``keep`` puts a slice into the store, ``tell`` says what goes on,
-    ``note`` keeps what was found out about the run, ``wants_end`` whether a person wants it to end, and ``state`` tells
-    what is done now (fields of LiveState), ``predict`` how many slices it will take.
+    """The surroundings of a conductor. ``keep`` stores a slice, ``note`` stores facts about the run, ``tell`` shows
+    progress, ``state`` publishes the current state (fields of LiveState), ``predict`` the prediction; ``wants_end``
+    returns whether a person asked to stop.
     """
 
     keep: Callable[[Trial], None]
@@ -140,8 +140,8 @@ class LiveHooks:
 
 @dataclass
 class Conductor:
-    """Carries out slices on ``executor`` until all is decided or the time is over. ``trials`` are those so far,
-    ``about`` is what was noted of the run, and ``known`` the noise of its metrics as far as it was known before.
+    """Carries out slices on ``executor`` until everything is decided or the time is over. ``trials`` are the slices so
+    far, ``about`` the noted facts about the run, ``known`` the noise of its metrics known before.
     """
 
     study: ResolvedStudy
@@ -184,18 +184,20 @@ class Conductor:
 
     @property
     def washout_s(self) -> float:
-        """Return the wash-out as asked for, or as estimated, or as long as may be needed until then."""
+        """The wash-out: the requested one, or the estimate, or a safe one until then."""
         return float(self.about.get("washout_s", self._live.first_washout_s))
 
     def carry_out(self) -> Stop:
-        """Measure until there is a reason to stop. Raises what the executor raises."""
+        """Measure until there is a reason to stop. Raises the executor's errors."""
         number = max((trial.slot.block for trial in self.trials), default=0)
         self._predict()
         try:
             stop = self._stop_before(number)
             while stop is None:
                 self._block(number)
-                self._learn(number)
+                if self._live.washout_s is None and is_estimated_after(number + 1):
+                    self._estimate_wash_out()
+                self._predict()
                 stop = self._stop_before(number + 1)
                 self._tell_judged(number, is_last=stop is not None)
                 number += 1
@@ -215,36 +217,31 @@ class Conductor:
             return Stop("failed", f"a guard was broken {MOST_BROKEN} times in a row under the baseline: {why}")
         if self._failed_in_a_row >= MOST_FAILED:
             return Stop("failed", f"{MOST_FAILED} slices in a row failed: {self.trials[-1].reason}")
+        broken = breaches_by_name(self.trials)
         if len(names) < 2:
-            broken = breaches_by_name(self.trials)
             if all(name in broken for name in self.study.names if name != self.study.baseline):
                 return Stop("decided", f"no configuration is left that keeps the guards, after {self._counted()}")
             return Stop("decided", f"all verdicts decided after {self._counted()}")
-        if number and verdicts and not any(verdict.is_open for verdict in self._open_for(verdicts)):
+        if number and verdicts and not any(v.is_open for v in verdicts if v.configuration not in broken):
             return Stop("decided", f"all verdicts decided after {self._counted()}")
         if self.now_s + self._live.slice_s > self._live.for_s:
             return Stop("time", f"the time of {duration(self._live.for_s)} is over after {self._counted()}")
         return None
 
-    def _open_for(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        broken = breaches_by_name(self.trials)
-        return [verdict for verdict in verdicts if verdict.configuration not in broken]
-
     def _verdicts(self, before: int | None = None) -> tuple[Verdict, ...]:
-        # Return the verdicts of the slices so far, or of those in blocks `before`.
         trials = [trial for trial in self.trials if before is None or trial.slot.block < before]
         return tuple(verdict for judged in judge_live(self.study, trials) for verdict in judged.verdicts)
 
     def _members(self, number: int) -> tuple[str, ...]:
-        # The configurations of a block: those that broke no guard and are not decided before it began.
+        # Decided when the block begins, so that a resumed run has the same blocks.
         before = [trial for trial in self.trials if trial.slot.block < number]
         broken = breaches_by_name(before)
-        open_ones = {verdict.configuration for verdict in self._verdicts(number) if verdict.is_open}
+        open_names = {verdict.configuration for verdict in self._verdicts(number) if verdict.is_open}
         baseline = self.study.baseline
         return tuple(
             name
             for name in self.study.names
-            if name == baseline or (name not in broken and (not number or name in open_ones))
+            if name == baseline or (name not in broken and (not number or name in open_names))
         )
 
     def _block(self, number: int) -> None:
@@ -262,7 +259,6 @@ class Conductor:
                     self._slice(slot)
 
     def _left(self) -> str:
-        # Slices done, and how long the rest takes: as predicted, or else at most as long as was allowed.
         most_s = max(0.0, self._live.for_s - self.now_s)
         predicted = self._prediction.slices if self._prediction else None
         likely_s = most_s if predicted is None else (predicted - len(in_order(self.trials))) * self._live.slice_s
@@ -301,7 +297,7 @@ class Conductor:
             lost: RunError | None = None
             try:
                 observation = self.executor.run(plan)
-            except RunError as failure:  # what was seen is kept: a configuration that broke a guard is not tried again
+            except RunError as failure:  # still stored, so a configuration that broke a guard is not tried again
                 lost, observation = failure, Observation(problem=failure.message)
         watched = monitor.watched
         if lost is not None and watched.ended is not None:
@@ -324,8 +320,8 @@ class Conductor:
         self._failed_in_a_row = self._failed_in_a_row + 1 if is_failed else 0
 
     def monitor(self, configuration: str, length_s: float, kill_unresponsive: Callable[[float], str]) -> LiveMonitor:
-        """Return what watches a stretch under ``configuration``, to be entered; ``kill_unresponsive`` is that of who
-        holds its values.
+        """Return the monitor of a stretch under ``configuration``, to be entered; ``kill_unresponsive`` belongs to the
+        holder of its values.
         """
         folds = {name: source.fold for name, source in self.sources.items()}
         is_baseline = configuration == self.study.baseline
@@ -341,7 +337,7 @@ class Conductor:
         )
 
     def _note_silences(self, trial: Trial) -> None:
-        # Note how long each guarded metric had no value, in clean slices of the baseline.
+        # Only clean slices of the baseline show how long a guarded metric usually has no value.
         if trial.slot.configuration == self.study.baseline and trial.status == "ok":
             for metric in {guard.metric for guard in self._live.guards}:
                 longest_s = longest_silence(kept_readings(trial, metric))
@@ -356,7 +352,7 @@ class Conductor:
         return values
 
     def _await_quiet(self, block: int) -> None:
-        # Wait while the machine has too much to do, or a guard is broken without any change.
+        # No value is changed while the machine has too much to do.
         message = ""
         while True:
             if self.hooks.wants_end():
@@ -370,14 +366,8 @@ class Conductor:
                 self.hooks.state(slices=len(self.trials), block=block, doing=f"waiting: {message}")
             time.sleep(_PAUSE_SECONDS)
 
-    def _learn(self, number: int) -> None:
-        # After a block: the wash-out, where it was not given and enough was seen, and how many slices it takes.
-        if self._live.washout_s is None and is_estimated_after(number + 1):
-            self._estimate_wash_out()
-        self._predict()
-
     def _estimate_wash_out(self) -> None:
-        # The first time, and again as more is seen, where it turns out to be longer.
+        # Later estimates rest on more changes; only a longer wash-out is taken.
         wash_out = wash_out_of(self.study, self.trials, self._live)
         if "washout_s" not in self.about or wash_out.seconds > self.washout_s:
             self.about |= {
@@ -388,7 +378,7 @@ class Conductor:
             self.hooks.tell(f"wash-out: {duration(wash_out.seconds)} ({wash_out.says})")
 
     def _tell_judged(self, number: int, *, is_last: bool) -> None:
-        # Report what is known after a block; after the last one the results say it.
+        # After the last block the results have the answer.
         judged = judge_live(self.study, self.trials)
         more = [metric.more_slices for metric in judged if metric.more_slices]
         left = f" About {max(more):,} more slices." if more else ""
@@ -398,13 +388,13 @@ class Conductor:
         self.hooks.state(slices=len(self.trials), block=number, said=answer)
 
     def _predict(self) -> None:
-        # Report the predicted number of slices, when first known and when known from other values.
+        # Reported when it becomes known, not at every change.
         predicted = predictions(self.study, self.known, self.trials)
         before, now = self._prediction, longest(predicted)
         self._prediction = now
         if before is None or (before.plan is None) != (now.plan is None):
             for prediction in predicted:
-                self.hooks.tell(prediction.says)
+                self.hooks.tell(prediction.words)
         if now.slices is not None and "predicted" not in self.about:
             self.about["predicted"] = {"slices": now.slices, "after": len(in_order(self.trials))}
             self.hooks.note(self.about)
@@ -424,5 +414,5 @@ class Conductor:
 
 
 def rebooted(about: Mapping[str, Any]) -> bool:
-    """Return whether the machine was started anew since the run last went on."""
+    """Return whether the machine was rebooted since the run was last active."""
     return bool(about.get("boot", boot_id()) != boot_id())

@@ -1,4 +1,4 @@
-"""A live experiment as a run in the store: begun, gone on with after a crash, ended."""
+"""A live experiment as a run in the store: it begins, resumes after a crash, and ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor
-from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import keeper, require_none_left
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.host.prepared import prepared_for
@@ -45,14 +44,14 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 LIVE: Final = "live"
-"""Where the environment of a run has what was noted of it."""
+"""The key of noted facts in the environment of a run."""
 
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """``fresh`` begins a run anew; ``goes_on_after_boot`` was given before the machine was started anew. For
-    ``patience_s`` a metric that shows nothing is waited for; for ``wait_s``, another experiment. One that is ``dry`` is
-    only planned. With ``adopt`` a proved winner stays.
+    """The options of a live experiment. ``fresh``: begin a new run. ``goes_on_after_boot``: resume after a reboot.
+    ``patience_s``: seconds to wait for a metric that shows nothing; ``wait_s``: for another experiment. ``dry``: only
+    plan. ``adopt``: a proved winner stays.
     """
 
     home: Home
@@ -67,7 +66,7 @@ class LiveOptions:
 
 
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
-    """``study`` on this machine. Raises RequestError for what cannot be changed while a service runs."""
+    """Prepare ``study`` on this machine. Raises RequestError for settings that cannot change while a service runs."""
     require_pressure(design)
     run_options = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say, dry=options.dry)
     experiment = prepare(study, known, run_options)
@@ -103,7 +102,7 @@ def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: boo
 
 
 def require_free(home: Home, *, wait_s: float = 0, say: Say = lambda _: None) -> None:
-    """Raise RequestError where the machine stays in use for ``wait_s`` seconds, or an earlier experiment may have left
+    """Raise RequestError if the machine stays in use for ``wait_s`` seconds, or if an earlier experiment may have left
     values changed.
     """
     with MachineLock("experiment", wait_s=wait_s, say=say):
@@ -111,16 +110,16 @@ def require_free(home: Home, *, wait_s: float = 0, say: Say = lambda _: None) ->
 
 
 def find_live(experiment: Experiment, store: Store) -> Run | None:
-    """The run of the very same that did not end."""
+    """Return the unfinished run of the same experiment, or None."""
     alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
     return next((run for run in alike if not run.stopped), None)
 
 
 def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, named: str) -> Run:
-    """Measure slices until all is decided or the time is over. All sources are opened before anything is changed.
+    """Measure slices until everything is decided or the time is over. All sources are opened before any change.
 
-    Raises RequestError where a source shows nothing, the machine is in use, or the same goes on elsewhere; RunError
-    where measuring failed. What was measured is in the store in any case.
+    Raises RequestError if a source shows nothing, the machine is in use, or the same run is going on elsewhere;
+    RunError if measuring fails. Measured slices stay in the store.
     """
     study, home = experiment.resolved.study, options.home
     what = f"the experiment {study.name}"
@@ -132,7 +131,7 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
         store.require_sound()
         sources = stack.enter_context(opened(experiment.resolved.live_design, options.patience_s, options.say))
         earlier_run = None if options.fresh else find_live(experiment, store)
-        run = earlier_run or _begun(experiment, store, named)
+        run = earlier_run or _new_run(experiment, store, named)
         environment: dict[str, Any] = dict(run.environment)
         about: dict[str, Any] = dict(environment.get(LIVE, {}))
         if rebooted(about):
@@ -182,7 +181,7 @@ def _measured(
 
     def predict(prediction: SlicesPrediction) -> None:
         nonlocal state
-        state = state.model_copy(update={"predicted_slices": prediction.slices, "predicted": prediction.says})
+        state = state.model_copy(update={"predicted_slices": prediction.slices, "predicted": prediction.words})
         keep_state(home, state)
 
     def keep(trial: Trial) -> None:
@@ -210,28 +209,24 @@ def _measured(
         try:
             stop = conductor.carry_out()
             if options.adopt is not None:
-                _adopt(conductor, executor, run, store, options.adopt)
+                outcome = adopt_winner(conductor, executor, run, store, options.adopt)
+                about["notes"] = [*about.get("notes", ()), outcome.words]
+                about["adoption"] = {"words": outcome.words, "failed": outcome.failed}
+                note(about)
             return stop
         finally:
             forget_stop(home)
 
 
-def _adopt(conductor: Conductor, host: HostExecutor, run: Run, store: Store, wish: AdoptionWish) -> None:
-    outcome = adopt_winner(conductor, host, run, store, wish)
-    conductor.about["notes"] = [*conductor.about.get("notes", ()), outcome.words]
-    conductor.about["adoption"] = {"words": outcome.words, "failed": outcome.failed}
-    conductor.hooks.note(conductor.about)
-
-
 def adoption_of_run(run: Run) -> AdoptionOutcome | None:
-    """Return what became of the wish to adopt the winner of ``run``, if there was one."""
+    """Return the outcome of adopting the winner of ``run``, if that was requested."""
     match run.environment.get(LIVE):
         case {"adoption": {"words": str(words), "failed": bool(failed)}}:
             return AdoptionOutcome(words, failed=failed)
     return None
 
 
-def _begun(experiment: Experiment, store: Store, named: str) -> Run:
+def _new_run(experiment: Experiment, store: Store, named: str) -> Run:
     resolved = experiment.resolved
     return store.new_run(
         study=resolved.study.name,

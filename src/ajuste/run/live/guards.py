@@ -1,4 +1,4 @@
-"""Guards: what must hold while a configuration is tried, checked by the last readings."""
+"""Guards: limits that must hold while a configuration is tried, checked by the last readings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ajuste.model.wording import number, percent
 from ajuste.run.live.reading import CounterResetError, Fold, NothingShownError, Reading, latest, read_file
 
 BLIND_LOOKS: Final = 2
-"""So many times in a row a guarded metric may show nothing."""
+"""Number of failed readings in a row that break a guard."""
 SILENT_SECONDS: Final = 2.0
-"""For so long a guarded metric may have no value, such as a mean of no events; twice as long as it had none in a slice
-of the baseline, if that is more."""
+"""Seconds for which a guarded metric may have no value, such as a mean without events; or twice the longest such time
+in slices of the baseline, if that is more."""
 UNKNOWN_SECONDS: Final = 5.0
-"""… before there is a slice of the baseline."""
+"""The same before the first slice of the baseline."""
 # Looks are not exactly a second apart.
 _JITTER_SECONDS: Final = 0.2
 FEWEST_READINGS: Final = 5
@@ -33,7 +33,7 @@ EndKind = Literal["guard", "load", "stop", "fault"]
 
 @dataclass(frozen=True)
 class Ended:
-    """Why a slice is to end before its time."""
+    """The reason to end a slice early."""
 
     kind: EndKind
     words: str
@@ -51,7 +51,7 @@ class GuardWatch:
     silences: Mapping[str, float] = field(default_factory=dict)
     is_baseline: bool = False
     _blind: dict[str, int] = field(default_factory=dict, init=False)
-    # When each guarded metric last had a value.
+    # The last time at which each guarded metric had a value.
     _valued_s: dict[str, float] = field(default_factory=dict, init=False)
 
     def check(
@@ -81,7 +81,7 @@ class GuardWatch:
         return beyond_load(self.design)
 
     def _silent(self, guard: Guard, value: float | None, of_metric: Sequence[Reading]) -> str:
-        # A service that answers nothing under the tried value is no service that keeps its guards.
+        # A service that stops answering under the tried value does not keep its guards.
         if not of_metric:
             return ""
         now_s = of_metric[-1].at_s
@@ -126,7 +126,7 @@ def longest_silence(line: Sequence[tuple[float, float | None]]) -> float:
 
 
 def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:
-    # None where there is too little, or a counter was reset.
+    # None also after a reset of a counter.
     try:
         return fold(readings)
     except CounterResetError:
@@ -134,7 +134,7 @@ def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:
 
 
 def beyond_load(design: LiveDesign) -> Ended | None:
-    """Return whether the machine has more to do than it may have for an experiment."""
+    """Return the reason to end a slice if the machine's load is beyond its limits."""
     if design.max_load is not None and (load := load_average()) > design.max_load:
         return Ended("load", f"the load average is {number(load)}, more than {design.max_load:g}")
     if design.max_pressure is not None:
@@ -156,7 +156,7 @@ def load_average() -> float:
 
 
 def require_pressure(design: LiveDesign) -> None:
-    """Raises RequestError where a limit of the pressure could never be noticed."""
+    """Raise RequestError if a limit on pressure cannot be checked."""
     if design.max_pressure is None:
         return
     try:
@@ -169,7 +169,7 @@ def require_pressure(design: LiveDesign) -> None:
 
 
 def pressure(resource: str) -> float:
-    """The share of the last 10 seconds for which some task waited; 0 on a kernel that does not tell (PSI)."""
+    """Return the share of the last 10 s in which some task waited (PSI); 0 on a kernel without PSI."""
     try:
         text = read_file(_PRESSURE / resource)
         fields = dict(word.partition("=")[::2] for word in text.splitlines()[0].split()[1:])

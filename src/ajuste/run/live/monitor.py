@@ -1,7 +1,7 @@
-"""The monitor of a slice: reads every source once a second, checks the guards, and says that somebody does.
+"""The monitor of a slice: reads every source once a second, checks the guards, and sends a heartbeat.
 
-A program that lasts as long as the slice (``ajuste-watch``) hears a beat four times a second. Without one it ends, and
-the agent restores: also when this process is killed, hangs or is stopped.
+A program that lasts as long as the slice (``ajuste-watch``) receives the beats. Without one for ``SILENCE_SECONDS`` it
+ends, and the agent restores: also if this process is killed, hangs or is stopped.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _LOG: Final = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 1.0
 BEAT_SECONDS: Final = 0.2
 SILENCE_SECONDS: Final = 1.4
-"""Without a beat for so long the slice ends."""
+"""Seconds without a beat after which the slice ends."""
 
 
 @dataclass
 class Watched:
-    """What was seen in a slice, from its ``begin_s`` on: all readings by metric, those from ``counted_s`` on, how often
-    each metric showed nothing, and why the slice ended before its time.
+    """The readings of a slice by metric, from ``begin_s`` on; those from ``counted_s`` on count. ``nothing`` has the
+    reasons of failed readings, ``ended`` why the slice ended early, ``stepped_s`` by how much the clock was set.
     """
 
     begin_s: float
@@ -51,7 +51,7 @@ class Watched:
     stepped_s: float = 0.0
 
     def counted(self) -> dict[str, list[Reading]]:
-        """The readings of the part that counts."""
+        """Return the readings of the part that counts."""
         return {
             name: [reading for reading in of_metric if reading.at_s >= self.counted_s]
             for name, of_metric in self.readings.items()
@@ -59,7 +59,7 @@ class Watched:
 
 
 class Heart:
-    """The pipe by which ``ajuste-watch`` hears of the monitor. A context manager."""
+    """The pipe from the monitor to ``ajuste-watch``. A context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,7 +68,8 @@ class Heart:
     def __enter__(self) -> Self:
         self.path.unlink(missing_ok=True)
         os.mkfifo(self.path, 0o600)
-        # Both ends: there is always a reader, and the watch sees the end of the pipe only with that of this process.
+        # Both ends, so that writing never fails for lack of a reader. The watch sees the end of the pipe only when this
+        # process ends.
         self._pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         return self
 
@@ -77,15 +78,15 @@ class Heart:
         self.path.unlink(missing_ok=True)
 
     def beat(self) -> None:
-        """Somebody watches."""
+        """Send a beat: the guards are being checked."""
         self._write(b".")
 
     def tell(self, words: str) -> None:
-        """End the slice."""
+        """End the slice for the reason ``words``."""
         self._write(words.replace("\n", " ").encode(errors="replace")[:900] + b"\n")
 
     def drain(self) -> None:
-        """Forget what nobody heard."""
+        """Discard what an earlier watch has not read."""
         with suppress(BlockingIOError):
             while os.read(self._pipe, 4096):
                 pass
@@ -121,7 +122,7 @@ class LiveMonitor:
         self._now_s = now_s
         self._wants_end = wants_end
         self._kill_unresponsive = kill_unresponsive
-        self._told_s: float | None = None
+        self._ended_s: float | None = None
         self._over = threading.Event()
         begin = now_s()
         self.watched = Watched(begin, begin + washout_s, begin)
@@ -163,23 +164,23 @@ class LiveMonitor:
                 self._end(ended)
 
     def _end(self, ended: Ended) -> None:
-        # End the slice; the first reason counts.
+        # The first reason counts.
         if self.watched.ended is None:
             self.watched.ended = ended
-            self._told_s = time.monotonic()
+            self._ended_s = time.monotonic()
             self._heart.tell(ended.words)
 
     def _beat(self) -> None:
-        # Say that somebody watches, and look whether those who are to restore could.
+        # Once the slice was ended, the agent must restore: a process that keeps it from that is killed.
         if self.watched.ended is None:
             self._heart.beat()
-        overdue_s = 0.0 if self._told_s is None else time.monotonic() - self._told_s
+        overdue_s = 0.0 if self._ended_s is None else time.monotonic() - self._ended_s
         if killed := self._kill_unresponsive(overdue_s):
             _LOG.warning("process killed", extra={"because": killed})
             self._end(Ended("fault", killed))
 
     def _looks(self) -> Sequence[float]:
-        # Return when to look: each second, where the part that counts begins, and just before the end.
+        # Each second, at the begin of the part that counts, and just before the end.
         begin, end = self.watched.begin_s, self.watched.begin_s + self._slice_s - 0.05
         count = int(self._slice_s / LOOK_SECONDS)
         ticks = {begin + LOOK_SECONDS * tick for tick in range(count + 1)}
@@ -190,7 +191,7 @@ class LiveMonitor:
         return sorted(ticks | set(near))
 
     def _look(self) -> Ended | None:
-        # Read all sources at once, those that are slow once they have answered, and check the guards.
+        # A slow source is not read again until it has answered.
         for origin in dict.fromkeys(source.origin for source in self._sources.values()):
             if origin not in self._waiting:
                 self._waiting[origin] = self._begin(origin)
@@ -212,7 +213,7 @@ class LiveMonitor:
         return self._guards.check(self.watched.readings, self.watched.counted(), nothing)
 
     def _begin(self, origin: str) -> Future[dict[str, Reading | str]]:
-        # Read on a thread that nobody waits for at the end: an endpoint may take for ever.
+        # A daemon thread, since an endpoint may never answer.
         answer: Future[dict[str, Reading | str]] = Future()
         threading.Thread(target=lambda: answer.set_result(self._read(origin)), name="source", daemon=True).start()
         return answer
@@ -226,7 +227,6 @@ class LiveMonitor:
                     nothing[name] = why
 
     def _read(self, origin: str) -> dict[str, Reading | str]:
-        # Read what each source of `origin` shows, or why it shows nothing.
         answers: dict[str, Reading | str] = {}
         for name, source in self._sources.items():
             if source.origin == origin:
@@ -239,16 +239,16 @@ class LiveMonitor:
 
 
 MISSING_SHARE: Final = 0.2
-"""Of the looks that may show nothing."""
+"""Maximum share of looks in which a metric may show nothing."""
 STEP_SECONDS: Final = 1.0
-"""A clock that was set by more than that is noticed."""
+"""Minimum step of the clock that flags a slice."""
 SHORT_SHARE: Final = 0.9
-"""A slice that ended before so much of it was over does not count."""
+"""Minimum share of its length after which a slice counts."""
 
-TOLD: Final = 3
-"""The exit code of ``ajuste-watch`` where the slice was to end."""
-SILENT: Final = 4
-"""… and where nobody checked the guards."""
+EXIT_ENDED: Final = 3
+"""The exit code of ``ajuste-watch`` if the monitor ended the slice."""
+EXIT_SILENT: Final = 4
+"""The exit code of ``ajuste-watch`` if the beats stopped."""
 
 
 def slice_trial(
@@ -263,7 +263,7 @@ def slice_trial(
     started: str,
     earlier: Mapping[str, str],
 ) -> Trial:
-    """The trial of a slice. Unusual load is no matter: a live service has a load of its own."""
+    """Return the trial of a slice. Disturbances are ignored: a live service has a load of its own."""
     alone = replace(observation, disturbances=())
     measured = trial(slot, attempt, plan, alone, TrialReading(any_exit=True), started=started, earlier=earlier)
     values, problems = _values(watched, sources, design)
@@ -288,7 +288,7 @@ def _short(observation: Observation, watched: Watched, design: LiveDesign) -> li
     exited = _exit(observation)
     if exited is not None and (why := why_no_watch(observation)):
         return [why]
-    if exited is not None and exited.exit_code == SILENT:
+    if exited is not None and exited.exit_code == EXIT_SILENT:
         return ["the guards were not checked in time, so the slice was ended"]
     if watched.end_s - watched.begin_s < SHORT_SHARE * design.slice_s:
         return ["the slice ended before its time"]
@@ -296,9 +296,9 @@ def _short(observation: Observation, watched: Watched, design: LiveDesign) -> li
 
 
 def why_no_watch(observation: Observation) -> str:
-    """Why ``ajuste-watch`` did not do its work, with what it said; empty if it did."""
+    """Return why ``ajuste-watch`` failed, with its last words; empty if it worked."""
     exited = _exit(observation)
-    if exited is not None and exited.exit_code in (0, TOLD, SILENT):
+    if exited is not None and exited.exit_code in (0, EXIT_ENDED, EXIT_SILENT):
         return ""
     failures = [event.message for event in observation.events if isinstance(event, Failed)]
     if exited is not None:
@@ -313,8 +313,8 @@ def _exit(observation: Observation) -> Exited | None:
 
 
 def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign) -> tuple[dict[str, float], list[str]]:
-    # The figure of each metric over what counts, and what is wrong with those that the verdict rests on.
-    means: dict[str, float] = {}
+    # The figures of the part that counts, and the problems of deciding metrics.
+    values: dict[str, float] = {}
     problems: list[str] = []
     deciding = {metric.metric.name for metric in design.metrics}
     counted = watched.counted()
@@ -327,18 +327,18 @@ def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign)
         except CounterResetError as reset:
             value, why = None, f"{name}: {reset}"
         if value is not None:
-            means[name] = value
+            values[name] = value
         elif not why:
             why = f"{name} has no value" + (f": {missing[-1]}" if missing else "")
         if not why and len(missing) > MISSING_SHARE * (len(of_metric) + len(missing)):
             why = f"{name} showed nothing {count_of(len(missing), 'time')}: {missing[-1]}"
         if why and name in deciding:
             problems.append(why)
-    return means, problems
+    return values, problems
 
 
 def _timeline(watched: Watched, sources: Mapping[str, Source]) -> str:
-    # Return each metric between two readings, as one line of JSON: when, and how much.
+    # One line of JSON: each metric's values between two readings, with their times.
     lines = {name: _line(sources[name], of_metric) for name, of_metric in watched.readings.items()}
     return json.dumps({"readings": lines}, separators=(",", ":"))
 

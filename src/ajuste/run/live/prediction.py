@@ -1,5 +1,5 @@
-"""How many slices a live experiment will take, from what is known of the noise of its metrics: from Prometheus' past,
-from earlier runs that read the same in slices as long, or from its own first blocks.
+"""Prediction of the number of slices of a live experiment, from the noise of its metrics: in Prometheus' past, in
+earlier runs with the same metrics and slices, or in its own first blocks.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from ajuste.store.store import Store
 
 OWN_BLOCKS: Final = 10
-"""From so many on a run's own blocks count, and not what was known before."""
-# Earlier ones, the latest first.
+"""Number of a run's own blocks from which on they replace earlier knowledge."""
+# Latest first.
 _MOST_RUNS: Final = 5
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a metric's noise, and where from."""
+    """The noise of a metric and its source, in words."""
 
     noise: BlockNoise
     source: str
@@ -50,7 +50,7 @@ class Known:
 
 @dataclass(frozen=True)
 class SlicesPrediction:
-    """In how many slices an ``effect`` on ``metric`` is found; without a ``plan`` nothing is known yet."""
+    """The slices needed to find an ``effect`` on ``metric``; without a ``plan`` the noise is unknown yet."""
 
     metric: Metric
     effect: float
@@ -65,7 +65,7 @@ class SlicesPrediction:
         return self.plan.slices if self.plan else None
 
     @property
-    def says(self) -> str:
+    def words(self) -> str:
         """Describe the prediction in a few sentences."""
         effect = f"a change of {percent(self.effect)} of {self.metric.name}"
         if self.plan is None:
@@ -91,9 +91,7 @@ class SlicesPrediction:
         )
 
     def as_json(self) -> dict[str, object]:
-        """Return the prediction for programs; ``slices`` is null where nothing is known, or where it is beyond all
-        measure.
-        """
+        """Return the prediction for programs; ``slices`` is null if the noise is unknown or no number suffices."""
         plan = self.plan
         return {
             "metric": self.metric.name,
@@ -110,19 +108,19 @@ class SlicesPrediction:
 def predictions(
     resolved: ResolvedStudy, known: Mapping[str, Known], trials: Sequence[Trial] = ()
 ) -> tuple[SlicesPrediction, ...]:
-    """Predict every deciding metric from the slices so far if they suffice, else from what was ``known`` before."""
+    """Predict every deciding metric from the slices so far if they suffice, else from earlier knowledge."""
     return tuple(_predicted(resolved, metric, known.get(metric.name), trials) for metric in resolved.deciding)
 
 
 def longest(predicted: Sequence[SlicesPrediction]) -> SlicesPrediction:
-    """The one that takes most; one of which nothing is known, before all."""
+    """Return the prediction with the most slices; an unknown number counts as most."""
     return max(predicted, key=lambda prediction: math.inf if prediction.slices is None else prediction.slices)
 
 
 def known_before(
     resolved: ResolvedStudy, sources: Mapping[str, Source], store: Store, machine: Mapping[str, str], apart: str = ""
 ) -> dict[str, Known]:
-    """Return what is known of each deciding metric before the run ``apart`` begins on ``machine`` (in the store)."""
+    """Return the known noise of deciding metrics before the run ``apart`` begins on ``machine``."""
     design = resolved.live_design
     noises = {
         metric.metric.name: _from_past(resolved, metric, sources[metric.metric.name]) for metric in design.metrics
@@ -178,7 +176,7 @@ def _from_past(resolved: ResolvedStudy, metric: LiveMetric, source: Source) -> K
 def _alike(
     design: LiveDesign, store: Store, machine: Mapping[str, str], apart: str
 ) -> list[tuple[ResolvedStudy, list[Trial]]]:
-    # The latest runs on this machine that have a metric of `design`, in slices as long and in the same order.
+    # Noise is comparable only on the same machine, in slices of the same length and order.
     alike: list[tuple[ResolvedStudy, list[Trial]]] = []
     for head in store.runs():
         if head.imported or head.workload != "live" or head.id == apart or len(alike) == _MOST_RUNS:
@@ -197,7 +195,7 @@ def _alike(
 
 
 def _study_of(run: Run) -> ResolvedStudy | None:
-    # None where another Ajuste wrote it otherwise.
+    # None also if another version of Ajuste wrote it.
     try:
         then = ResolvedStudy.model_validate_json(run.resolved)
     except ValueError:
@@ -226,5 +224,7 @@ def _from_runs(metric: LiveMetric, runs: Sequence[tuple[ResolvedStudy, list[Tria
     if blocks < FEWEST_BLOCKS:
         return None
     values = np.concatenate([noise.values for noise in comparable])
-    runs_said = "an earlier run" if len(comparable) == 1 else f"{len(comparable)} earlier runs"
-    return Known(BlockNoise(comparable[0].scale, values, blocks, comparable[0].mean), f"{blocks} blocks of {runs_said}")
+    runs_words = "an earlier run" if len(comparable) == 1 else f"{len(comparable)} earlier runs"
+    return Known(
+        BlockNoise(comparable[0].scale, values, blocks, comparable[0].mean), f"{blocks} blocks of {runs_words}"
+    )

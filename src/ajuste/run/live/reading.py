@@ -1,6 +1,6 @@
-"""From what a source shows again and again to a figure of the time between: levels, counters, distributions.
+"""Readings of sources, and the figures made of them: levels, counters, distributions.
 
-What a source is, too, and how it reads files, logs and pages: each kind is one file in ``sources``.
+Also the source itself, and how it reads files, logs and pages. Each kind of source is one file in ``sources``.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
-Shown: TypeAlias = tuple[float, ...]
-"""What a source shows at one moment: a level or a counter, the sum and number of events, the buckets of a histogram, or
-the events since it was last looked at."""
+Figures: TypeAlias = tuple[float, ...]
+"""The figures of a source at one moment: a level or a counter, the sum and number of events, the buckets of a
+histogram, or the events since the last reading."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was shown ``at_s``."""
+    """The figures of a source ``at_s``."""
 
     at_s: float
-    shown: Shown
+    figures: Figures
 
 
 class CounterResetError(Exception):
-    """What only grows became less: the service was started anew."""
+    """A counter became less: the service was restarted."""
 
 
 Fold: TypeAlias = Callable[[Sequence[Reading]], float | None]
-"""The figure of the time from the first reading to the last; None where it has none. Raises CounterResetError."""
+"""Makes one figure of the readings, or None if they have none. Raises CounterResetError."""
 
 
 def level(readings: Sequence[Reading]) -> float | None:
-    """The mean of what goes up and down."""
-    values = [reading.shown[0] for reading in readings if reading.shown and math.isfinite(reading.shown[0])]
+    """Return the mean of a level."""
+    values = [reading.figures[0] for reading in readings if reading.figures and math.isfinite(reading.figures[0])]
     return sum(values) / len(values) if values else None
 
 
 def rate(readings: Sequence[Reading]) -> float | None:
-    """The growth of a counter by second."""
+    """Return the growth of a counter per second."""
     grown, seconds = _grown(readings)
     return grown[0] / seconds if seconds > 0 else None
 
@@ -89,13 +89,13 @@ def quantile_of_buckets(share: float, bounds: Sequence[float]) -> Fold:
 
 
 def mean_of_values(readings: Sequence[Reading]) -> float | None:
-    """The mean of the events since the first reading."""
+    """Return the mean of the events since the first reading."""
     values = _values(readings)
     return sum(values) / len(values) if values else None
 
 
 def quantile_of_values(share: float) -> Fold:
-    """A quantile of the events since the first reading (Hyndman and Fan's type 7)."""
+    """Return the reader of a quantile of the events since the first reading (Hyndman and Fan's type 7)."""
 
     def fold(readings: Sequence[Reading]) -> float | None:
         values = sorted(_values(readings))
@@ -110,7 +110,7 @@ def quantile_of_values(share: float) -> Fold:
 
 
 def latest(fold: Fold, readings: Sequence[Reading]) -> float | None:
-    """The newest figure: of the last reading where that is enough, or else of the time between the last two. Raises
+    """Return the newest figure: of the last reading if that is enough, else of the last two. Raises
     CounterResetError.
     """
     alone = fold(readings[-1:])
@@ -121,57 +121,57 @@ _MOST_RATIO: Final = 1e300
 
 
 def _values(readings: Sequence[Reading]) -> list[float]:
-    return [value for reading in readings[1:] for value in reading.shown if abs(value) < _MOST_RATIO]
+    return [value for reading in readings[1:] for value in reading.figures if abs(value) < _MOST_RATIO]
 
 
-def _grown(readings: Sequence[Reading]) -> tuple[Shown, float]:
-    # Return the growth of each counter, and in how many seconds.
+def _grown(readings: Sequence[Reading]) -> tuple[Figures, float]:
+    # The growth of each counter, and the seconds it took.
     if len(readings) < 2:
         return (), 0.0
     for earlier, later in pairwise(readings):
-        if len(earlier.shown) != len(later.shown):
+        if len(earlier.figures) != len(later.figures):
             raise CounterResetError("the buckets of the histogram are other ones now")
-        for before, after in zip(earlier.shown, later.shown, strict=True):
+        for before, after in zip(earlier.figures, later.figures, strict=True):
             if after < before:
                 raise CounterResetError("a counter was reset")
     first, last = readings[0], readings[-1]
-    grown = tuple(after - before for before, after in zip(first.shown, last.shown, strict=True))
+    grown = tuple(after - before for before, after in zip(first.figures, last.figures, strict=True))
     return grown, last.at_s - first.at_s
 
 
 READ_SECONDS = 0.8
-"""A source that takes longer has shown nothing this time."""
+"""Maximum seconds of a reading."""
 PAST_SECONDS = 10.0
-"""Nothing is waited for longer than that before an experiment begins."""
+"""Maximum seconds of opening a source, and of reading its past."""
 
 
 Past = Callable[[float, float], Sequence[float]]
-"""The figures of slices in a row until now: how far apart they begin, and how long each counts, in seconds."""
+"""Takes the seconds from slice to slice and those that count of each; returns the figures of past slices."""
 
 
 class NothingShownError(Exception):
-    """A source shows nothing now; the message says why, in a few words."""
+    """A source shows nothing now; the message has a short reason."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One metric where it is.
+    """A source of one metric.
 
-    ``read`` gives what is shown now; it may be called from another thread, one call at a time, and raises
-    NothingShownError within about ``READ_SECONDS``. ``fold`` makes the figure of several readings. Sources with the
-    same ``origin`` are read one after the other, others at once. ``close`` lets go of what is open. A source that
-    remembers has a ``past``, which raises NothingShownError like ``read``, but may take ``PAST_SECONDS``.
+    ``read`` returns the figures now, or raises NothingShownError within about ``READ_SECONDS``; it may be called from
+    another thread, one call at a time. ``fold`` makes one figure of several readings. Sources with the same ``origin``
+    are read one after the other, others at once. ``close`` closes files. A source with a memory has a ``past``, which
+    raises NothingShownError as well, but may take ``PAST_SECONDS``.
     """
 
     origin: str
-    read: Callable[[], Shown]
+    read: Callable[[], Figures]
     fold: Fold
     close: Callable[[], None] = lambda: None
     past: Past | None = None
 
 
-def look_at(source: Source) -> Shown:
-    """Return what ``source`` shows. Raises NothingShownError for every failure, also one of Ajuste's own."""
+def look_at(source: Source) -> Figures:
+    """Return the figures of ``source``. Raises NothingShownError for every failure, also for a bug of Ajuste."""
     try:
         return source.read()
     except NothingShownError:
@@ -181,8 +181,7 @@ def look_at(source: Source) -> Shown:
         raise NothingShownError(f"reading failed: {error or type(error).__name__}") from error
 
 
-# Reading where live metrics are, believing nothing that is read: files of the kernel, logs that grow (also when they
-# are rotated), and small pages of services.
+# Files of the kernel, logs that grow and are rotated, and small pages of services. Nothing that is read is trusted.
 
 
 _MOST_OF_A_PAGE: Final = 16 << 20
@@ -190,7 +189,7 @@ _MOST_OF_A_PAGE: Final = 16 << 20
 
 @cache
 def _client() -> httpx.Client:
-    # No proxy, no redirection (it could lead anywhere), and a connection for each page: a service may restart.
+    # No proxy; no redirection, which could lead anywhere; no kept connection, since a service may restart.
     import httpx  # only where a page is read
 
     return httpx.Client(
@@ -202,7 +201,7 @@ def _client() -> httpx.Client:
 
 
 def require_web(url: str) -> None:
-    """Raises RequestError for anything but http(s)."""
+    """Raise RequestError unless ``url`` has http or https."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise RequestError(
@@ -214,7 +213,7 @@ def page(url: str, limit_s: float = READ_SECONDS) -> bytes:
     """Fetch the whole page at ``url``. Raises NothingShownError, also for a body that breaks off."""
     import httpx
 
-    client = _client()  # the first takes a while
+    client = _client()  # the first takes a while, and not out of the time limit
     deadline = time.monotonic() + limit_s
     try:
         with client.stream("GET", url, timeout=limit_s) as answer:
@@ -238,7 +237,7 @@ _MOST_OF_A_FILE: Final = 4 << 20
 
 
 def read_file(path: Path) -> str:
-    """Read what ``path`` has now. Raises NothingShownError."""
+    """Return the current content of ``path``. Raises NothingShownError."""
     try:
         with path.open("rb") as file:
             return file.read(_MOST_OF_A_FILE).decode(errors="replace")
@@ -247,8 +246,8 @@ def read_file(path: Path) -> str:
 
 
 def field_of(text: str, key: str) -> float | None:
-    """The number after ``key`` in lines of names and numbers, such as /proc/vmstat, /proc/meminfo and cpu.stat. Bytes
-    that are counted in kB are given in bytes.
+    """Return the number after ``key`` in lines of names and numbers, as in /proc/vmstat, /proc/meminfo and cpu.stat. A
+    number in kB is returned in bytes.
     """
     for line in text.splitlines():
         words = line.replace(":", " ").split()
@@ -260,12 +259,12 @@ def field_of(text: str, key: str) -> float | None:
     return None
 
 
-# Of what came at once; the rest is left out.
+# Maximum bytes of a log between two readings; earlier ones are skipped.
 _MOST_BYTES: Final = 8 << 20
 
 
 class FollowedLog:
-    """``path`` from its present end on."""
+    """The new lines of a log, from its present end on."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_absolute():
@@ -281,7 +280,7 @@ class FollowedLog:
         self._rest = b""
 
     def lines(self) -> list[str]:
-        """Whole lines only; the rest is given once its end has come. Raises NothingShownError."""
+        """Return the whole lines since the last call; a line without its end waits. Raises NothingShownError."""
         lines = self._new()
         try:
             here = self._path.stat()
@@ -295,7 +294,7 @@ class FollowedLog:
         return lines
 
     def _follow(self) -> None:
-        # Go on with the file that took the place of this one.
+        # The log was rotated.
         try:
             new = open_kept(self._path)
         except OSError:
@@ -305,7 +304,7 @@ class FollowedLog:
 
     def _new(self) -> list[str]:
         size = os.fstat(self._file.fileno()).st_size
-        if size < self._at:  # It was cut.
+        if size < self._at:  # The log was truncated.
             self._at, self._rest = 0, b""
         if size - self._at > _MOST_BYTES:
             self._at, self._rest = size - _MOST_BYTES, b""
@@ -315,5 +314,5 @@ class FollowedLog:
         return [line.decode(errors="replace") for line in whole]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()

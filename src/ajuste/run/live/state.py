@@ -1,4 +1,4 @@
-"""What a live experiment does now, and whether a person wants it to end: small files beside its process."""
+"""The state of a live experiment, and the request to stop it: small files for other processes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ajuste.model.base import BaseModel
 _NAME: Final = "now.json"
 _STOP: Final = "stop"
 ON_PROBATION: Final = "on probation"
-"""What is done while the winner is about to be adopted."""
+"""The state before the winner is adopted."""
 
 
 class LiveState(BaseModel):
-    """``configuration`` is empty while nothing is changed: what it is ``doing`` then is waiting. ``said`` is what is
-    known so far, in a sentence or two, and ``predicted`` how long it will take.
+    """The current state. ``configuration`` is empty while nothing is changed, as in waiting. ``said`` is the answer so
+    far, ``predicted`` the expected length, both in sentences.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""A live experiment as a service of systemd: it survives a log-out, goes on after a crash, and is gone at its end."""
+"""A live experiment as a systemd service: it survives a log-out, resumes after a crash, and is removed at its end."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ajuste.model.error import RequestError, RunError
 
 UNITS: Final = Path("/") / DIRECTORY
 BOOTED: Final = Path("/run/systemd/system")
-"""Is there where systemd is the init system (sd_booted(3))."""
+"""A directory that exists if systemd is the init system (sd_booted(3))."""
 ENDED: Final = "AJUSTE_LIVE_ENDED"
-"""Names the file that says that the experiment of a unit has ended: it is not begun anew, whatever happens then."""
+"""Environment variable with the file that marks an ended experiment, which must not start again."""
 PATIENCE_SECONDS: Final = 300.0
-"""After a boot, the service that is measured may come up later than the experiment."""
+"""Seconds to wait for the measured service, which may come up later than the experiment after a boot."""
 _PASSED_ON: Final = (
     *("AJUSTE_HOME", "AJUSTE_STORE", "AJUSTE_NATIVE", "HOME", "PATH", "XDG_DATA_HOME", "XDG_STATE_HOME"),
     *("SUDO_UID", "SUDO_GID", "SUDO_USER"),
@@ -34,7 +34,7 @@ Systemctl = Callable[..., None]
 
 
 def systemctl(*words: str) -> None:
-    """Raises RunError."""
+    """Run systemctl. Raises RunError."""
     done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
     if done.returncode:
         messages = done.stderr.strip().splitlines()
@@ -42,7 +42,7 @@ def systemctl(*words: str) -> None:
 
 
 def require_systemd(booted: Path = BOOTED) -> None:
-    """Raises RequestError where no unit can be installed."""
+    """Raise RequestError if no unit can be installed."""
     if not booted.is_dir():
         raise RequestError(
             "--install requires systemd, which is not the init system here",
@@ -66,8 +66,8 @@ def install_unit(
     units: Path = UNITS,
     call: Systemctl = systemctl,
 ) -> str:
-    """Write the unit that carries out ``command`` and start it; returns its name. Raises RunError, and leaves no unit
-    then.
+    """Write the unit that carries out ``command``, start it and return its name. Raises RunError, without leaving a
+    unit.
     """
     unit = unit_name(study)
     ended = home.state / "live" / f"{study}.ended"
@@ -88,10 +88,11 @@ def install_unit(
 
 
 def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapping[str, str]) -> str:
-    """The unit. It goes on after a crash, and not after a wrong request or once its experiment ``ended``.
+    """Return the unit file. The unit restarts after a crash, but not after an invalid request, nor with the file
+    ``ended``.
 
-    The agent outlives a crash, for it restores then: systemd must not kill it. If it was killed all the same, what it
-    left is restored before the experiment goes on.
+    After a crash the agent still restores, so systemd must not kill it (``KillMode=process``). If it was killed
+    nevertheless, ``ajuste restore`` runs before the experiment resumes.
     """
     variables = {key: environment[key] for key in _PASSED_ON if key in environment} | {ENDED: str(ended)}
     return "\n".join(
@@ -126,12 +127,12 @@ def is_installed(study: str, units: Path = UNITS) -> bool:
 
 
 def remove_unit(study: str, units: Path = UNITS, call: Systemctl = systemctl) -> None:
-    """It is not begun at the next boot. What runs now ends by itself, or was ended by ``systemctl stop`` before."""
+    """Remove the unit, so that it does not start at the next boot. A running experiment is not stopped."""
     unit = unit_name(study)
     for words in (("disable", unit), ("daemon-reload",)):
         try:
             call(*words)
-        except RunError as failure:  # What matters is that the file is gone.
+        except RunError as failure:  # Removing the file is enough.
             _LOG.warning("unit not removed in full", extra={"unit": unit, "because": failure.message})
         (units / unit).unlink(missing_ok=True)
 
@@ -142,7 +143,7 @@ def is_unit(environment: Mapping[str, str]) -> bool:
 
 
 def leave_unit(environment: Mapping[str, str], units: Path = UNITS, call: Systemctl = systemctl) -> None:
-    """The experiment of the unit that runs this process, if one does, has ended: it is removed."""
+    """Remove the unit that runs this process, if one does, as its experiment has ended."""
     if is_unit(environment):
         ended = Path(environment[ENDED])
         ended.touch()

@@ -1,4 +1,4 @@
-"""A feature of kernels: what must be looked at to see it, and how what was seen is judged."""
+"""A feature of kernels: the facts that show it, and their judge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ajuste.model.kernel import Sight
 
 @dataclass(frozen=True)
 class ProofFinding:
-    """``present`` is ``None`` where it cannot be told. A ``value`` that names several by ``or`` proves none of them."""
+    """The judgement; ``present`` is None if unknown. A ``value`` with several names joined by ``or`` proves none."""
 
     present: bool | None
     evidence: tuple[Sight, ...]
@@ -20,11 +20,12 @@ class ProofFinding:
 
 @dataclass(frozen=True)
 class KernelFeature:
-    """``options`` are shown beside the evidence (names without CONFIG_); ``decided_by`` is the one that alone says
-    whether, or with which value, the feature was built. The guest loads those of ``modules`` that the
-    kernel has; in it the files ``reads`` are read, ``schedulers`` chosen for a disk, one after the other, and bundled
-    programs run (``runs``). Of BPF schedulers it has those of ``bpf`` that were built with the kernel. ``judge`` is
-    pure.
+    """A feature and how to prove it in a guest.
+
+    The guest loads ``modules`` and has the BPF schedulers ``bpf``, as far as the kernel has them; it reads the files
+    ``reads``, chooses each of ``schedulers`` for a disk, and ``runs`` bundled programs. ``judge`` is pure.
+    ``options``, without CONFIG_, are shown beside the evidence; ``decided_by`` alone decides whether, or with which
+    value, the feature is built.
     """
 
     name: str
@@ -40,7 +41,7 @@ class KernelFeature:
 
 
 def file_is_there(path: str, *more: str) -> Callable[[KernelFacts], ProofFinding]:
-    """A judge that is content if the kernel has the file ``path``; ``more`` are looked at as well."""
+    """Return a judge that requires the file ``path``; ``more`` files are shown as evidence."""
 
     def judge(facts: KernelFacts) -> ProofFinding:
         sights = tuple(Sight(what=looked, found=facts.sight(looked)) for looked in (path, *more))
@@ -49,18 +50,17 @@ def file_is_there(path: str, *more: str) -> Callable[[KernelFacts], ProofFinding
     return judge
 
 
-# What was seen of a running kernel, before anybody judges it.
-
-
 Said = tuple[str, ...]
 """The words of a command, without the program's name."""
 
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """``build`` is ``uname -v``. ``reads`` has the content of files, ``unreadable`` why others could not be read;
-    ``chosen`` what a scheduler file said after each choice was written to it, ``refused`` why one was not taken.
-    ``output`` and ``failed`` are of the bundled programs that were run. ``disk`` is the block device that was asked.
+    """The observed facts of a running kernel, not yet judged.
+
+    ``build`` is ``uname -v``. ``reads`` has the content of files, ``unreadable`` the errors of others; ``chosen`` the
+    content of the scheduler file of ``disk`` after each choice, ``refused`` the errors; ``output`` and ``failed`` those
+    of bundled programs.
     """
 
     build: str
@@ -73,9 +73,9 @@ class KernelFacts:
     failed: Mapping[Said, str] = field(default_factory=dict)
 
     def sight(self, path: str) -> str:
-        """What a person sees who looks at the file."""
+        """Return the content of a file, or the reason why there is none."""
         return self.reads.get(path, self.unreadable.get(path, "not checked"))
 
     def figures(self, words: Said) -> dict[str, str]:
-        """``name=value`` of what a bundled program printed; none if it failed."""
+        """Return the ``name=value`` figures that a bundled program printed; empty if it failed."""
         return dict(re.findall(r"(\w+)=(\S+)", self.output.get(words, "")))

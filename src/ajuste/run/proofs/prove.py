@@ -1,4 +1,4 @@
-"""Proving what a kernel has: its features as the running kernel shows them, and what became of the claims."""
+"""Proofs of kernel features: a kernel is booted, and claims are judged by what it shows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from ajuste.study.site import GUEST
 if TYPE_CHECKING:
     from ajuste.executor.guest.guest import GuestExecutor
 
-# Looking at a running kernel: one boot of a machine with two nodes of memory, and plans that start from there.
-
+# One boot of a machine with two memory nodes; all plans start from its snapshot.
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -41,10 +40,9 @@ _RUN_NS: Final = 60_000_000_000
 def look_at(
     image: KernelImage, features: Iterable[KernelFeature], home: Home, say: Say, arguments: tuple[str, ...] = ()
 ) -> KernelFacts:
-    """All that ``features`` want to know of the running kernel, booted with ``arguments``. Under the virtual clock: the
-    same every time.
+    """Boot the kernel with ``arguments`` and return the facts for ``features``, repeatable by the virtual clock.
 
-    Raises RequestError where it does not boot, RunError where the guest is lost.
+    Raises RequestError if the kernel does not boot, RunError if the guest is lost.
     """
     from ajuste.executor.guest.guest import GuestExecutor  # takes long to load, and claims are checked without
 
@@ -73,7 +71,6 @@ def look_at(
 
 
 def _loadable(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[str, ...]:
-    # The modules that this kernel has as such.
     from ajuste.executor.guest.module import modules_for
 
     def has(name: str) -> bool:
@@ -87,27 +84,26 @@ def _loadable(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[st
 
 
 def _built_with(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[str, ...]:
-    # The BPF schedulers that this kernel has programs of.
     folder = image.schedulers
     return tuple(name for name in _each(feature.bpf for feature in features) if folder and (folder / name).is_file())
 
 
 def read_facts(guest: GuestExecutor, paths: Sequence[str]) -> KernelFacts:
-    """The content of the files ``paths`` of a guest. Raises RunError where it is lost."""
+    """Return the content of a guest's files ``paths``. Raises RunError if the guest is lost."""
     plan = Plan(id="read", reads=tuple(Read(tunable=path, location=FileLocation(path=path)) for path in paths))
     observation = guest.run(plan)
     if observation.problem:
         raise RunError(f"the guest did not report its features: {observation.problem}")
-    said = [event for event in observation.events if isinstance(event, ReadBack)]
-    reads = {event.tunable: event.value for event in said if event.value is not None}
+    answers = [event for event in observation.events if isinstance(event, ReadBack)]
+    reads = {event.tunable: event.value for event in answers if event.value is not None}
     disk = next((disk for disk in DISKS if queue_of(disk) in reads), "")
-    unreadable = {event.tunable: _reason(event) for event in said if event.value is None}
+    unreadable = {
+        # The path is shown beside the reason.
+        event.tunable: (event.error or "").removeprefix(f"{event.tunable}: ")
+        for event in answers
+        if event.value is None
+    }
     return KernelFacts(build=guest.hello.build, disk=disk, reads=reads, unreadable=unreadable)
-
-
-def _reason(event: ReadBack) -> str:
-    # Without the path, which is shown beside it.
-    return (event.error or "").removeprefix(f"{event.tunable}: ")
 
 
 def _choosing(scheduler: str, disk: str) -> Plan:
@@ -125,7 +121,7 @@ def _choice_of(answer: Observation) -> tuple[str | None, str]:
 
 
 def output_of(answer: Observation) -> tuple[str | None, str]:
-    """What a program printed, if it did its work; why not otherwise."""
+    """Return the output of a program that succeeded, or None, and the reason of its failure."""
     outputs = {event.stream: event.text for event in answer.events if isinstance(event, Output)}
     done = any(isinstance(event, Exited) and event.exit_code == 0 for event in answer.events)
     words = outputs.get("stderr", "").strip().splitlines()
@@ -141,7 +137,6 @@ def _failure_of(answer: Observation) -> str:
 def _sorted(
     answers: Iterable[tuple[K, Observation]], read: Callable[[Observation], tuple[str | None, str]]
 ) -> tuple[dict[K, str], dict[K, str]]:
-    # What was answered, and why the others were not.
     good: dict[K, str] = {}
     bad: dict[K, str] = {}
     for key, answer in answers:
@@ -154,10 +149,7 @@ def _sorted(
 
 
 def _each(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(one for group in groups for one in group))
-
-
-# The features by name, and claims about them: ``numa``, ``no-numa``, ``hz=250``.
+    return tuple(dict.fromkeys(item for group in groups for item in group))
 
 
 FEATURES: Final[Mapping[str, KernelFeature]] = MappingProxyType(
@@ -168,13 +160,13 @@ FEATURES: Final[Mapping[str, KernelFeature]] = MappingProxyType(
         if isinstance(feature, KernelFeature)
     }
 )
-"""Every one that a file of ``features`` makes, by its name."""
+"""The features of all modules in ``features``, by name."""
 
 _ABSENT: Final = "no-"
 
 
 class Claim(NamedTuple):
-    """That a kernel has a feature (with this value, if one is said), or that it has not."""
+    """A claim that a kernel has a feature, with a value if given, or that it lacks it: ``no-numa``, ``hz=250``."""
 
     feature: KernelFeature
     absent: bool = False
@@ -185,7 +177,7 @@ class Claim(NamedTuple):
         return f"{_ABSENT if self.absent else ''}{self.feature.name}{value}"
 
     def holds(self, finding: ProofFinding) -> bool:
-        """Whether it is so. What cannot be told does not hold."""
+        """Return whether the claim holds; with an unknown feature it does not."""
         if finding.present is None:
             return False
         if self.value:
@@ -194,7 +186,7 @@ class Claim(NamedTuple):
 
 
 def parse_claim(text: str) -> Claim:
-    """From ``numa``, ``no-numa`` or ``hz=250``. Raises RequestError that names the features there are."""
+    """Parse ``numa``, ``no-numa`` or ``hz=250``. Raises RequestError with the known features."""
     name, equals, value = text.strip().partition("=")
     absent = name.startswith(_ABSENT)
     name = name.removeprefix(_ABSENT)
@@ -210,7 +202,7 @@ def parse_claim(text: str) -> Claim:
 
 
 def parse_claims(texts: Iterable[str]) -> tuple[Claim, ...]:
-    """Each once; raises RequestError for two that contradict each other."""
+    """Parse claims, each once. Raises RequestError for two different claims on one feature."""
     claims = tuple(dict.fromkeys(map(parse_claim, texts)))
     names = [claim.feature.name for claim in claims]
     for name in names:
@@ -223,9 +215,9 @@ UNKNOWN_OPTION = "?"
 
 
 def prove(image: KernelImage, claims: Sequence[Claim], home: Home, say: Say, arguments: tuple[str, ...] = ()) -> Proof:
-    """Boot ``image`` and look; without ``claims`` at all there is to see.
+    """Boot ``image`` and judge ``claims``, or without claims all features.
 
-    Raises RequestError for a kernel that does not boot, RunError where the guest is lost.
+    Raises RequestError for a kernel that does not boot, RunError if the guest is lost.
     """
     features = [claim.feature for claim in claims] or list(FEATURES.values())
     return judged(image, features, claims, look_at(image, features, home, say, arguments), arguments)
@@ -238,20 +230,24 @@ def judged(
     facts: KernelFacts,
     arguments: tuple[str, ...] = (),
 ) -> Proof:
-    """What ``facts`` say of ``features``, and of ``claims`` about them. Pure but for reading the configuration."""
+    """Judge ``features`` and ``claims`` by ``facts``. Reads only the kernel's configuration."""
     claimed = {claim.feature.name: claim for claim in claims}
-    shown = tuple(_shown(feature, claimed.get(feature.name), facts, image.config) for feature in features)
-    return Proof(kernel=image.spec, release=image.release, build=facts.build, arguments=arguments, features=shown)
+    shown_features = tuple(
+        _judge_claim(feature, claimed.get(feature.name), facts, image.config) for feature in features
+    )
+    return Proof(
+        kernel=image.spec, release=image.release, build=facts.build, arguments=arguments, features=shown_features
+    )
 
 
 def require(proof: Proof) -> None:
-    """Raises RunError if a claim does not hold, with what was seen instead."""
+    """Raise RunError if a claim does not hold, with the evidence."""
     if not proof.broken:
         return
     lines = []
-    for shown in proof.broken:
-        evidence = "; ".join(f"{sight.what}: {sight.found}" for sight in shown.evidence)
-        lines.append(f"expected {shown.claim}, but the running kernel shows {shown.state} ({evidence})")
+    for feature in proof.broken:
+        evidence = "; ".join(f"{sight.what}: {sight.found}" for sight in feature.evidence)
+        lines.append(f"expected {feature.claim}, but the running kernel shows {feature.state} ({evidence})")
     raise RunError(
         f"{proof.kernel} ({proof.release}) does not have the expected features: {'. '.join(lines)}",
         hint=f"see all evidence with ajuste kernel prove {proof.kernel}",
@@ -259,7 +255,7 @@ def require(proof: Proof) -> None:
 
 
 def option_values(config: Path | None, names: Sequence[str]) -> dict[str, str]:
-    """``y``, ``m``, ``n`` or another value of each option, with CONFIG_; ``?`` where there is no configuration."""
+    """Return the value of each option by its name with CONFIG_; ``?`` without a configuration."""
     if config is None or not config.is_file():
         return {f"CONFIG_{name}": UNKNOWN_OPTION for name in names}
     lines = re.findall(r"^CONFIG_(\w+)=(.*)$", config.read_text(errors="replace"), re.MULTILINE)
@@ -267,7 +263,7 @@ def option_values(config: Path | None, names: Sequence[str]) -> dict[str, str]:
     return {f"CONFIG_{name}": values.get(name, "n").strip('"') for name in names}
 
 
-def _shown(feature: KernelFeature, claim: Claim | None, facts: KernelFacts, config: Path | None) -> ShownFeature:
+def _judge_claim(feature: KernelFeature, claim: Claim | None, facts: KernelFacts, config: Path | None) -> ShownFeature:
     finding = feature.judge(facts)
     return ShownFeature(
         feature=feature.name,
@@ -281,29 +277,28 @@ def _shown(feature: KernelFeature, claim: Claim | None, facts: KernelFacts, conf
     )
 
 
-# What a study takes its kernels for: what it says itself, and what its kernels are meant to differ in.
+# Claims of a study: its own, and the differences it expects between its kernels.
 
 
 def check_claims(study: Study) -> None:
-    """Raises RequestError for a claim of the study that names no feature."""
+    """Raise RequestError for an invalid claim in the study."""
     for kernel in study.kernels:
-        _said(study, kernel)
+        _stated_claims(study, kernel)
 
 
 def claims_on(study: Study, kernel: str, images: Mapping[str, KernelImage]) -> tuple[Claim, ...]:
-    """The claims on ``kernel``, one of ``images``, by spec. What the study says itself comes before what follows from
-    configurations.
+    """Return the claims on ``kernel``, one of ``images`` by spec. The study's own replace those from configurations.
 
-    Kernels of one version that are compared are meant to differ where their configurations do.
+    Compared kernels of one version must differ where their configurations do.
     """
-    said = _said(study, kernel)
-    names = {claim.feature.name for claim in said}
-    return (*said, *(claim for claim in _differing(kernel, images) if claim.feature.name not in names))
+    stated = _stated_claims(study, kernel)
+    names = {claim.feature.name for claim in stated}
+    return (*stated, *(claim for claim in _differing(kernel, images) if claim.feature.name not in names))
 
 
-def _said(study: Study, kernel: str) -> tuple[Claim, ...]:
-    own = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
-    return parse_claims((*study.target.prove, *own.get(kernel, ())))
+def _stated_claims(study: Study, kernel: str) -> tuple[Claim, ...]:
+    by_kernel = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
+    return parse_claims((*study.target.prove, *by_kernel.get(kernel, ())))
 
 
 def _differing(kernel: str, images: Mapping[str, KernelImage]) -> list[Claim]:
@@ -314,13 +309,13 @@ def _differing(kernel: str, images: Mapping[str, KernelImage]) -> list[Claim]:
         _claim(name, built[kernel][name])
         for name, feature in FEATURES.items()
         if feature.decided_by
-        and UNKNOWN_OPTION not in (values := {own[name] for own in built.values()})
+        and UNKNOWN_OPTION not in (values := {values_of_kernel[name] for values_of_kernel in built.values()})
         and len(values) > 1
     ]
 
 
 def _built(image: KernelImage) -> dict[str, str]:
-    # For each feature what its option says; a module is as good as what is built in.
+    # Modules count as built in.
     options = {name: feature.decided_by for name, feature in FEATURES.items() if feature.decided_by}
     values = option_values(image.config, tuple(options.values()))
     return {name: values[f"CONFIG_{option}"].replace("m", "y") for name, option in options.items()}

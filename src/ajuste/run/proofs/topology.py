@@ -1,4 +1,4 @@
-"""The topology that a study gives its guests, as the guest's own kernel shows it."""
+"""Proof of the topology that a study gives its guests, by their own kernel."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _LOOK_NS: Final = 60_000_000_000
 
 @dataclass(frozen=True)
 class GuestPlaces:
-    """Where the CPUs of a guest are meant to be. ``arguments`` are words of its kernel's command line, some of which
-    turn CPUs or nodes off. The kernel was built without scheduling domains of the levels ``without`` (SMT, MC).
+    """The expected places of a guest's CPUs. ``arguments`` are words of its kernel's command line, some of which turn
+    CPUs or nodes off. The kernel was built without scheduling domains of the levels ``without`` (SMT, MC).
     """
 
     topology: Topology
@@ -51,16 +51,16 @@ class GuestPlaces:
 
     @property
     def by_node(self) -> tuple[CpuSet, ...]:
-        """All CPUs in one, where there are no nodes."""
+        """The CPUs of each node; without nodes all CPUs are one."""
         if not self.nodes:
             return (tuple(range(self.topology.cpus)),)
         ends = [sum(node.cpus for node in self.nodes[: number + 1]) for number in range(len(self.nodes))]
         return tuple(tuple(range(end - node.cpus, end)) for node, end in zip(self.nodes, ends, strict=True))
 
     def domains(self, balanced: Iterable[int]) -> dict[int, tuple[CpuSet, ...]]:
-        """The spans of each CPU's scheduling domains, the smallest first, with only the CPUs ``balanced``: siblings,
-        those with the same LLC, those of the node, and of nodes within each distance. The kernel leaves out what adds
-        nothing (kernel/sched/topology.c).
+        """Return the spans of each CPU's scheduling domains, smallest first, among the CPUs ``balanced``: its siblings,
+        those with the same LLC, those of the node, and those of nodes within each distance. The kernel leaves out
+        domains that add no CPU (kernel/sched/topology.c).
         """
         among = frozenset(balanced)
         return {cpu: tuple(self._spans(cpu, among)) for cpu in sorted(among)}
@@ -84,12 +84,12 @@ class GuestPlaces:
         rows, homes = node_distances(self.nodes), self.by_node
         home = next(number for number, cpus in enumerate(homes) if cpu in cpus)
         for distance in sorted({distance for row in rows for distance in row}):
-            near = (homes[number] for number, own in enumerate(rows[home]) if own <= distance)
-            yield (tuple(sorted(one for cpus in near for one in cpus)),)
+            near = (homes[number] for number, far in enumerate(rows[home]) if far <= distance)
+            yield (tuple(sorted(member for cpus in near for member in cpus)),)
 
 
 def topology_feature(places: GuestPlaces) -> KernelFeature:
-    """As a feature of the kernel, which has it if it shows all of it."""
+    """Return the topology as a feature, present if the kernel shows all of it."""
     files = (_SIBLINGS, _DIES, _THREADS, *_OWN_CACHES, _LLC)
     return KernelFeature(
         name="topology",
@@ -105,9 +105,9 @@ def topology_feature(places: GuestPlaces) -> KernelFeature:
 
 
 def prove_topology(image: KernelImage, topology: Topology, options: GuestOptions) -> Proof:
-    """Boot the guest that ``options`` describe, and look.
+    """Boot the guest that ``options`` describe, and prove its topology.
 
-    Raises RunError where the kernel does not show it, RequestError where it does not boot.
+    Raises RunError if the kernel shows another one, RequestError if it does not boot.
     """
     from ajuste.executor.guest.guest import GuestExecutor  # takes long to load, and few studies have a topology
     from ajuste.executor.guest.initramfs import GuestFiles
@@ -135,7 +135,6 @@ def prove_topology(image: KernelImage, topology: Topology, options: GuestOptions
 
 
 def _levels_without(config: Path | None) -> frozenset[str]:
-    # Scheduling domains that the kernel was built without.
     text = config.read_text(errors="replace") if config is not None and config.is_file() else ""
     return frozenset(re.findall(r"^# CONFIG_SCHED_(SMT|MC) is not set$", text, re.MULTILINE))
 
@@ -150,9 +149,9 @@ def _judge(places: GuestPlaces, facts: KernelFacts) -> ProofFinding:
     sharing = [(_SIBLINGS, topology.by_socket), (_DIES, _dies(topology, facts, online)), (_THREADS, topology.by_core)]
     sharing += [*((file, topology.by_core) for file in _OWN_CACHES), (_LLC, topology.by_group)]
     for file, groups in sharing:
-        found = {cpu: _said(facts, f"{_CPUS}/cpu{cpu}/{file}") for cpu in online}
+        actual = {cpu: _cpus_or_reason(facts, f"{_CPUS}/cpu{cpu}/{file}") for cpu in online}
         expected = {cpu: cpu_list(set(_with(cpu, groups)) & set(online)) for cpu in online}
-        sights.append(_sight(f"{_CPUS}/cpu*/{file}", _distinct(found), _distinct(expected)))
+        sights.append(_sight(f"{_CPUS}/cpu*/{file}", _distinct(actual), _distinct(expected)))
     has_nodes = _NODES_ONLINE in facts.reads and _NO_NODES not in places.arguments
     seen = places if has_nodes else replace(places, nodes=())
     sights += _nodes(seen, facts, online)
@@ -161,16 +160,16 @@ def _judge(places: GuestPlaces, facts: KernelFacts) -> ProofFinding:
 
 
 def _dies(topology: Topology, facts: KernelFacts, online: Sequence[int]) -> Sequence[CpuSet]:
-    # Before 6.9 Linux does not know that a die can have parts, and takes those for dies.
+    # Before 6.9 Linux takes the parts of a die for dies.
     parts = _distinct({cpu: cpu_list(set(_with(cpu, topology.by_group)) & set(online)) for cpu in online})
-    found = _distinct({cpu: _said(facts, f"{_CPUS}/cpu{cpu}/{_DIES}") for cpu in online})
-    return topology.by_group if found == parts else topology.by_die
+    dies = _distinct({cpu: _cpus_or_reason(facts, f"{_CPUS}/cpu{cpu}/{_DIES}") for cpu in online})
+    return topology.by_group if dies == parts else topology.by_die
 
 
 def _nodes(places: GuestPlaces, facts: KernelFacts, online: Sequence[int]) -> Iterator[Sight]:
     for number, (cpus, row) in enumerate(zip(places.by_node, node_distances(places.nodes), strict=False)):
         path = _of_node(number, "cpulist")
-        yield _sight(path, _said(facts, path), cpu_list(set(cpus) & set(online)))
+        yield _sight(path, _cpus_or_reason(facts, path), cpu_list(set(cpus) & set(online)))
         path = _of_node(number, "distance")
         yield _sight(path, facts.sight(path), " ".join(map(str, row)))
 
@@ -179,33 +178,32 @@ def _domains(places: GuestPlaces, facts: KernelFacts, balanced: Iterable[int]) -
     what = f"{DOMAINS}, scheduling domains"
     if DOMAINS not in facts.reads:
         return Sight(what=what, found=f"not checked: {facts.sight(DOMAINS)}")
-    expected, found = places.domains(balanced), domains_in(facts.reads[DOMAINS])
-    return _sight(what, _chains(found), _chains(expected))
+    expected, actual = places.domains(balanced), domains_in(facts.reads[DOMAINS])
+    return _sight(what, _chains(actual), _chains(expected))
 
 
 def domains_in(schedstat: str) -> dict[int, tuple[CpuSet, ...]]:
-    """The spans of each CPU's scheduling domains in /proc/schedstat, the smallest first; none for a CPU without.
+    """Return the spans of each CPU's scheduling domains in /proc/schedstat, smallest first; empty for a CPU without.
 
-    From version 17 on each has a name before its mask (Documentation/scheduler/sched-stats.rst).
+    Since version 17 a domain has a name before its mask (Documentation/scheduler/sched-stats.rst).
     """
-    found: dict[int, tuple[CpuSet, ...]] = {}
+    domains: dict[int, tuple[CpuSet, ...]] = {}
     cpu = -1
     for line in schedstat.splitlines():
         if start := re.match(r"cpu(\d+) ", line):
             cpu = int(start[1])
-            found[cpu] = ()
+            domains[cpu] = ()
         elif domain := re.match(r"domain\d+ (?:[A-Z]\S* )?([0-9a-f,]+) ", line):
-            found[cpu] = (*found.get(cpu, ()), parse_mask(domain[1]))
-    return found
+            domains[cpu] = (*domains.get(cpu, ()), parse_mask(domain[1]))
+    return domains
 
 
 def _chains(domains: Mapping[int, Sequence[CpuSet]]) -> str:
-    # As `0-1 in 0-3; 2-3 in 0-3`.
+    # `0-1 in 0-3; 2-3 in 0-3`.
     return _distinct({cpu: " in ".join(map(cpu_list, spans)) for cpu, spans in domains.items() if spans}) or "none"
 
 
-def _said(facts: KernelFacts, path: str) -> str:
-    # A list of CPUs as we write it, or why there is none.
+def _cpus_or_reason(facts: KernelFacts, path: str) -> str:
     cpus = parse_kernel_cpus(facts.reads.get(path, ""))
     return cpu_list(cpus) if cpus or path in facts.reads else facts.sight(path)
 
@@ -214,13 +212,13 @@ def _with(cpu: int, groups: Iterable[CpuSet]) -> CpuSet:
     return next(group for group in groups if cpu in group)
 
 
-def _distinct(found: Mapping[int, str]) -> str:
-    return "; ".join(dict.fromkeys(found.values()))
+def _distinct(values: Mapping[int, str]) -> str:
+    return "; ".join(dict.fromkeys(values.values()))
 
 
 def _of_node(number: int, file: str) -> str:
     return f"{_NODES}/node{number}/{file}"
 
 
-def _sight(what: str, found: str, expected: str) -> Sight:
-    return Sight(what=what, found=found if found == expected else f"{found or 'nothing'}{_EXPECTED}{expected}")
+def _sight(what: str, actual: str, expected: str) -> Sight:
+    return Sight(what=what, found=actual if actual == expected else f"{actual or 'nothing'}{_EXPECTED}{expected}")

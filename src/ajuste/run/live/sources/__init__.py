@@ -1,4 +1,4 @@
-"""Where live metrics are read, one file each: its ``KIND``, and ``open_source(where)``."""
+"""The sources of live metrics, one file each: its ``KIND``, and ``open_source(where)``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, is_computable
 from ajuste.model.metric import Metric
 from ajuste.model.wording import Say, visible_line
 from ajuste.outputs.base import parse_unit
-from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Reading, Shown, Source, level, look_at, rate
+from ajuste.run.live.reading import PAST_SECONDS, Figures, NothingShownError, Reading, Source, level, look_at, rate
 
 T = TypeVar("T")
 
@@ -28,8 +28,8 @@ _PAUSE_SECONDS: Final = 1.0
 
 @cache
 def kinds() -> Mapping[str, Callable[[str], Source]]:
-    """Return the functions that open a source, by the word before the colon. Each raises RequestError where nothing can
-    be read.
+    """Return the functions that open a source, by the word before the colon. Each raises RequestError if nothing can be
+    read.
     """
     return MappingProxyType(
         {module.KIND: module.open_source for module in package_modules(sys.modules[__name__]).values()}
@@ -38,7 +38,7 @@ def kinds() -> Mapping[str, Callable[[str], Source]]:
 
 @contextmanager
 def opened(design: LiveDesign, patience_s: float = 0.0, say: Say = lambda _: None) -> Iterator[Mapping[str, Source]]:
-    """The sources of all metrics by name, each of which shows something within ``patience_s``. Raises RequestError."""
+    """Yield the sources of all metrics by name. Raises RequestError if one shows nothing for ``patience_s``."""
     deadline = time.monotonic() + patience_s
     with ExitStack() as stack:
         sources: dict[str, Source] = {}
@@ -63,13 +63,13 @@ def _open_until(deadline: float, metric: LiveMetric, say: Say) -> Source:
 
 
 def _within_time(read: Callable[[], T]) -> T:
-    # Return or raise what `read` does; an endpoint whose headers never end is not waited for.
+    # An endpoint whose headers never end would block for ever.
     answer: Future[T] = Future()
 
     def answered() -> None:
         try:
             answer.set_result(read())
-        except BaseException as failure:  # noqa: BLE001 - it is raised where it is waited for
+        except BaseException as failure:  # noqa: BLE001 - raised again by `result`
             answer.set_exception(failure)
 
     threading.Thread(target=answered, name="source", daemon=True).start()
@@ -82,17 +82,17 @@ def _within_time(read: Callable[[], T]) -> T:
 
 
 def _checked(source: Source, metric: Metric) -> Source:
-    # `source` that shows nothing where a figure is too large to compute with, or a time is negative.
+    # A figure too large to compute with, or a negative time, is no reading.
     is_time = metric.scale == "ratio" and parse_unit(metric.unit).kind == "time"
 
-    def read() -> Shown:
-        shown = source.read()
-        for value in shown:
+    def read() -> Figures:
+        figures = source.read()
+        for value in figures:
             if not is_computable(value):
                 raise NothingShownError(f"found {value:g}; expected a number within ±{LARGEST:g}")
             if is_time and value < 0:
                 raise NothingShownError(f"found {value:g} {metric.unit}; expected a time of at least 0")
-        return shown
+        return figures
 
     def fold(readings: Sequence[Reading]) -> float | None:
         value = source.fold(readings)
@@ -102,7 +102,7 @@ def _checked(source: Source, metric: Metric) -> Source:
 
 
 def open_metric(metric: LiveMetric) -> Source:
-    """The source of ``metric``, which shows something now. Raises RequestError."""
+    """Open the source of ``metric``. Raises RequestError if it shows nothing now."""
     place, known = Place(f"metric {metric.metric.name}"), kinds()
     if metric.kind not in known:
         raise RequestError(

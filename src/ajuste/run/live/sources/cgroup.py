@@ -10,18 +10,18 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.reading import NothingShownError, Shown, Source, field_of, level, rate, read_file
+from ajuste.run.live.reading import Figures, NothingShownError, Source, field_of, level, rate, read_file
 
 KIND: Final = "cgroup"
 
 ROOT: Final = Path("/sys/fs/cgroup")
 _FIGURE: Final = re.compile(r"([a-z]+\.[a-z]+)(?:\.([a-z_]+))?")
-# Of memory.stat: what goes up and down.
+# Keys of memory.stat that are levels.
 _LEVELS: Final = ("anon", "file", "kernel", "slab", "shmem", "sock", "swapcached", "active_file", "inactive_file")
 
 
 def open_source(where: str, root: Path = ROOT) -> Source:
-    """Raises RequestError for a group that is not there."""
+    """Open the figure of a group. Raises RequestError for an unknown group or figure."""
     group, hash_, figure = where.partition("#")
     match = _FIGURE.fullmatch(figure)
     if not hash_ or match is None:
@@ -36,7 +36,7 @@ def open_source(where: str, root: Path = ROOT) -> Source:
     return Source("files", lambda: _figure(file, key), rate if grows else level)
 
 
-def _figure(file: Path, key: str | None) -> Shown:
+def _figure(file: Path, key: str | None) -> Figures:
     text = read_file(file)
     try:
         value = float(text) if key is None else field_of(text, key)

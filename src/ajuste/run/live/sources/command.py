@@ -22,7 +22,7 @@ from ajuste.catalogue.programs import search_hint
 from ajuste.executor.host.caller import callers_variables, invoking_user
 from ajuste.model.error import RequestError
 from ajuste.model.plan import User
-from ajuste.run.live.reading import READ_SECONDS, NothingShownError, Shown, Source, level
+from ajuste.run.live.reading import READ_SECONDS, Figures, NothingShownError, Source, level
 
 KIND: Final = "command"
 
@@ -32,7 +32,7 @@ _SHELL: Final = frozenset({"|", "||", "&&", ";"})
 
 
 def open_source(where: str) -> Source:
-    """A program with its arguments; no shell reads them. Raises RequestError."""
+    """Open a program with its arguments, without a shell. Raises RequestError."""
     try:
         words = shlex.split(where)
     except ValueError as failure:
@@ -48,7 +48,7 @@ def open_source(where: str) -> Source:
     return Source(where, lambda: _run(argv, caller), level)
 
 
-def _run(argv: list[str], caller: User | None) -> Shown:
+def _run(argv: list[str], caller: User | None) -> Figures:
     deadline, tail = time.monotonic() + READ_SECONDS, b""
     try:
         running = subprocess.Popen(
@@ -76,7 +76,7 @@ def _run(argv: list[str], caller: User | None) -> Shown:
         except subprocess.TimeoutExpired:
             raise NothingShownError(f"{argv[0]} took longer than {READ_SECONDS} s") from None
         finally:
-            with suppress(ProcessLookupError):  # With all that it has started.
+            with suppress(ProcessLookupError):  # With all processes it has started.
                 os.killpg(running.pid, signal.SIGKILL)
     if code:
         raise NothingShownError(f"{argv[0]} exited with code {code}")

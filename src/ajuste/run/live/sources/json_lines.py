@@ -1,4 +1,4 @@
-"""``json:FILE#/POINTER``: a log of JSON lines that is followed; what the pointer (RFC 6901) finds in each is one event.
+"""``json:FILE#/POINTER``: a log of JSON lines that is followed; the pointer's value (RFC 6901) in each is an event.
 
 The figure is the mean of the events, or with ``@p99`` after the file a quantile.
 """
@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
-from ajuste.run.live.reading import FollowedLog, Shown, Source, mean_of_values, quantile_of_values
+from ajuste.run.live.reading import Figures, FollowedLog, Source, mean_of_values, quantile_of_values
 
 KIND: Final = "json"
 
 
 def open_source(where: str) -> Source:
-    """The file before the ``#``, the pointer after it. Raises RequestError."""
+    """Open the file before the ``#`` with the pointer after it. Raises RequestError."""
     name, _, pointer = where.partition("#")
     file, quantile = split_percentile(name)
     if not pointer.startswith("/"):
@@ -26,11 +26,11 @@ def open_source(where: str) -> Source:
     keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer[1:].split("/")]
     log = FollowedLog(Path(file))
     fold = mean_of_values if quantile is None else quantile_of_values(quantile)
-    return Source(file, lambda: _events(log, keys), fold, log.close)
 
+    def read() -> Figures:
+        return tuple(value for line in log.lines() if (value := _value(line, keys)) is not None)
 
-def _events(log: FollowedLog, keys: list[str]) -> Shown:
-    return tuple(value for line in log.lines() if (value := _value(line, keys)) is not None)
+    return Source(file, read, fold, log.close)
 
 
 def _value(line: str, keys: list[str]) -> float | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.reading import NothingShownError, Shown, Source, rate, read_file
+from ajuste.run.live.reading import Figures, NothingShownError, Source, rate, read_file
 
 KIND: Final = "psi"
 
@@ -18,7 +18,7 @@ _MICROSECONDS_OF_A_PERCENT: Final = 10_000
 
 
 def open_source(where: str) -> Source:
-    """Raises RequestError for what the kernel does not have."""
+    """Open a pressure. Raises RequestError for an unknown one."""
     group, hash_, name = where.rpartition("#")
     resource, _, which = name.partition(".")
     if resource not in _RESOURCES or which not in ("some", "full"):
@@ -27,7 +27,7 @@ def open_source(where: str) -> Source:
     return Source("files", lambda: _total(file, which), rate)
 
 
-def _total(file: Path, which: str) -> Shown:
+def _total(file: Path, which: str) -> Figures:
     for line in read_file(file).splitlines():
         words = line.split()
         if words and words[0] == which:

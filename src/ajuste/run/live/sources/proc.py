@@ -1,6 +1,6 @@
 """``proc:FILE.KEY``: a figure of /proc, such as ``proc:vmstat.pgmajfault`` or ``proc:meminfo.Dirty``.
 
-What only grows becomes a rate; what goes up and down is averaged. The catalogue says which is which.
+A counter becomes a rate, a level is averaged; the catalogue knows which is which.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import figure_sources
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
-from ajuste.run.live.reading import NothingShownError, Shown, Source, field_of, level, rate, read_file
+from ajuste.run.live.reading import Figures, NothingShownError, Source, field_of, level, rate, read_file
 
 KIND: Final = "proc"
 
@@ -18,7 +18,7 @@ _FILES: Final = ("vmstat", "meminfo", "stat")
 
 
 def open_source(where: str) -> Source:
-    """Raises RequestError for a figure that the catalogue does not know."""
+    """Open a figure of /proc. Raises RequestError for one that is not in the catalogue."""
     name, _, key = where.partition(".")
     known = figure_sources()
     if name not in _FILES:
@@ -35,7 +35,7 @@ def open_source(where: str) -> Source:
     return Source("files", lambda: _figure(file, key), rate if pattern.kind == "counter" else level)
 
 
-def _figure(file: Path, key: str) -> Shown:
+def _figure(file: Path, key: str) -> Figures:
     value = field_of(read_file(file), key)
     if value is None:
         raise NothingShownError(f"{file} has no {key}")

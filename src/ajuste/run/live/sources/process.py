@@ -2,7 +2,7 @@
 
 ``cpu`` is per cent of one CPU, ``rss`` bytes, ``threads`` a number; ``read_bytes``, ``write_bytes``,
 ``voluntary_switches``, ``involuntary_switches`` and ``run_delay`` (per cent of the time) are rates. Processes come and
-go: those that are there at two moments in a row count.
+go: those that exist at two readings in a row count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import psutil
 
 from ajuste.machine.session import started_ticks
 from ajuste.model.error import RequestError
-from ajuste.run.live.reading import Fold, NothingShownError, Shown, Source, level, rate
+from ajuste.run.live.reading import Figures, Fold, NothingShownError, Source, level, rate
 
 KIND: Final = "process"
 
@@ -44,7 +44,7 @@ _FIELDS: Final[dict[str, tuple[Callable[[psutil.Process], float], Fold]]] = {
 
 
 def open_source(where: str) -> Source:
-    """Raises RequestError for a field or a process that there is not."""
+    """Open a figure of processes. Raises RequestError for an unknown field or process."""
     name, _, field = where.rpartition("#")
     if field not in _FIELDS:
         raise RequestError(f"{field!r} is not a figure of a process; expected one of {', '.join(_FIELDS)}")
@@ -62,7 +62,7 @@ def _named(name: str) -> list[psutil.Process]:
 
 
 class _Gathered:
-    # One counter of all processes of a name, which grows by what each of them grows.
+    # One counter of all processes of a name: it grows by their growth, so a process that ends does not lower it.
     def __init__(self, name: str, read: Callable[[psutil.Process], float], *, grows: bool) -> None:
         self._name = name
         self._read = read
@@ -70,7 +70,7 @@ class _Gathered:
         self._last: dict[tuple[int, int], float] = {}
         self._total = 0.0
 
-    def now(self) -> Shown:
+    def now(self) -> Figures:
         counters: dict[tuple[int, int], float] = {}
         for process in _named(self._name):
             try:

@@ -18,9 +18,9 @@ from prometheus_client.samples import Sample
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.metric import split_percentile
 from ajuste.run.live.reading import (
+    Figures,
     Fold,
     NothingShownError,
-    Shown,
     Source,
     level,
     mean_of_events,
@@ -39,7 +39,7 @@ _OF_COUNTERS: Final = ("_total", "_sum", "_count", "_bucket")
 
 @dataclass(frozen=True)
 class Series:
-    """``name{labels}``, and a quantile of it."""
+    """A series ``name{labels}``, or a quantile of it."""
 
     name: str
     labels: Mapping[str, str]
@@ -47,7 +47,7 @@ class Series:
 
 
 def open_source(where: str) -> Source:
-    """The series after the ``#`` of the URL. Raises RequestError."""
+    """Open the series after the ``#`` of the URL. Raises RequestError."""
     url, hash_, text = where.partition("#")
     require_web(url)
     if not hash_ or not text:
@@ -62,7 +62,7 @@ def open_source(where: str) -> Source:
 
 
 def parse_series(text: str) -> Series:
-    """``NAME``, ``NAME{label="value"}`` and either with ``@p99`` after it. Raises RequestError."""
+    """Parse ``NAME`` or ``NAME{label="value"}``, with an optional ``@p99``. Raises RequestError."""
     body, quantile = split_percentile(text.strip())
     match = _SERIES.fullmatch(body)
     labels: dict[str, str] = {}
@@ -81,7 +81,7 @@ def parse_series(text: str) -> Series:
 
 def _families(url: str) -> list[Family]:
     text = page(url).decode(errors="replace")
-    if not text.endswith("\n"):  # Required (Prometheus' exposition formats): of the last line, a part may be missing.
+    if not text.endswith("\n"):  # Prometheus' exposition formats require it; the last line may be cut off.
         raise NothingShownError(f"{url} is not in Prometheus' text format, or breaks off: its last line has no end")
     try:
         return list(text_string_to_metric_families(text))
@@ -89,11 +89,11 @@ def _families(url: str) -> list[Family]:
         raise NothingShownError(f"{url} is not in Prometheus' text format: {error}") from None
 
 
-Pick = Callable[[Sequence[Family]], Shown]
+Pick = Callable[[Sequence[Family]], Figures]
 
 
 def chosen(series: Series, families: Sequence[Family]) -> tuple[Pick, Fold]:
-    """Return how to read the series from the page, and to make a figure of it. Raises RequestError if it is missing."""
+    """Return the functions that read the series from a page and make a figure. Raises RequestError if it is missing."""
     samples = [sample for family in families for sample in family.samples]
     family = next(
         (candidate for candidate in families if series.name in (candidate.name, f"{candidate.name}_total")), None
@@ -143,7 +143,7 @@ def _distribution(series: Series, kind: str, samples: Sequence[Sample]) -> tuple
     return (lambda now: _buckets(now, f"{name}_bucket", labels, bounds)), quantile_of_buckets(series.quantile, bounds)
 
 
-def _buckets(now: Sequence[Family], name: str, labels: Mapping[str, str], bounds: Sequence[float]) -> Shown:
+def _buckets(now: Sequence[Family], name: str, labels: Mapping[str, str], bounds: Sequence[float]) -> Figures:
     counts = dict.fromkeys(bounds, 0.0)
     for family in now:
         for sample in family.samples:

@@ -1,5 +1,5 @@
-"""``promql:URL#QUERY``: a query to Prometheus itself, by its HTTP API. What it answers is averaged. The last day is
-known before the experiment begins.
+"""``promql:URL#QUERY``: a query to Prometheus itself, by its HTTP API. Answers are averaged. Its last day predicts the
+noise before the experiment begins.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Shown, Source, level, page, require_web
+from ajuste.run.live.reading import PAST_SECONDS, Figures, NothingShownError, Source, level, page, require_web
 
 KIND: Final = "promql"
 _DAY_S: Final = 86_400.0
@@ -18,7 +18,7 @@ _MOST_SLICES: Final = 2_000
 
 
 def open_source(where: str) -> Source:
-    """The query after the ``#`` of the server's URL. Raises RequestError."""
+    """Open the query after the ``#`` of the server's URL. Raises RequestError."""
     url, hash_, query = where.partition("#")
     require_web(url)
     if not hash_ or not query.strip():
@@ -30,7 +30,7 @@ def open_source(where: str) -> Source:
     )
 
 
-def _now(address: str) -> Shown:
+def _now(address: str) -> Figures:
     # An instant vector of one element, or a scalar.
     #
     # Source: the HTTP API of Prometheus.
@@ -44,7 +44,7 @@ def _now(address: str) -> Shown:
 
 
 def _past(api: str, query: str, every_s: float, counted_s: float) -> list[float]:
-    # The query's mean over `counted_s` at the end of each `every_s` of the last day.
+    # Means as of slices: over `counted_s` at the end of each `every_s` of the last day.
     now = time.time()
     words = {
         "query": f"avg_over_time(({query})[{max(1, round(counted_s))}s:1s])",

@@ -14,9 +14,9 @@ from ajuste.outputs.base import ParseError
 from ajuste.outputs.pattern import check_pattern, first_groups
 from ajuste.run.live.reading import (
     READ_SECONDS,
+    Figures,
     FollowedLog,
     NothingShownError,
-    Shown,
     Source,
     mean_of_values,
     quantile_of_values,
@@ -26,7 +26,7 @@ KIND: Final = "regex"
 
 
 def open_source(where: str) -> Source:
-    """The file before the ``#``, the pattern after it. Raises RequestError."""
+    """Open the file before the ``#`` with the pattern after it. Raises RequestError."""
     name, hash_, text = where.partition("#")
     file, quantile = split_percentile(name)
     if not hash_ or not text:
@@ -37,8 +37,8 @@ def open_source(where: str) -> Source:
     return Source(file, lambda: _events(log, text), fold, log.close)
 
 
-def _events(log: FollowedLog, pattern: str) -> Shown:
-    # The searching is elsewhere: who writes the log could keep this process busy.
+def _events(log: FollowedLog, pattern: str) -> Figures:
+    # The search runs in another process with a time limit: lines of the log may make the pattern slow.
     lines = log.lines()
     try:
         matches = first_groups(lines, pattern, READ_SECONDS) if lines else []

@@ -1,4 +1,4 @@
-"""Features that show themselves by a file which no kernel without them has."""
+"""Features with a file that only kernels with them have."""
 
 from __future__ import annotations
 

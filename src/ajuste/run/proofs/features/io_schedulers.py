@@ -1,4 +1,4 @@
-"""I/O schedulers: each must be offered by a queue, and be what the queue has when it was chosen."""
+"""I/O schedulers: a queue must offer each, and have it after it was chosen."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ajuste.model.kernel import Sight
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 
 DISKS: Final = ("nullb0", "vda", "loop0", "ram0")
-"""The first of these that the guest has is asked."""
+"""Disks in order of preference: the first that the guest has is used."""
 
 
 def queue_of(disk: str) -> str:
-    """The file that lists the schedulers of a disk."""
+    """Return the file with the schedulers of a disk."""
     return f"/sys/block/{disk}/queue/scheduler"
 
 

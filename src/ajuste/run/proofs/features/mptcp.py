@@ -1,4 +1,4 @@
-"""Multipath TCP: a connection over two links between two network namespaces, on both of which data must arrive."""
+"""Multipath TCP: on a connection over two links between network namespaces, data must arrive on both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRANSFER: Final = (
     *("paths", "--protocol", "mptcp", "--rate-kbit", "10000", "--delay-ms", "10"),
     *("--second-rate-kbit", "5000", "--second-delay-ms", "30", "--milliseconds", "1000"),
 )
-# Of all that arrived, on each link: what only sets up a subflow is a few hundred bytes.
+# Minimum share of the bytes on each link: setting up a subflow takes only a few hundred bytes.
 _LEAST_SHARE: Final = 0.05
 
 
@@ -23,7 +23,7 @@ def _judge(facts: KernelFacts) -> ProofFinding:
     figures = facts.figures(_TRANSFER)
     if not figures:
         why = facts.failed.get(_TRANSFER, "it printed nothing")
-        # Without its links the kernel was not tried; with them it has failed.
+        # Without the links the kernel was not tried, so the feature is unknown.
         links = "veth" in why or "sch_netem" in why or "namespace" in why
         return ProofFinding(present=None if links else False, evidence=(enabled, Sight(what="a transfer", found=why)))
     arrived = [int(number) for number in figures["path_bytes"].split(",")]

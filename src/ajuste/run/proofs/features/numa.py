@@ -1,4 +1,4 @@
-"""Nodes of memory: the machine that is booted has two, and memory is asked for on the far one."""
+"""Memory nodes: the guest has two, and allocates memory on the far one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ajuste.model.plan import MemoryNode
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 
 NODES: Final = (MemoryNode(cpus=1, memory_mib=256, distances=(10, 31)), MemoryNode(memory_mib=128, distances=(31, 10)))
-"""Those of the machine on which every proof is made."""
+"""The memory nodes of the guest that makes all proofs."""
 
 _DIRECTORY: Final = "/sys/devices/system/node"
 _ONLINE: Final = f"{_DIRECTORY}/online"
@@ -29,9 +29,9 @@ def _judge(facts: KernelFacts) -> ProofFinding:
         else facts.failed.get(_FAR, "")
     )
     sights.append(Sight(what="4 MiB asked for on the far node", found=words))
-    shown = [facts.reads.get(path, "").split() for path in _DISTANCES]
+    distances = [facts.reads.get(path, "").split() for path in _DISTANCES]
     wanted = [[str(distance) for distance in node.distances] for node in NODES]
-    works = bool(placed) and placed.get("remote") == placed.get("pages") and shown == wanted
+    works = bool(placed) and placed.get("remote") == placed.get("pages") and distances == wanted
     return ProofFinding(present=works, evidence=tuple(sights))
 
 

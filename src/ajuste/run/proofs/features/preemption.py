@@ -1,4 +1,4 @@
-"""When the kernel lets go of a CPU: the preemption model, and PREEMPT_RT."""
+"""The preemption model, and PREEMPT_RT."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _value(facts: KernelFacts) -> str:
     current = re.search(r"\((\w+)\)|\[(\w+)\]", facts.reads.get(_DYNAMIC, ""))
     if current:
         return current[1] or current[2]
-    # Without the dynamic choice a kernel tells only whether it can be preempted.
+    # Without PREEMPT_DYNAMIC a kernel shows only whether it is fully preemptible.
     return "full" if re.search(r"\bPREEMPT\b", facts.build) else "none or voluntary"
 
 

@@ -1,4 +1,4 @@
-"""sched_ext: a scheduler written in BPF is loaded, if one was built with the kernel, and the kernel says its name."""
+"""sched_ext: a BPF scheduler is loaded, if one was built with the kernel, and the kernel shows its name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _judge(facts: KernelFacts) -> ProofFinding:
     loaded, why = facts.figures(_LOAD).get("loaded", ""), facts.failed.get(_LOAD, "")
     if _NO_PROGRAM in why or not (loaded or why):
         return ProofFinding(present=True, evidence=tuple(sights))
-    found = f"enabled, and the kernel's name for it is {loaded}" if loaded else why
-    return ProofFinding(present=bool(loaded), evidence=(*sights, Sight(what=f"{_EXAMPLE} loaded", found=found)))
+    words = f"enabled, and the kernel's name for it is {loaded}" if loaded else why
+    return ProofFinding(present=bool(loaded), evidence=(*sights, Sight(what=f"{_EXAMPLE} loaded", found=words)))
 
 
 FEATURE: Final = KernelFeature(

@@ -1,4 +1,4 @@
-"""What the kernel tells its programs, not in a file of its own: the timer tick, pressure stall information."""
+"""Features without a file of their own, which a program measures: the timer tick, pressure stall information."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def _hz(facts: KernelFacts) -> ProofFinding:
 
 
 def _psi(facts: KernelFacts) -> ProofFinding:
-    told = facts.figures(_FACTS).get("pressure")
-    words = {"yes": "there", "no": "not found"}.get(told or "", facts.failed.get(_FACTS, ""))
-    there = None if told is None else told == "yes"
+    pressure = facts.figures(_FACTS).get("pressure")
+    words = {"yes": "there", "no": "not found"}.get(pressure or "", facts.failed.get(_FACTS, ""))
+    there = None if pressure is None else pressure == "yes"
     return ProofFinding(present=there, evidence=(Sight(what="/proc/pressure/cpu", found=words),))
 
 
