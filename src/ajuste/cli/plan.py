@@ -24,7 +24,7 @@ from ajuste.report.plan import PlannedPackageSet, PlannedStudy, plan_report
 from ajuste.report.terminal import print_report
 from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
-from ajuste.run.relevance import chances_before
+from ajuste.run.relevance import idle_from_the_start
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
 from ajuste.study.overrides import overridden
@@ -71,7 +71,7 @@ def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStu
     """Every write, command and trial of ``study``."""
     means = replace(means, dry=True)
     resolved = resolved_study(study, catalogue, means)
-    no_chance = chances_before(resolved, catalogue)
+    no_chance = idle_from_the_start(resolved, catalogue)
     if study.target.on_host:
         now = _values_here(resolved, catalogue)
         accepted = [risk.what for risk in risks(resolved, catalogue)]

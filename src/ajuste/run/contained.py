@@ -250,7 +250,7 @@ class SchedulerWorkplace:
         return _keep(_program(file, table.name, None), table.name, self.home)
 
     def build_once(self, table: SchedulerTable, environment: Mapping[str, str], about: str) -> str:
-        """Build as ``build``, once for each commit; ``about`` is what else determines the program, as a hash."""
+        """Build as ``build``, once for each commit; ``about`` identifies all else that determines the program."""
         key = hashlib.sha256(f"{table.model_dump_json()}\n{about}".encode()).hexdigest()
         note = _folder(key, self.home) / "built"
         digest = note.read_text(encoding="utf-8") if note.is_file() else ""

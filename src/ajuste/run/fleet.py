@@ -1,4 +1,4 @@
-"""A fleet: the order in which a cluster's machines begin, the blocks of each, and what stops all of them."""
+"""A fleet: the order in which a cluster's machines begin, the blocks of each, and the reasons to stop all."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Fleet:
         self._record = record
         self.keep(record)
 
-    # What stops all machines.
+    # Reasons to stop all machines.
 
     def harm(self, findings: Sequence[Finding], trials: Sequence[Trial], history: TrialHistory) -> Stop | None:
         """Return the stop if a deciding metric worsens significantly, on all machines together or on one of them."""

@@ -1,4 +1,4 @@
-"""The outcome of a run: its results, computed again from what the store has."""
+"""The outcome of a run: its results, computed from the store."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def results_of(run: Run, store: Store) -> Results:
 
 
 def original_results(run: Run, store: Store) -> Results:
-    """Return the results of ``run`` as where it was measured."""
+    """Return the results of ``run``, without the marks of an import."""
     if (stored := store.results(run)) is not None:
         with suppress(ValueError):  # Another version of Ajuste may have written them.
             return Results.model_validate_json(stored)

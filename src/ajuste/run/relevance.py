@@ -81,7 +81,7 @@ class ActivityObserver(ABC):
 
 
 def idle_from_the_start(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
-    """Return what has no chance to matter on the target of a study, as far as that is known before it is measured."""
+    """Return the factors without a chance to matter on a study's target, as far as known before measuring."""
     if resolved.study.target.on_host:
         return HostObserver(resolved, catalogue).before()
     return GuestObserver(resolved, catalogue, lambda _: frozenset()).before()
@@ -283,10 +283,3 @@ class RelevanceLook:
             if entry.warning not in self._warned:
                 self._warned.append(entry.warning)
                 self.warn(entry.warning)
-
-
-def chances_before(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
-    """Return the factors of ``resolved`` without a chance to matter, as far as known without measuring."""
-    if resolved.study.target.on_host:
-        return HostObserver(resolved, catalogue).before()
-    return GuestObserver(resolved, catalogue, lambda _: frozenset()).before()

@@ -39,7 +39,6 @@ class StoredRun:
 
     @property
     def head(self) -> BundledRun:
-        """The head of the run."""
         run, store = self.run, self.store
         listed = next(head for head in store.runs() if head.id == run.id)
         names = ("id", "study", "seed", "created", "ajuste", "named", "resolved", "stopped", "stopped_because")

@@ -1,4 +1,4 @@
-"""A bisection from what a person asks for: over versions, options or revisions, as the ends are."""
+"""A bisection over versions, options or revisions of a kernel, or over BPF schedulers, as its ends require."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluator: explores a proposal where its proposer sees the figures, and confirms it where nobody does."""
+"""The evaluator: explores a proposal with visible figures, and confirms it with sealed ones."""
 
 from __future__ import annotations
 

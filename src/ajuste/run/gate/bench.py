@@ -208,7 +208,8 @@ class RevisionBench:
 
     def measure(self, study: Study, benchmark: BenchmarkTable, explained: str = "") -> tuple[Results, str]:
         """Measure ``study`` and return its results. If the revision ``explained`` is beyond the limit, they have its
-        additional instructions by function; the second value says why these could not be counted. Raises RunError.
+        additional instructions by function; the second value is the reason if these could not be counted. Raises
+        RunError.
         """
         return self._measured(study, fresh=self.request.fresh or not benchmark.in_guest, explained=explained)
 

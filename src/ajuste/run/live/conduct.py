@@ -38,7 +38,7 @@ _LEAST_SHARE: Final = 0.1
 
 
 def is_estimated_after(blocks: int) -> bool:
-    """Return whether the wash-out is estimated after so many blocks: as soon as possible, then at twice as many."""
+    """Return whether the wash-out is estimated after ``blocks``: as soon as possible, then when they have doubled."""
     times, rest = divmod(blocks, ENOUGH_BLOCKS)
     return rest == 0 and times > 0 and times & (times - 1) == 0
 

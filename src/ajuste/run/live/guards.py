@@ -60,8 +60,8 @@ class GuardWatch:
         counted: Mapping[str, Sequence[Reading]],
         nothing: Mapping[str, str],
     ) -> Ended | None:
-        """Return what is broken: by the last two ``readings`` of each metric, by those that have ``counted`` so far,
-        and by those that showed ``nothing`` now (with the reason).
+        """Return the reason to end the slice, if any: by the last two ``readings`` of each metric, by those that
+        ``counted`` so far, and by those that show ``nothing`` now, with the reason.
         """
         for guard in self.design.guards:
             if guard.metric in nothing:

@@ -97,10 +97,10 @@ class Heart:
 
 
 class LiveMonitor:
-    """Watches one slice of ``slice_s`` seconds on a thread of its own, from entering to leaving.
+    """Watches one slice of ``slice_s`` seconds on its own thread, from entering to leaving.
 
-    ``now_s`` is the time since the run began, ``wants_end`` whether a person wants the run to end, and
-    ``kill_unresponsive`` is the executor's.
+    ``now_s`` returns the seconds since the run began, ``wants_end`` whether a person asked to stop;
+    ``kill_unresponsive`` belongs to the executor.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class LiveMonitor:
         apart = time.time() - time.monotonic()
         try:
             self._look_until_the_end()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the old values come back
+        except Exception as error:  # noqa: BLE001 - after any error the old values must come back
             _LOG.exception("monitor failed")
             self._end(Ended("fault", f"the guards could not be checked: {error or type(error).__name__}"))
         self.watched.end_s = self._now_s()

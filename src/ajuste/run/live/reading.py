@@ -314,5 +314,4 @@ class FollowedLog:
         return [line.decode(errors="replace") for line in whole]
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()

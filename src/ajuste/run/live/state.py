@@ -57,14 +57,14 @@ def directory(home: Home) -> Path:
 
 
 def keep_state(home: Home, state: LiveState) -> None:
-    """Store the state."""
+    """Store the state for other processes."""
     place = directory(home)
     make_directory(place)
     replace_file(place / _NAME, state.model_dump_json().encode())
 
 
 def kept_state(home: Home) -> LiveState | None:
-    """Return the last stored state, whether or not it goes on; None if there is none."""
+    """Return the last stored state, also of an ended experiment; None if there is none."""
     try:
         return LiveState.model_validate_json((directory(home) / _NAME).read_bytes())
     except (OSError, ValidationError):
@@ -72,7 +72,7 @@ def kept_state(home: Home) -> LiveState | None:
 
 
 def ask_to_stop(home: Home, run: str) -> None:
-    """Ask the experiment to end."""
+    """Ask the process of ``run`` to end it."""
     make_directory(directory(home))
     replace_file(directory(home) / _STOP, run.encode())
 
@@ -86,5 +86,5 @@ def is_asked_to_stop(home: Home, run: str) -> bool:
 
 
 def forget_stop(home: Home) -> None:
-    """Remove the request to stop."""
+    """Remove a request to stop, also one of an earlier run."""
     remove_file(directory(home) / _STOP)

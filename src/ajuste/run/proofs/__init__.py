@@ -1,1 +1,1 @@
-"""Evidence that a kernel has what it claims: read from the kernel while it runs, never from its configuration."""
+"""Proofs of kernel features: evidence from the running kernel, never from its configuration."""

@@ -1,4 +1,4 @@
-"""Proofs of kernel features: a kernel is booted, and claims are judged by what it shows."""
+"""Claims about kernel features, judged by the facts of a booted kernel."""
 
 from __future__ import annotations
 
