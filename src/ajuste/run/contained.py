@@ -127,6 +127,7 @@ def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
     digest = hashlib.sha256(
         "".join(f"{name} {file_sha256(file)}\n" for name, file in files.items()).encode()
     ).hexdigest()
+    # Named by its content, so that processes may write the same folder at once.
     folder = _folder(digest, home)
     for name, file in files.items():
         if not (folder / name).is_file():
@@ -228,6 +229,7 @@ class SchedulerWorkplace:
         for name, text in table.source.items():
             write_text(self.tree / name, text)
         file = _inside(self.tree, table.program, None)
+        # An earlier commit's program must not pass for this one's.
         remove_file(file)
         command = shlex.join(table.build)
         log = self.directory / "log"

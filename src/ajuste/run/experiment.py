@@ -241,12 +241,14 @@ def conduct(
     seed = study.design.seed
     what = f"the study {study.name}"
     with (
+        # The first lock is for this machine, the second for all that share the store.
         exclusive(options.home.state / lock_name(experiment.fingerprint, seed), what),
         store.reserved(experiment.fingerprint, seed, what),
     ):
         store.require_sound()
         alike = [] if fresh else store.runs_alike(experiment.fingerprint, seed)
         if options.reboots is not None and options.reboots.plan.run:
+            # After a reboot the session knows its run.
             alike = [store.find_run(options.reboots.plan.run)]
         run = _resumed_or_new(experiment, store, alike, named)
         if options.reboots is not None:
@@ -391,6 +393,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
     first = keeper(options.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
         stack.callback(_keep_late_findings, executors, environment, ready)
+        # A search tries levels that a look in its first block could not see.
         look = None if experiment.resolver else _look(bed.observer(experiment, catalogue()), environment, watcher, keep)
         stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None

@@ -59,6 +59,7 @@ class Fleet:
         members = self._stage(machines, done, each)
         wave = [name for name in members if done[name] < each]
         if first in history.machines:
+            # A block stays on the machine that began it.
             wave = [history.machines[first]]
         elif not history.machines:  # The first block is judged before anything else is measured.
             wave = wave[:1]
@@ -71,6 +72,7 @@ class Fleet:
         return last, replace(limits, min_blocks=max(1, measured + left), max_blocks=max(1, measured + left))
 
     def _in_order(self, history: TrialHistory) -> list[str]:
+        # In the order in which they began, so that a resumed run has the same stages.
         started = dict.fromkeys(history.machines[block] for block in sorted(history.machines))
         present = self.present()
         return [*(name for name in started if name in present), *sorted(set(present) - started.keys())]
@@ -78,6 +80,7 @@ class Fleet:
     def _for_a_verdict_of_each(self, machines: int) -> int:
         study = self.study
         alpha = family(configurations(study), study.deciding, study.study.analysis.confidence).alpha
+        # The error rate holds for all machines together (Bonferroni).
         return fewest_blocks(alpha / max(1, machines))
 
     def _stage(self, machines: Sequence[str], done: Counter[str], each: int) -> Sequence[str]:

@@ -387,6 +387,7 @@ def _continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results)
         options += ["--blocks", f"{budget.min_blocks}..{enough}"]
     minutes = enough * each / 60 if each else 2 * budget.max_minutes
     if stopped == "time":
+        # Only a larger budget resumes a run that ended.
         minutes = max(minutes, budget.max_minutes + more * (each or 0) / 60, 1.01 * budget.max_minutes)
     if minutes > budget.max_minutes:
         options += ["--max-time", _duration(60 * minutes)]

@@ -74,6 +74,7 @@ def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
         if tree := _read_package(folder):
             return tree
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching tuned")):
+            # Another process may have fetched it meanwhile.
             if tree := _read_package(folder):
                 return tree
             try:
@@ -202,6 +203,7 @@ def _this_machine(catalogue: Catalogue) -> Iterator[_QueriedMachine]:
         def read(tunables: Sequence[Tunable]) -> Mapping[str, PlacedProfile]:
             instances = tunables_here(target, catalogue, tunables, machine)
             return {
+                # A tunable that only root can read is not locked.
                 instance.tunable.name: PlacedProfile(None, instance.locked)
                 if instance.locked and not instance.locked.startswith(NEEDS_ROOT)
                 else PlacedProfile(instance.current.value, instance.current.problem)

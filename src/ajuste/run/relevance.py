@@ -144,6 +144,7 @@ class GuestObserver(ActivityObserver):
             with ThreadPoolExecutor(min(len(requests), requests[0].executor.parallel)) as pool:
                 seen = list(pool.map(lambda request: self._probe(request, samplers), requests))
             known = [activity for activity in seen if activity is not None]
+            # A failed probe may have hidden activity, so nothing is sure to be idle.
             if len(known) < len(seen):
                 return ()
             activity = replace(reduce(Activity.with_more, known), facts=activity.facts)

@@ -303,6 +303,7 @@ class Runner:
             done.observation,
             trial_reading(self.study, request.slot.configuration),
             started=done.started,
+            # Values outlast a trial only on a host: another value now means that somebody changed it.
             earlier=before if request.executor.keeps_values else {},
         )
         before.update({event.tunable: event.before for event in result.written})

@@ -204,6 +204,7 @@ class FixedSchedule(Schedule):
         self.limits = StoppingLimits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
         self._warm_up = study.study.design.warm_up
         self._findings: dict[int, tuple[Finding, ...]] = {}
+        # The last complete block is looked at again: the process may have ended before its look.
         self.first = max(0, next(number for number in count() if not self._is_complete(number)) - 1)
         self._looked = max(0, self.first - self._warm_up)  # An earlier process looked at earlier blocks.
 
@@ -363,6 +364,7 @@ class BootSchedule(FixedSchedule):
         super().__init__(study, history)
         self.first -= self.first % self._size
         self._looked = self.first // self._size
+        # Limits count rounds here.
         least, most = -(-self.limits.min_blocks // self._each), -(-self.limits.max_blocks // self._each)
         self.limits = replace(self.limits, min_blocks=least, max_blocks=most)
 

@@ -121,6 +121,7 @@ def import_bundle(file: Path, store: Store) -> list[Imported]:
                     Imported(head.id, head.study, head.trials, head.id not in taken, not unchanged[head.id])
                 )
         except BaseException:
+            # Only what this import has added.
             here = {run.id for run in store.runs()} - taken
             store.delete([run for run in done if run.id in here])
             raise
@@ -147,6 +148,7 @@ def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
         for run in runs:
             try:
                 results = run.results
+                # A bundle is not trusted: its results must be computable and showable.
                 results_report(results)
             except _MALFORMED as error:
                 raise RequestError(f"{file} is malformed: run {run.run.id} cannot be shown", hint=COPY_AGAIN) from error

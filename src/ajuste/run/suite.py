@@ -132,6 +132,7 @@ class SuiteRun:
             for place, (name, experiment) in enumerate(self._ready.items(), 1):
                 self.options.say(f"member {place} of {len(self._ready)}: {name}")
                 entry = self._measured(name, experiment, store, again=name in before)
+                # At once, so that an interrupted suite resumes behind this member.
                 record = self._keep(record.with_entry(entry), store)
                 if entry.failed and not self.request.keep_going:
                     hint = f"ajuste report {entry.run} --trials shows each trial" if entry.run else None

@@ -283,6 +283,7 @@ class GuestTestbed(Testbed):
         packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
         root = _root_of(study, self.options)
         marks |= {"packages": root.sha256} if root else {}
+        # Under another version of QEMU a guest may run otherwise.
         key = fingerprint(resolved, marks | {"QEMU": emulator.version})
         return Experiment(resolved, images, packages, key, modules=modules, root=root)
 

@@ -83,6 +83,7 @@ def verify(
         )
     bed = testbed_for(resolved.study, options)
     try:
+        # Files of the study are hashed here, and may be gone.
         experiment = bed.prepared(resolved, catalogue)
     except OSError as error:
         raise RequestError(

@@ -144,6 +144,7 @@ def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say:
         raise RequestError(
             f"{good} and {bad} are the same kernel, {releases[str(good)]}", hint="give two versions of the kernel"
         )
+    # The good kernel may be the newer one.
     step = 1 if first < last else -1
     between = [row.spec for row in rows[first + step : last : step]]
     return [str(good), *between, str(bad)]
@@ -154,5 +155,6 @@ def bisect_versions(specs: list[str], test: TestVersion) -> tuple[str, ...]:
     outcomes: dict[int, Outcome] = {0: "absent", len(specs) - 1: "there"}
     while (place := next_candidate(len(specs), outcomes)) is not None:
         spec = specs[place]
+        # Packaged kernels need no build.
         outcomes[place] = test(spec, lambda spec=spec: spec)  # type: ignore[misc]
     return tuple(specs[place] for place in culprits(len(specs), outcomes))

@@ -117,6 +117,7 @@ def scheduler_builds(
     options = read_options(image.config.read_text(encoding="utf-8") if image.config else "")
     require_loadable((OwnScheduler(Path(scheduler), ""),), options, kernel)
     with scheduler_workplace(home) as workplace:
+        # A scheduler is compiled against the types of the kernel that loads it, not of this machine.
         types = workplace.directory / "vmlinux"
         types.write_bytes(read_vmlinux(image.vmlinuz))
         environment = {"VMLINUX_BTF": str(types)}

@@ -110,6 +110,7 @@ def outcome_of(ends: Verdict, candidate: Verdict) -> Outcome:
     low = -math.inf if candidate.low is None else _size(candidate.low, ratio)
     high = math.inf if candidate.high is None else _size(candidate.high, ratio)
     if sought < 0:
+        # Mirror a decrease, so that only increases remain.
         sought, low, high = -sought, -high, -low
     half = sought / 2
     if low > half:
@@ -144,6 +145,7 @@ def _size(value: float | None, ratio: bool) -> float:
         return 0.0
     if not ratio:
         return value
+    # The interval of a ratio may reach 0.
     return math.log(value) if value > 0 else -math.inf
 
 
@@ -300,6 +302,7 @@ class BisectionSession:
             if verdict is None or self._ends is None or self._outcome(measurement) != "undecided":
                 return measurement
             blocks = min(budget.max_blocks, _MORE * max(verdict.blocks, budget.min_blocks))
+            # The budget cannot grow any more.
             if verdict.blocks >= budget.max_blocks or blocks <= budget.min_blocks:
                 return measurement
             study = _with_blocks(study, blocks)
@@ -315,6 +318,7 @@ def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) ->
     defaults. Raises RequestError.
     """
     question = _study_of_two(study, metric, FactorTable(name=KERNEL_FACTOR, levels=(good, kernel)), tests)
+    # The kernel is a factor now, so the target has none.
     return question.model_copy(update={"target": study.target.model_copy(update={"kernel": None})})
 
 
@@ -338,6 +342,7 @@ def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) ->
     analysis = study.analysis.model_copy(
         update={
             "metrics": (metric,),
+            # The highest confidence that a study may have.
             "confidence": min(0.9999, confidence_of_each(study.analysis.confidence, tests)),
             "explain": False,
             "prediction": None,

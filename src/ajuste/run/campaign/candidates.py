@@ -33,6 +33,7 @@ class Candidates:
 
     def take(self, path: Path) -> str:
         """Copy the file or directory ``path`` and return its digest. Raises RequestError for an unfit one."""
+        # By descriptors: another user could replace a directory on the way by a link.
         with open_directory(self._directory / _FOLDER, make=0o700) as folder:
             name = Path(tempfile.mkdtemp(dir=folder, prefix="new-")).name
             try:
@@ -51,6 +52,7 @@ class Candidates:
             (copy / name).chmod(0o755 if os.access(file, os.X_OK) else 0o644)
         digest = _digest(copy)
         if not self._folder(digest).exists():
+            # mkdtemp made it 0700, and the workload may run as another user.
             copy.chmod(0o755)
             for entry in (called, *sorted(copy.rglob("*"))):
                 give_to_caller(entry)

@@ -69,6 +69,7 @@ class CampaignLedger:
             descriptor = os.open(directory / self.file.name, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         size = os.fstat(descriptor).st_size
         try:
+            # A short write means that the disk is full.
             if os.write(descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.file))
             os.fsync(descriptor)
@@ -78,6 +79,7 @@ class CampaignLedger:
         finally:
             os.close(descriptor)
         if is_new:
+            # A new name is on disk only with its directory.
             sync_to_disk(self.file.parent)
         self.entries = [*self.entries, entry]
         return entry
@@ -226,6 +228,7 @@ def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: C
     document = campaign.model_dump_json()
     remove_file(directory / "ledger.jsonl")  # Left by an interrupted call: `campaign.json` is written last.
     CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(document.encode()))
+    # `campaign.json` comes last, since it makes the campaign exist.
     for name, text in (("sealed.json", sealed), ("campaign.json", document)):
         replace_file(directory / name, text.encode(), mode=0o600, on_disk=True)
     return KeptCampaign(directory)

@@ -157,6 +157,7 @@ def proposed_study(
             }
         ]
     metrics = [campaign.metric, *([campaign.witness] if campaign.witness else [])]
+    # The number of blocks is fixed, so no precision can be asked for.
     analysis = {name: value for name, value in document["analysis"].items() if name != "precision"}
     if study.analysis.describe is not None:
         analysis["describe"] = [name for name in study.analysis.describe if name not in metrics]

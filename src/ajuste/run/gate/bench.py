@@ -172,6 +172,7 @@ class RevisionBench:
             for side in self.trees.labels:
                 self.prepare(benchmark, side, layout)
             study = self.study(benchmark, confidence).with_choices(seed=layout)
+            # The layouts share the time of the benchmark.
             minutes = benchmark.max_time / 60 / layouts
             budget = {"min_blocks": BLOCKS_A_LAYOUT, "max_blocks": BLOCKS_A_LAYOUT, "max_minutes": minutes}
             study = study.model_copy(update={"budget": study.budget.model_copy(update=budget)})
@@ -202,7 +203,8 @@ class RevisionBench:
         require_allowed(study, rights, request.catalogue, kernel_kind)
         programs = [there / normal_name(name) for name in test.schedulers]
         contained = with_schedulers(study, home, rights, request.options.say, programs)
-        question = contained.study.model_copy(update={"expect": None})  # The run is the same whatever is expected.
+        # The run is the same whatever is expected.
+        question = contained.study.model_copy(update={"expect": None})
         results, _ = self._measured(question, fresh=request.fresh, failed_too=True)
         return results, expectations(study.expect, results, changed=bool(contained.notes))
 

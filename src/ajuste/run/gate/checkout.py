@@ -25,6 +25,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import GateRevision, ProjectCommit
 from ajuste.store.location import exclusive
 
+# The user's hooks and monitors must not run for Ajuste's worktrees.
 _QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
 
 
@@ -58,6 +59,7 @@ class ProjectRepository:
     def revision(self, text: str, option: str) -> GateRevision:
         """Return the commit named by ``text``, which is not trusted. Raises RequestError."""
         try:
+            # No argument of a program can have a NUL.
             if "\0" in text or not text:
                 raise RunError("a revision must have a name")
             commit = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
@@ -99,6 +101,7 @@ def _git(caller: Caller, directory: Path, *words: str, **variables: str) -> byte
     done: subprocess.CompletedProcess[bytes] = subprocess.run(
         ["git", *_QUIET, *words],
         cwd=directory,
+        # Messages of git are matched in English.
         env={**caller.environment, "LC_ALL": "C", **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -218,6 +221,7 @@ class Checkouts:
         return self.directory / f"{side}.pristine"
 
     def _copy(self, tree: Path, there: Path) -> None:
+        # A reflink takes no space, on file systems that have them.
         command = ("cp", "-a", "--reflink=auto", "--", str(tree), str(there))
         done = subprocess.run(command, capture_output=True, check=False, **self.repository.caller.options)
         if done.returncode:

@@ -52,6 +52,7 @@ class CommitSearch:
         """
         repository, base, head = self.bench.request.repository, self.base.commit, self.head.commit
         parting = ProjectCommit(commit=repository.parting(base, head))
+        # The commit where two branches part must be within the limit, or the base itself improved.
         parted = (parting,) if parting.commit not in ("", base) else ()
         uncommitted = (ProjectCommit(commit=""),) if not self.head.revision and repository.is_changed() else ()
         line = (ProjectCommit(commit=base), *parted, *repository.commits(f"{base}..{head}"), *uncommitted)

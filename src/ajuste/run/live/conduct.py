@@ -166,6 +166,7 @@ class Conductor:
         done_s = max((trial.metrics.get(END, 0.0) for trial in self.trials), default=0.0)
         now, monotonic_s = Instant.now(), time.monotonic()
         began = Instant.model_validate(self.about.get("began_at", now))
+        # The time goes on while no process runs, and never ends before the last slice.
         so_far_s = max(done_s, seconds_between(began, now))
         self.about["began_at"] = now.earlier(so_far_s).model_dump()
         self._begin_s = so_far_s - monotonic_s
@@ -250,6 +251,7 @@ class Conductor:
         slots = [
             Slot(block=number, position=position, configuration=name, seed=0) for position, name in enumerate(order)
         ]
+        # Repeats come after the rest of the block: a disturbance may be over by then.
         for _ in range(MOST_ATTEMPTS):
             for slot in slots:
                 if self._is_wanted(slot):

@@ -184,6 +184,7 @@ class LiveMonitor:
         begin, end = self.watched.begin_s, self.watched.begin_s + self._slice_s - 0.05
         count = int(self._slice_s / LOOK_SECONDS)
         ticks = {begin + LOOK_SECONDS * tick for tick in range(count + 1)}
+        # Looks close to these two would only repeat them.
         near = (self.watched.counted_s, end)
         ticks = {
             tick for tick in ticks if tick < end and all(abs(tick - instant) > LOOK_SECONDS / 3 for instant in near)

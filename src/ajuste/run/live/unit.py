@@ -109,6 +109,7 @@ def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapp
             f"ExecStart={' '.join(map(unit_word, command))}",
             *(f"Environment={unit_assignment(*variable)}" for variable in variables.items()),
             "Restart=on-failure",
+            # An invalid request, and an interrupt by a person.
             "RestartPreventExitStatus=2 130",
             "RestartSec=10",
             "KillMode=process",
