@@ -93,7 +93,7 @@ def _packages(study: Study, run_options: RunOptions) -> PlannedPackageSet | None
     package_plan = plan_packages(study.target.packages, run_options.home, run_options.say)
     return PlannedPackageSet(
         release=package_plan.release,
-        asked=package_plan.asked,
+        asked=package_plan.names,
         versions={package.name: package.version for package in package_plan.packages},
         download_bytes=package_plan.download_bytes,
     )

@@ -70,7 +70,7 @@ def restore(
             hint="remove --verify, or the others",
         )
     with MachineLock("restoration") as lock:
-        for note in lock.found:
+        for note in lock.notes:
             typer.echo(visible_line(note), err=True)
         if verify:
             show_verification(home(), as_json=as_json)
@@ -93,7 +93,7 @@ def restore(
             _show_steps(journals, allowed, as_json)
             return
         restorations = [restore_from(scope, allowed) for scope in scopes]
-        left = () if lock.found else remove_left_services()  # others may be using theirs
+        left = () if lock.notes else remove_left_services()  # others may be using theirs
     done = all(restoration.done for restoration in restorations)
     events = tuple(event for restoration in restorations for event in restoration.events)
     if as_json:

@@ -174,7 +174,7 @@ def _check_study_file(name: str, source: Path) -> tuple[int, bool]:
     return status.st_size, bool(status.st_mode & 0o111)
 
 
-# What a guest is given of this machine.
+# The files of this machine that a guest gets.
 
 
 class GuestFiles(BaseModel):
