@@ -54,25 +54,25 @@ class Job:
 
     @property
     def run(self) -> str:
-        """The id of its run, once it has one."""
+        """Return the id of its run, once it has one."""
         runs = (line.get("run", "") for line in self._lines() if line.get("event") in _BEGUN)
         return next((str(run) for run in runs), "")
 
     @property
     def doing(self) -> str:
-        """The last progress message: ``booting debian:5.10``."""
+        """Return the last progress message: ``booting debian:5.10``."""
         texts = [line.get("text", "") for line in self._lines() if line.get("event") == "progress"]
         return str(texts[-1]) if texts else ""
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None while it measures, or if it was killed."""
+        """Return the exit code; None while it measures, or if it was killed."""
         codes = [line.get("exit_code") for line in self._lines() if line.get("event") == "command ended"]
         return codes[-1] if codes and isinstance(codes[-1], int) else None
 
     @property
     def problem(self) -> str:
-        """The error message, if it failed."""
+        """Return the error message, if it failed."""
         code = self.exit_code
         if self.alive or code in (0, 130):
             return ""
@@ -107,7 +107,7 @@ class Jobs:
         return sorted(jobs, key=lambda job: (job.created, job.id), reverse=True)
 
     def find(self, job_id: str) -> Job:
-        """Raises RequestError."""
+        """Return the job ``job_id``. Raises RequestError if it is not found."""
         job = next((job for job in self.all() if job.id == job_id), None)
         if job is None:
             raise RequestError(f"job {job_id[:80]!r} not found", hint="list the jobs")

@@ -65,12 +65,12 @@ class MeasuredRun:
 
     @property
     def answer(self) -> str:
-        """The answer to the study's question, in a sentence or two; empty if there is none."""
+        """Return the answer to the study's question, in a sentence or two; empty if there is none."""
         return self.results.answer
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """A configuration against the baseline on one metric, each."""
+        """Return the verdicts, each on one configuration against the baseline and one metric."""
         return self.results.verdicts
 
     @property

@@ -93,7 +93,7 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
 
 
 def _nowhere(_: str) -> None:
-    """A guest without packages has only what it is given."""
+    """Find no program: a guest without packages has only what is put into it."""
 
 
 def _add_program(tree: FileTree, program: Path, packages: dict[str, str], find: FindThere) -> None:

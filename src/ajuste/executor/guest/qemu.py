@@ -57,7 +57,7 @@ class Emulator(BaseModel):
 
 
 def require_guests() -> None:
-    """Raises RequestError on a machine whose agent cannot run in a guest: the kernels are those of x86_64."""
+    """Raise RequestError on a machine whose agent cannot run in a guest: the kernels are those of x86_64."""
     machine = platform.machine()
     if machine != "x86_64":
         raise RequestError(

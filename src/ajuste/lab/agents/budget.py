@@ -95,7 +95,7 @@ class AgentBudget:
 
     @property
     def open_jobs(self) -> list[str]:
-        """The jobs that were not seen to end."""
+        """Return the jobs that were not seen to end."""
         with self._lock:
             return [job for job, charge in self._charges.items() if not charge.settled]
 
