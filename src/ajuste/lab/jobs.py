@@ -132,7 +132,7 @@ class Jobs:
         rights: Asked | None = None,
         minutes: float | None = None,
     ) -> Job:
-        """Start ``ajuste WORDS`` in ``directory`` with the ``rights`` of whoever asked for it.
+        """Start ``ajuste WORDS`` in ``directory`` with the ``rights`` of the client that asked for it.
 
         After ``minutes`` of this machine's time and some grace it is interrupted, and then killed.
 

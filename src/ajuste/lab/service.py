@@ -91,7 +91,7 @@ class LabService:
         return results_of(run, self.store)
 
     def is_going_on(self, run: Run | Head) -> bool:
-        """Return whether a process measures ``run`` now, whoever started it."""
+        """Return whether a process measures ``run`` now, also one that somebody else started."""
         if run.stopped:
             return False
         return _is_locked(self.home.state / lock_name(run.fingerprint, run.seed))
