@@ -323,7 +323,7 @@ def test_every_route_is_for_the_owner_or_also_for_viewers(
         started.append(words)
         raise RequestError("nothing is started here")
 
-    monkeypatch.setattr(Jobs, "asked", start)
+    monkeypatch.setattr(Jobs, "output_of", start)
     monkeypatch.setattr(Jobs, "start", start)
     service = LabService(home)
     routes = {route.path: route for route in lab_routes(service)}

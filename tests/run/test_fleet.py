@@ -12,7 +12,7 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop
-from ajuste.executor.executor import Begun, TrialDone, TrialRequest
+from ajuste.executor.executor import OnStart, TrialDone, TrialRequest
 from ajuste.model.event import Accepted, End, Exited, Started, Written
 from ajuste.model.fleet import CanaryRecord, FleetPlan
 from ajuste.model.kernel import KernelVersion
@@ -58,7 +58,7 @@ class Machines(PlayedExecutor):
     def present(self) -> tuple[str, ...]:
         return tuple(self.effects)
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         blocks: dict[int, list[TrialRequest]] = {}
         for request in requests:
             blocks.setdefault(request.slot.block, []).append(request)

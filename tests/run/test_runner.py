@@ -14,7 +14,7 @@ from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble, verdicts
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop
-from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
+from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, Untrusted
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
 from ajuste.model.event import Exited
@@ -368,7 +368,7 @@ class Shared(Played):
         self.caught = caught
         self.lies = 0
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         for number, request in enumerate(requests):
             plan = request.plan()
             lies = number % 2 == 0 and self.lies < self.caught

@@ -10,7 +10,7 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Pace, Stop, StoppingLimits, on_each
-from ajuste.executor.executor import Begun, TrialDone, TrialRequest, now
+from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, now
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
@@ -44,7 +44,7 @@ class Labs(PlayedExecutor):
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         return on_each(self.parallel, pace, limits)
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         blocks = {number: list(own) for number, own in groupby(requests, lambda one: one.slot.block)}
         self.asked.append(list(blocks))
         for number, own in blocks.items():
@@ -119,8 +119,8 @@ def test_what_would_have_to_be_repeated_on_a_machine_that_is_gone_is_left_out(
     study: ResolvedStudy, store: Store
 ) -> None:
     class Leaving(Labs):
-        def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-            yield from super().carry_out(requests, begun)
+        def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
+            yield from super().carry_out(requests, on_start)
             if "b1p0a0" in self.where:
                 self.names = ["lab1"]
 
@@ -161,10 +161,10 @@ def test_a_run_goes_on_with_the_machines_that_its_blocks_have(study: ResolvedStu
 class Breaking(Labs):
     """Falls down after its first block."""
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         if self.asked:
             raise ZeroDivisionError
-        yield from super().carry_out(requests, begun)
+        yield from super().carry_out(requests, on_start)
 
 
 class Order(Watching):

@@ -11,7 +11,7 @@ import pytest
 
 from ajuste.analysis.record import digest
 from ajuste.design.search.goal import Search
-from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
+from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
 from ajuste.report.document import Table
 from ajuste.report.results import results_report
@@ -172,7 +172,7 @@ class SharedSurface(Surface):
         super().__init__(_bowl)
         self.caught, self.given = caught, 0
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         for request in requests:
             plan = request.plan()
             self.given += 1

@@ -85,7 +85,7 @@ def ablate(
         raise RequestError("--profile is required", hint="give one, such as --profile tuned:throughput-performance")
     check_report(showing.report)
     check_save(save)
-    known, means, name_chosen = catalogue(), machines.means(), request.name is not None and study is None
+    known, run_options, name_chosen = catalogue(), machines.run_options(), request.name is not None and study is None
     request = replace(
         request,
         commands=split_commands(tuple(words or ())),
@@ -95,16 +95,22 @@ def ablate(
     command = command_line()
     bare = _without_profile(request, study, known, save)
     cluster = machines.cluster_for(bare)
-    names = built_for_profiles([profile], bare, known, means, dry_run=dry_run, quiet=showing.silent)
+    names = built_for_profiles([profile], bare, known, run_options, dry_run=dry_run, quiet=showing.silent)
     bare, request = with_kernels(bare, names), request.with_kernels(names)
-    (found,) = placed([profile], bare.target, known, means, tell=not (showing.silent or dry_run))
-    chosen = _of_command(request, found, known, save, command) if study is None else _of_study(bare, found, known)
-    means = replace(means, cluster=cluster)
-    if idle := _idle(chosen, known, means):
-        found = found.without(idle, line_names(found.settings))
-        chosen = _of_command(request, found, known, save, command) if study is None else _of_study(bare, found, known)
+    (placement,) = placed([profile], bare.target, known, run_options, tell=not (showing.silent or dry_run))
+    chosen = (
+        _of_command(request, placement, known, save, command) if study is None else _of_study(bare, placement, known)
+    )
+    run_options = replace(run_options, cluster=cluster)
+    if idle := _idle(chosen, known, run_options):
+        placement = placement.without(idle, line_names(placement.settings))
+        chosen = (
+            _of_command(request, placement, known, save, command)
+            if study is None
+            else _of_study(bare, placement, known)
+        )
     if dry_run:
-        show_plan(chosen, known, means, as_json=showing.as_json)
+        show_plan(chosen, known, run_options, as_json=showing.as_json)
         return
 
     measure(
@@ -112,22 +118,21 @@ def ablate(
         known,
         showing,
         named=command,
-        means=means,
+        run_options=run_options,
         anew=unless_going_on(fresh),
         name_chosen=name_chosen,
     )
 
 
-def _idle(chosen: Study, known: Catalogue, means: RunOptions) -> dict[str, str]:
-    # Why lines cannot matter on the target, as far as that is known before anything is measured: by their names.
-    if means.cluster is not None:
+def _idle(chosen: Study, known: Catalogue, run_options: RunOptions) -> dict[str, str]:
+    # Reasons why lines cannot matter on the target, by line, known before anything is measured.
+    if run_options.cluster is not None:
         return {}
-    found = idle_from_the_start(resolved_study(chosen, known, means), known)
-    return {one.factor: f"cannot matter here: {one.saw}" for one in found if not one.hardly}
+    idle_lines = idle_from_the_start(resolved_study(chosen, known, run_options), known)
+    return {line.factor: f"cannot matter here: {line.saw}" for line in idle_lines if not line.hardly}
 
 
 def _without_profile(request: Request, study: str | None, known: Catalogue, save: Path | None) -> Study:
-    # What the profile is tried on: a study of that name, or the command. Raises RequestError.
     if study is None:
         if len(request.commands) > 1:
             raise RequestError(
@@ -139,24 +144,24 @@ def _without_profile(request: Request, study: str | None, known: Catalogue, save
             "--study conflicts with COMMAND and --save: the study has its own command",
             hint="remove the command and --save, or remove --study",
         )
-    found = chosen_study(study, known, Choices(request.kernel, request.seed))
-    return with_machine(found, request.machine, known) if request.machine else found
+    chosen = chosen_study(study, known, Choices(request.kernel, request.seed))
+    return with_machine(chosen, request.machine, known) if request.machine else chosen
 
 
-def _of_command(request: Request, found: Placed, known: Catalogue, save: Path | None, command: str) -> Study:
-    document, origin = adhoc_document(request, known, (found,))
+def _of_command(request: Request, placement: Placed, known: Catalogue, save: Path | None, command: str) -> Study:
+    document, origin = adhoc_document(request, known, (placement,))
     if not request.metric:  # The workload's own metric, or the modelled time, says enough; each takes more blocks.
         metrics = document["analysis"]["metrics"]
         document["analysis"]["metrics"] = metrics[-1:] if request.machine else metrics[:1]
-    apart = ablation_document(document, found)
+    apart = ablation_document(document, placement)
     if save is not None:
         save_study(apart, save, command)
     origin = CommandLine({**origin.options, ("factor",): f"--profile {request.profile}"})
     return checked_study(apart, origin, known, parse_kernel=parse_spec)
 
 
-def _of_study(study: Study, found: Placed, known: Catalogue) -> Study:
-    apart = ablation_study(study, found)
+def _of_study(study: Study, placement: Placed, known: Catalogue) -> Study:
+    apart = ablation_study(study, placement)
     if problems := check(apart, known, parse_spec):
         raise error(problems, study.source)
     return apart

@@ -81,7 +81,9 @@ def analyse(
 
     Each file, or group of files, is one configuration; the first is the baseline.
     """
-    asked = FileRequest(format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs)
+    file_request = FileRequest(
+        format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs
+    )
     wanted = TableQuestion(
         baseline=baseline,
         confidence=_confidence(confidence),
@@ -89,21 +91,21 @@ def analyse(
         three_sigma=three_sigma,
     )
     _check_target(html, files)
-    table = read_files(files, _names(name, files), asked)
+    table = read_files(files, _names(name, files), file_request)
     wanted = replace(wanted, metrics=split_names(metric or (), table))
     command = command_line()
-    shown = tuple(utf8(str(file)) for file in files)
-    results = analyse_table(table, wanted, files=shown, reproduce=(utf8(command),), ajuste=ajuste_version())
+    names = tuple(utf8(str(file)) for file in files)
+    results = analyse_table(table, wanted, files=names, reproduce=(utf8(command),), ajuste=ajuste_version())
     path = html or home().reports / f"analyse-{results.digest[:12]}.html"
     Showing(path, browser=open_, verbose=verbose, as_json=as_json).show(results)
 
 
 def _names(words: Names, files: Sequence[Path]) -> tuple[str, ...]:
-    # One for each file as they are; a single word with commas is split if that gives one for each file.
-    given = tuple(words or ())
-    if len(given) == 1 and len(files) > 1:
-        return tuple(part.strip() for part in given[0].split(","))
-    return given
+    # A single word with commas is split only where there are several files: a name may contain a comma.
+    names = tuple(words or ())
+    if len(names) == 1 and len(files) > 1:
+        return tuple(part.strip() for part in names[0].split(","))
+    return names
 
 
 def _confidence(text: str) -> float:
@@ -118,6 +120,6 @@ def _check_target(html: Path | None, files: Sequence[Path]) -> None:
         return
     if html.is_dir() or not html.absolute().parent.is_dir():
         raise RequestError(f"--html {html}: expected a file in an existing directory")
-    inputs = (file for given in files for file in matching_files(given))
+    inputs = (file for path in files for file in matching_files(path))
     if any(html.exists() and file.exists() and html.samefile(file) for file in inputs):
         raise RequestError(f"--html {html}: this file is an input; expected another file")

@@ -35,19 +35,19 @@ def import_(file: BundleFile, as_json: Json = False) -> None:
     from ajuste.store.store import Store
 
     with Store(home().store_url) as store:
-        found = import_bundle(file, store)
+        imported = import_bundle(file, store)
     if as_json:
-        typer.echo(json.dumps({"file": str(file), "runs": [asdict(one) for one in found]}, indent=2))
+        typer.echo(json.dumps({"file": str(file), "runs": [asdict(run) for run in imported]}, indent=2))
         return
-    for one in found:
-        what = f"{one.id}  {visible_line(one.study)}  {count_of(one.trials, 'trial')}"
-        typer.echo(f"{what}: {'imported' if one.new else 'in the store already'}")
-        if one.new and one.said_anew:
+    for run in imported:
+        what = f"{run.id}  {visible_line(run.study)}  {count_of(run.trials, 'trial')}"
+        typer.echo(f"{what}: {'imported' if run.new else 'in the store already'}")
+        if run.new and run.said_anew:
             typer.echo(
                 "  The bundle's results do not follow from its trials with this Ajuste; they were computed again."
             )
-    if any(one.new for one in found):
-        typer.echo(f"Show it with ajuste report {next(one.id for one in found if one.new)}")
+    if any(run.new for run in imported):
+        typer.echo(f"Show it with ajuste report {next(run.id for run in imported if run.new)}")
 
 
 @example("ajuste bundle nice -o runs.ajuste")
@@ -69,19 +69,19 @@ def bundle(
     from ajuste.store.store import Store
 
     with Store(home().store_url) as store:
-        found = to_bundle(runs, store)
-        write_bundle(output, found, len(found))
-        trials = sum(store.count(one.run) for one in found)
+        bundled = to_bundle(runs, store)
+        write_bundle(output, bundled, len(bundled))
+        trials = sum(store.count(stored.run) for stored in bundled)
     size = output.stat().st_size
     if as_json:
-        names = [one.run.id for one in found]
+        names = [stored.run.id for stored in bundled]
         typer.echo(json.dumps({"file": str(output), "runs": names, "trials": trials, "size_bytes": size}, indent=2))
         return
-    whole = f"{count_of(len(found), 'run')} and {count_of(trials, 'trial')}"
+    whole = f"{count_of(len(bundled), 'run')} and {count_of(trials, 'trial')}"
     typer.echo(f"{whole} are in {visible_line(str(output))} ({size_text(size)}).")
 
 
-# ``ajuste verify``: a run measured again, and whether all is the same.
+# ``ajuste verify``: measure a run again and compare the digests.
 
 
 SUFFIX: Final = ".ajuste"
@@ -109,24 +109,26 @@ def verify(
 
     known = catalogue()
     with _runs(run) as (runs, stranger):
-        studies = [require_verifiable(one.run, stranger=stranger) for one in runs]
-        found = []
-        for one, resolved in zip(runs, studies, strict=True):
+        studies = [require_verifiable(stored.run, stranger=stranger) for stored in runs]
+        results = []
+        for stored, resolved in zip(runs, studies, strict=True):
             with progress_of(resolved.study, known, quiet=quiet or as_json) as progress:
-                means = RunOptions(home(), jobs=jobs, say=progress.say)
-                found.append(measured_again(one.run, list(one.trials), one.head.digest, known, means, progress))
+                run_options = RunOptions(home(), jobs=jobs, say=progress.say)
+                results.append(
+                    measured_again(stored.run, list(stored.trials), stored.head.digest, known, run_options, progress)
+                )
     if as_json:
-        typer.echo(json.dumps([{"same": one.same, **asdict(one)} for one in found], indent=2))
+        typer.echo(json.dumps([{"same": verified.same, **asdict(verified)} for verified in results], indent=2))
     else:
-        for verified in found:
+        for verified in results:
             _show(verified)
-    if not all(one.same for one in found):
+    if not all(verified.same for verified in results):
         raise RunError("what was measured again is not the same", hint="see the lines above for what differs")
 
 
 @contextmanager
 def _runs(text: str) -> Iterator[tuple[Sequence[StoredRun], bool]]:
-    # The runs that are meant, and whether they are a stranger's.
+    # The runs that `text` names, and whether somebody else measured them: nothing of those is trusted.
     from ajuste.run.sharing import to_bundle, unpacked
     from ajuste.store.store import Store
 
@@ -138,20 +140,22 @@ def _runs(text: str) -> Iterator[tuple[Sequence[StoredRun], bool]]:
             yield runs, True
         return
     with Store(home().store_url) as store:
-        found = to_bundle([text], store)
-        yield found, found[0].run.imported
+        stored = to_bundle([text], store)
+        yield stored, stored[0].run.imported
 
 
-def _show(one: Verified) -> None:
-    name = f"{one.run} ({visible_line(one.study)})"
-    if one.same:
-        typer.echo(f"Run {name} is the same when it is measured again: {count_of(one.trials, 'trial')}, to the bit.")
+def _show(verified: Verified) -> None:
+    name = f"{verified.run} ({visible_line(verified.study)})"
+    if verified.same:
+        typer.echo(
+            f"Run {name} is the same when it is measured again: {count_of(verified.trials, 'trial')}, to the bit."
+        )
     else:
-        typer.echo(f"Run {name} differs in {len(one.different)} of {count_of(one.trials, 'trial')}.")
-    for kernel, (then, now) in one.kernels.items():
+        typer.echo(f"Run {name} differs in {len(verified.different)} of {count_of(verified.trials, 'trial')}.")
+    for kernel, (then, now) in verified.kernels.items():
         typer.echo(f"  kernel {visible_line(kernel)}: {visible_line(then)} then, {now} now")
-    if not one.same_parts:
+    if not verified.same_parts:
         typer.echo("  Kernel, programs, files or QEMU are not those of the run.")
-    for line in one.different[:_MOST_NAMED]:
+    for line in verified.different[:_MOST_NAMED]:
         typer.echo(f"  {visible_line(line)}")
-    typer.echo(f"  digest   {one.digest}\n  measured {one.measured}")
+    typer.echo(f"  digest   {verified.digest}\n  measured {verified.measured}")

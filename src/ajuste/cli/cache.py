@@ -1,4 +1,4 @@
-"""``ajuste cache``: what is kept for the next time, and removing it."""
+"""``ajuste cache``: list the caches, and clear them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _NAMES = (*KINDS, LEFTOVERS)
 
 @app.callback()
 def show(context: typer.Context, as_json: Json = False) -> None:
-    """List what the cache holds, where no subcommand is named."""
+    """List the caches, where no subcommand is named."""
     if context.invoked_subcommand is not None:
         return
-    found = survey(home())
+    caches = survey(home())
     if as_json:
-        print(json.dumps({"cache": [kept.model_dump(mode="json") for kept in found]}, indent=2))
+        print(json.dumps({"cache": [cache.model_dump(mode="json") for cache in caches]}, indent=2))
         return
     console = Console(highlight=False)
     if not console.is_terminal:
-        for kept in found:
-            print("\t".join((kept.kind, str(kept.count), str(kept.size_bytes), _limit(kept, str), kept.what)))
+        for cache in caches:
+            print("\t".join((cache.kind, str(cache.count), str(cache.size_bytes), _limit(cache, str), cache.what)))
         return
-    console.print(_table(found))
-    total = sum(kept.size_bytes for kept in found)
+    console.print(_table(caches))
+    total = sum(cache.size_bytes for cache in caches)
     console.print(f"{_size(total)} in all. Beyond its limit, the least recently used is removed.")
 
 
@@ -64,14 +64,14 @@ def clear_kinds(
     chosen = dict.fromkeys(kinds or (name for name in _NAMES if name not in ASKED_FOR))
     cleared = clear(chosen, home(), dry_run=dry_run)
     if as_json:
-        rows = [one.model_dump(mode="json") for one in cleared]
+        rows = [cache.model_dump(mode="json") for cache in cleared]
         print(json.dumps({"dry_run": dry_run, "cleared": rows}, indent=2))
         return
     verb = "would be removed" if dry_run else "removed"
-    for one in cleared:
-        if one.count or one.in_use:
-            print(f"{one.kind}: {one.count} {verb} ({_size(one.size_bytes)}){_left(one)}")
-    if not any(one.count or one.in_use for one in cleared):
+    for cache in cleared:
+        if cache.count or cache.in_use:
+            print(f"{cache.kind}: {cache.count} {verb} ({_size(cache.size_bytes)}){_left(cache)}")
+    if not any(cache.count or cache.in_use for cache in cleared):
         print("nothing to remove")
 
 
@@ -87,26 +87,33 @@ def _left(cleared: Cleared) -> str:
     return f"; {cleared.in_use} left, in use" if cleared.in_use else ""
 
 
-def _table(found: list[Kept]) -> Table:
+def _table(caches: list[Kept]) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold")
     table.add_column("kind", no_wrap=True)
     for title in ("entries", "size", "limit", "last use", "in use"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("what")
-    for kept in found:
-        row = (kept.kind, str(kept.count), _size(kept.size_bytes), _limit(kept, _size), _age(kept), str(kept.in_use))
-        table.add_row(*row, kept.what, style=None if kept.count else "dim")
+    for cache in caches:
+        row = (
+            cache.kind,
+            str(cache.count),
+            _size(cache.size_bytes),
+            _limit(cache, _size),
+            _age(cache),
+            str(cache.in_use),
+        )
+        table.add_row(*row, cache.what, style=None if cache.count else "dim")
     return table
 
 
-def _limit(kept: Kept, shown: Callable[[int], str]) -> str:
-    return "" if kept.limit_bytes is None else shown(kept.limit_bytes)
+def _limit(cache: Kept, format_size: Callable[[int], str]) -> str:
+    return "" if cache.limit_bytes is None else format_size(cache.limit_bytes)
 
 
-def _age(kept: Kept) -> str:
-    if kept.last_used is None:
+def _age(cache: Kept) -> str:
+    if cache.last_used is None:
         return ""
-    seconds = max(0.0, time.time() - kept.last_used)
+    seconds = max(0.0, time.time() - cache.last_used)
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{seconds / length:.0f} {unit} ago"

@@ -113,8 +113,10 @@ def new(
 
     _check_name(name)
     known = catalogue()
-    given = (study, *(hidden or ()))
-    studies = tuple(read_study(find_study(one), known, parse_kernel=parse_study_spec) for one in given)
+    study_names = (study, *(hidden or ()))
+    studies = tuple(
+        read_study(find_study(study_name), known, parse_kernel=parse_study_spec) for study_name in study_names
+    )
     goal, better = split_objective(metric or studies[0].analysis.metrics[0])
     wanted = check_campaign(
         Campaign(
@@ -133,12 +135,12 @@ def new(
         studies,
         known,
     )
-    kept = new_campaign(home(), wanted, tuple(hidden or ()), known)
-    found = Evaluator(kept, known, _bench(quiet=True, accept_risk=False)).standing()
+    stored = new_campaign(home(), wanted, tuple(hidden or ()), known)
+    standing = Evaluator(stored, known, _bench(quiet=True, accept_risk=False)).standing()
     if as_json:
-        print(found.model_dump_json(indent=2))
+        print(standing.model_dump_json(indent=2))
     else:
-        print_report(campaign_report(found), Console(file=sys.stdout))
+        print_report(campaign_report(standing), Console(file=sys.stdout))
 
 
 @app.command()
@@ -287,8 +289,8 @@ def referee(
     bench = _bench(quiet=True, accept_risk=False, wait=wait)
     with one_referee(home(), name):
         text = study_text(adhoc_document(request, known)[0], f"ajuste campaign referee {name}")
-        kept = refereed_campaign(home(), wanted, text, files, known, bench)
-        answer = judge_candidate(kept, known, bench)
+        stored = refereed_campaign(home(), wanted, text, files, known, bench)
+        answer = judge_candidate(stored, known, bench)
     print(answer.model_dump_json(indent=2) if as_json else repr(answer.score))
     return 3 if exit_code and not answer.accepted else 0
 
@@ -314,12 +316,12 @@ def show(
         else:
             print("\n".join(names) if names else f"No campaign yet. Begin one: {EXAMPLE}")
         return
-    kept = find_campaign(home(), name)
-    found = standing(kept.campaign, kept.ledger.entries)
+    stored = find_campaign(home(), name)
+    current = standing(stored.campaign, stored.ledger.entries)
     if as_json:
-        print(found.model_dump_json(indent=2))
+        print(current.model_dump_json(indent=2))
     else:
-        print_report(campaign_report(found), Console(file=sys.stdout))
+        print_report(campaign_report(current), Console(file=sys.stdout))
 
 
 def _check_name(name: str) -> None:
@@ -333,8 +335,8 @@ def _bench(*, quiet: bool, accept_risk: bool, wait: str | None = None) -> Experi
 
     known = catalogue()
     owner = Asked("owner")  # of its studies; proposals are asked for
-    means = RunOptions(home(), accept_risk=accept_risk, wait_s=wait_seconds(wait), rights=owner)
-    return ExperimentBench(known, means, lambda study: progress_of(study, known, quiet=quiet))
+    run_options = RunOptions(home(), accept_risk=accept_risk, wait_s=wait_seconds(wait), rights=owner)
+    return ExperimentBench(known, run_options, lambda study: progress_of(study, known, quiet=quiet))
 
 
 # A campaign as a report: what was promoted, what became of each proposal, and the error budget that is left.
@@ -351,58 +353,58 @@ _COLUMNS: Final = (
 _LONGEST: Final = 80
 
 
-def campaign_report(found: CampaignStanding) -> Report:
-    """The answer first, then the ledger."""
+def campaign_report(standing: CampaignStanding) -> Report:
+    """Return the report of a campaign: the answer first, then the ledger."""
     sections = []
-    if found.proposals:
-        table = Table.of(_COLUMNS, map(_row, found.proposals), name="ledger", title="Proposals")
+    if standing.proposals:
+        table = Table.of(_COLUMNS, map(_row, standing.proposals), name="ledger", title="Proposals")
         sections.append(Section("Proposals", (table,), name="ledger"))
-    rules: tuple[Block, ...] = (Facts(_rules(found), name="rules"),)
+    rules: tuple[Block, ...] = (Facts(_rules(standing), name="rules"),)
     sections.append(Section("Rules", rules, name="rules"))
-    return Report(title=f"Campaign {found.campaign.name}", headline=_headline(found), sections=tuple(sections))
+    return Report(title=f"Campaign {standing.campaign.name}", headline=_headline(standing), sections=tuple(sections))
 
 
-def proposal_report(record: ProposalRecord, found: CampaignStanding) -> Report:
-    """What became of one proposal."""
+def proposal_report(record: ProposalRecord, standing: CampaignStanding) -> Report:
+    """Return the report of one proposal: its result, its evidence, and the error budget left."""
     facts = [
-        Fact("Explored", "; ".join(_explored(one) for one in record.explored) or "not yet"),
+        Fact("Explored", "; ".join(_explored(metric) for metric in record.explored) or "not yet"),
         Fact("Evidence", _evidence(record)),
-        Fact("Budget", _budget(found)),
+        Fact("Budget", _budget(standing)),
     ]
     if record.reason:
         facts.append(Fact("Reason", visible_line(record.reason)))
-    command = CommandBlock("Ledger", (f"ajuste campaign show {found.campaign.name}",))
+    command = CommandBlock("Ledger", (f"ajuste campaign show {standing.campaign.name}",))
     headline = f"Proposal {record.proposal} is {record.status}: {settings_words(record.settings)}."
     section = Section("Proposal", (Facts(tuple(facts)), command), name="proposal")
-    return Report(title=f"Campaign {found.campaign.name}", headline=headline, sections=(section,))
+    return Report(title=f"Campaign {standing.campaign.name}", headline=headline, sections=(section,))
 
 
 def settings_words(settings: Mapping[str, str]) -> str:
-    """``NAME=LEVEL``, one after the other; it may be of any stranger."""
+    """Return ``NAME=LEVEL``, separated by commas, shortened and safe to print: anybody may have proposed them."""
     short = {name: level[:12] if name == CANDIDATE else level for name, level in settings.items()}
     text = visible_line(", ".join(f"{name}={level}" for name, level in short.items()))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _headline(found: CampaignStanding) -> str:
-    best = [one for one in found.proposals if one.status == "promoted"]
+def _headline(standing: CampaignStanding) -> str:
+    best = [proposal for proposal in standing.proposals if proposal.status == "promoted"]
     if best:
-        named = listed([settings_words(one.settings) for one in best[-3:]])
-        return f"{count_of(len(best), 'proposal')} of {len(found.proposals)} promoted: {named}."
-    if not found.proposals:
-        return f"No proposal yet. {_budget(found)}."
-    return f"Nothing promoted of {count_of(len(found.proposals), 'proposal')}. {_budget(found)}."
+        named = listed([settings_words(proposal.settings) for proposal in best[-3:]])
+        return f"{count_of(len(best), 'proposal')} of {len(standing.proposals)} promoted: {named}."
+    if not standing.proposals:
+        return f"No proposal yet. {_budget(standing)}."
+    return f"Nothing promoted of {count_of(len(standing.proposals), 'proposal')}. {_budget(standing)}."
 
 
-def _budget(found: CampaignStanding) -> str:
-    left = count_of(found.tests_left, "test")
-    if not found.tests_left:
+def _budget(standing: CampaignStanding) -> str:
+    left = count_of(standing.tests_left, "test")
+    if not standing.tests_left:
         return "No test is left"
-    return f"{left} of {found.campaign.proposals} left, the next at {percent(found.next_level)}"
+    return f"{left} of {standing.campaign.proposals} left, the next at {percent(standing.next_level)}"
 
 
-def _rules(found: CampaignStanding) -> tuple[Fact, ...]:
-    campaign = found.campaign
+def _rules(standing: CampaignStanding) -> tuple[Fact, ...]:
+    campaign = standing.campaign
     goal = campaign.metric if campaign.witness is None else f"{campaign.metric}, and {campaign.witness} as witness"
     more = f", and {count_of(campaign.hidden, 'hidden workload')}" if campaign.hidden else ""
     return (
@@ -410,8 +412,8 @@ def _rules(found: CampaignStanding) -> tuple[Fact, ...]:
         Fact("Workload", visible_line(campaign.study + more)),
         Fact("May propose", ", ".join(campaign.tunables)),
         Fact("Blocks", f"{campaign.explore} to explore, {campaign.confirm} to confirm with hidden seeds"),
-        Fact("Budget", f"{_budget(found)}; at most {percent(campaign.error_rate)} of promotions are false"),
-        Fact("Ledger", f"{found.head[:16]} (SHA-256 of all lines, first digits)"),
+        Fact("Budget", f"{_budget(standing)}; at most {percent(campaign.error_rate)} of promotions are false"),
+        Fact("Ledger", f"{standing.head[:16]} (SHA-256 of all lines, first digits)"),
     )
 
 
@@ -428,8 +430,8 @@ def _row(record: ProposalRecord) -> Row:
     return Row(cells, remark=remark, marked=record.status == "refused")
 
 
-def _explored(one: ExploredMetric) -> str:
-    return f"{one.metric} {change(one.estimate, one.scale, one.unit)}"
+def _explored(explored: ExploredMetric) -> str:
+    return f"{explored.metric} {change(explored.estimate, explored.scale, explored.unit)}"
 
 
 def _evidence(record: ProposalRecord) -> str:

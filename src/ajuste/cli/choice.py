@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a command line says otherwise than the study does."""
+    """The options that override parts of a study."""
 
     kernel: options.Kernel = None
     seed: options.Seed = None
@@ -54,14 +54,18 @@ def chosen_study(
     catalogue: Catalogue,
     choices: Choices,
     disk: Callable[[DiskTable], str] | None = None,
-    asked: Asked = Asked("study file"),  # noqa: B008
+    rights: Asked = Asked("study file"),  # noqa: B008
 ) -> Study:
-    """The study of that name or file, with the choices of the command line. ``disk`` gives the name of one on this
-    machine to a study that is about a disk, ``asked`` what the file may build. Raises RequestError.
+    """Return the study ``name``, built in or a file, with the overrides of the command line.
+
+    ``disk`` names a disk of this machine for a study about one; ``rights`` limit which kernels the file may build.
+
+    Raises:
+        RequestError: The study is not found or malformed, or an override does not apply to it.
     """
     kernel, target = choices.kernel, choices.target
     kernels = None if kernel is None else _kernels(kernel)
-    study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, asked=asked))
+    study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, asked=rights))
     if study.patches:
         from ajuste.run.contained import with_patches  # few studies contain any
 
@@ -83,7 +87,7 @@ def chosen_study(
 
 
 def require_disk_wanted(study: Study, disk: str | None) -> None:
-    """Raises RequestError for a ``--disk`` that means nothing."""
+    """Raise RequestError where ``--disk`` has no effect."""
     if disk is not None and (study.disk is None or not study.target.on_host):
         why = "the study uses no disk" if study.disk is None else "the guest has its own disk"
         raise RequestError(f"--disk {disk}: {why}", hint="omit --disk" if study.disk is None else "add --target host")
@@ -111,12 +115,12 @@ def _named(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-# What a person says about where trials are carried out, if not in this process.
+# Options on where trials run, if not in this process.
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Where trials are carried out, and what they may do to this machine."""
+    """The options on where trials run, and what they may do to this machine."""
 
     workers: options.Workers = None
     cluster: options.ClusterAddress = None
@@ -125,8 +129,8 @@ class Machines:
     accept_risk: options.AcceptRisk = False
     wait: options.Wait = None
 
-    def means(self) -> RunOptions:
-        """Return the same for an experiment, without a cluster. Raises RequestError."""
+    def run_options(self) -> RunOptions:
+        """Return the options of an experiment, without a cluster. Raises RequestError."""
         return RunOptions(
             home(), jobs=self.workers, accept_risk=self.accept_risk, wait_s=options.wait_seconds(self.wait)
         )
@@ -159,7 +163,7 @@ class Machines:
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """In which order the machines of a cluster begin, and what stops them all."""
+    """The options on the order in which machines of a cluster begin, and on what stops them all."""
 
     canary: options.Canary = None
     machine_each: options.MachineEach = None
@@ -181,26 +185,26 @@ def cluster_of(option: str, address: str, keys: Path | None, *, insecure: bool) 
     return cluster_at(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
 
 
-# What the profiles of a command line come to on the study's target, told before anything is measured.
+# Profiles of a command line, resolved for the study's target before anything is measured.
 
 
 def placed(
-    specs: Sequence[str], target: TargetTable, catalogue: Catalogue, means: RunOptions, *, tell: bool
+    specs: Sequence[str], target: TargetTable, catalogue: Catalogue, run_options: RunOptions, *, tell: bool
 ) -> tuple[Placed, ...]:
-    """As ``run.placement.placed_profiles``; with ``tell`` what came of it is printed."""
+    """Return the profiles ``specs`` as ``target`` takes them; with ``tell``, print notes on them."""
     from ajuste.run.placement import placed_profiles  # few experiments have profiles
 
     _require_named(specs)
     with Activity() as activity:
-        found = placed_profiles(specs, target, catalogue, replace(means, say=activity.say))
+        profiles = placed_profiles(specs, target, catalogue, replace(run_options, say=activity.say))
     if tell:
         from ajuste.profile.placing import profile_notes
 
         with sheet(Console(file=sys.stdout)) as out:
-            for note in profile_notes(found):
+            for note in profile_notes(profiles):
                 out.say(visible_line(note))
             out.blank()
-    return found
+    return profiles
 
 
 def _require_named(specs: Sequence[str]) -> None:
@@ -214,47 +218,52 @@ def _require_named(specs: Sequence[str]) -> None:
 
 
 def with_kernels_of_source(request: Request) -> Request:
-    """``request`` with a ``kernel`` as ``--source`` says it: to be built without and with the changes. Raises
-    RequestError.
+    """Return ``request`` with the kernels of ``--source``, built without and with the changes, as ``--kernel``.
+
+    Raises:
+        RequestError: The options conflict, or there is no change.
     """
     if request.source is None:
         if request.patch or request.kernel_option:
             raise RequestError("--patch and --option require --source", hint="give one, such as --source debian:6.1")
         return request
-    said = f"--source {request.source}"
+    source = f"--source {request.source}"
     if not (request.patch or request.kernel_option):
         raise RequestError(
-            f"{said} requires --patch or --option, to compare the kernel with and without it",
+            f"{source} requires --patch or --option, to compare the kernel with and without it",
             hint="add --patch FILE or --option NAME=VALUE; build a single kernel with ajuste kernel build",
         )
     if request.kernel is not None:
-        raise RequestError(f"{said} conflicts with --kernel {request.kernel}; remove one of them")
+        raise RequestError(f"{source} conflicts with --kernel {request.kernel}; remove one of them")
     try:
         base = KernelToBuild(source=parse_source(request.source))
     except RequestError as failure:
-        raise failure.at(Place(said)) from None
+        raise failure.at(Place(source)) from None
     changes = {"options": read_options(request.kernel_option, "--option"), "patches": request.patch}
     return replace(request, kernel=f"{base},{base.model_copy(update=changes)}")
 
 
 def built_for(
-    study: Study, catalogue: Catalogue, means: RunOptions, *, quiet: bool, search: Search | None = None
+    study: Study, catalogue: Catalogue, run_options: RunOptions, *, quiet: bool, search: Search | None = None
 ) -> dict[str, str]:
-    """The names of the kernels that ``study`` asks to build, by what it calls them, built by now. What else is wrong
-    with it is said before. Raises RequestError, RunError where one cannot be built.
+    """Build the kernels that ``study`` needs; return their names by their specs in the study.
+
+    Raises:
+        RequestError: The study is wrong. It is checked before anything is built.
+        RunError: A kernel cannot be built.
     """
     if not specs_to_build(study.kernels):
         return {}
     from ajuste.report.progress import BuildProgress
 
     with BuildProgress(quiet=quiet) as progress:
-        return built_kernels(study, catalogue, replace(means, say=progress.say), progress, search)
+        return built_kernels(study, catalogue, replace(run_options, say=progress.say), progress, search)
 
 
 def built_for_profiles(
-    specs: Sequence[str], study: Study, catalogue: Catalogue, means: RunOptions, *, dry_run: bool, quiet: bool
+    specs: Sequence[str], study: Study, catalogue: Catalogue, run_options: RunOptions, *, dry_run: bool, quiet: bool
 ) -> dict[str, str]:
-    """As ``built_for``, where profiles are to be tried on the kernel: what is wrong with them is said before, too."""
+    """Build kernels as ``built_for`` does, after a check of the profiles ``specs`` that are to be tried on them."""
     if not specs_to_build(study.kernels):
         return {}
     if dry_run:
@@ -266,15 +275,17 @@ def built_for_profiles(
     from ajuste.run.placement import check_profiles
 
     _require_named(specs)
-    check_profiles(specs, study.target, catalogue, means)
-    return built_for(study, catalogue, means, quiet=quiet)
+    check_profiles(specs, study.target, catalogue, run_options)
+    return built_for(study, catalogue, run_options, quiet=quiet)
 
 
 def savable(request: Request, names: Mapping[str, str]) -> Request:
-    """``request`` as a study file may say it: kernels that it may not build are called as in ``names``. Raises
-    RequestError for one that is not among them.
+    """Return ``request`` as a study file may contain it: kernels that no file may build are replaced by ``names``.
+
+    Raises:
+        RequestError: Such a kernel is not among ``names``.
     """
-    found = {}
+    savable_names = {}
     for text in specs_to_build(request.kernels):
         try:
             parse_study_spec(text)
@@ -283,5 +294,5 @@ def savable(request: Request, names: Mapping[str, str]) -> Request:
                 raise RequestError(
                     f"--save: {failure.message}", hint="build the kernel first, with ajuste kernel build"
                 ) from None
-            found[text] = names[text]
-    return request.with_kernels(found)
+            savable_names[text] = names[text]
+    return request.with_kernels(savable_names)

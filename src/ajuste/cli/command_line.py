@@ -26,14 +26,14 @@ FILE: Final = Path(__file__).with_name("command-line.json")
 HELP_ALL: Final = "--help-all"
 
 FEW_OPTIONS: Final = 12
-"""So many are shown in one group."""
+"""Maximum number of options that are shown in one group."""
 MANY_OPTIONS: Final = 24
-"""A command with more of them shows its rare ones with ``--help-all`` only."""
+"""Maximum number of options in ``--help``; a command with more shows its rare ones with ``--help-all`` only."""
 
 _WIDEST: Final = 78
 _NARROWEST: Final = 20
 _NAME_COLUMN: Final = 30
-# Where less is left beside the names, the text stands below them.
+# With fewer columns beside the names, the text goes below them.
 _TEXT_COLUMN: Final = 22
 _WORD: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 

@@ -18,7 +18,7 @@ from ajuste.cli.choice import (
     savable,
     with_kernels_of_source,
 )
-from ajuste.cli.measuring import check_report, means_of_boots, measure
+from ajuste.cli.measuring import check_report, measure, with_reboots
 from ajuste.cli.options import example, spread
 from ajuste.cli.showing import Showing, command_line
 from ajuste.kernel.spec import parse_spec
@@ -77,22 +77,22 @@ def compare(
 
         check_save(save)
     known = catalogue()
-    means = machines.means()
+    run_options = machines.run_options()
     typed, names = request, dict[str, str]()
     profiles: tuple[Placed, ...] = ()
     if request.profile:
         bare, specs = study_without_profiles(request, known, parse_kernel=parse_spec), request.profile.split(",")
         machines.cluster_for(bare)
-        names = built_for_profiles(specs, bare, known, means, dry_run=dry_run, quiet=showing.silent)
+        names = built_for_profiles(specs, bare, known, run_options, dry_run=dry_run, quiet=showing.silent)
         request = request.with_kernels(names)
         target = with_kernels(bare, names).target
-        profiles = placed(specs, target, known, means, tell=not (showing.silent or dry_run))
+        profiles = placed(specs, target, known, run_options, tell=not (showing.silent or dry_run))
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
     conditions = fail_conditions(fail_on or (), study, known)
     cluster = machines.cluster_for(study)
-    means = replace(means, cluster=cluster, fleet=fleet.plan(study, known, on_cluster=cluster is not None))
+    run_options = replace(run_options, cluster=cluster, fleet=fleet.plan(study, known, on_cluster=cluster is not None))
     if not dry_run:
-        built = built_for(study, known, means, quiet=showing.silent)
+        built = built_for(study, known, run_options, quiet=showing.silent)
         if built:
             names |= built
             request = request.with_kernels(names)
@@ -103,7 +103,7 @@ def compare(
     if dry_run:
         from ajuste.cli.plan import show_plan
 
-        show_plan(study, known, means, as_json=showing.as_json)
+        show_plan(study, known, run_options, as_json=showing.as_json)
         return 0
 
     return measure(
@@ -111,7 +111,7 @@ def compare(
         known,
         showing,
         named=command,
-        means=means_of_boots(means, loader, reboots=request.reboots),
+        run_options=with_reboots(run_options, loader, reboots=request.reboots),
         anew=unless_going_on(fresh),
         name_chosen=request.name is not None,
         fail_on=conditions,

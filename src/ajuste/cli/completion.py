@@ -32,9 +32,9 @@ COMPLETE: Final = "_AJUSTE_COMPLETE"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:=+@%/-]+")
 # The directory of a kernel of Debian's in the cache, which begins with its release.
 _FETCHED: Final = re.compile(r"(\d+\.\d+)[.\d]*\S*-cloud-amd64_")
-# What is not shown of a few words about a value either.
+# Characters that are replaced in the few words about a value, for the same reason.
 _PLAIN_TEXT: Final = re.compile(r"[^A-Za-z0-9 _.,:+@/-]")
-# Runs that are offered, the newest first.
+# Maximum number of runs that are offered, the newest first.
 _MOST: Final = 200
 
 Offered = Iterable[tuple[str, str]]
@@ -77,7 +77,7 @@ else
     compdef _ajuste_completion ajuste
 fi
 """
-# Those that differ from Typer's.
+# Fish takes Typer's own script.
 _SCRIPTS: Final = MappingProxyType({"bash": _BASH, "zsh": _ZSH})
 
 
@@ -103,7 +103,8 @@ def answer() -> None:
 
 
 def _completing() -> Any:
-    # A command line that has all the names of the real one, and does nothing.
+    # Commands with the names and parameters of the real ones and empty bodies: Typer completes them without loading
+    # a command.
     known = known_commands()
     apps: dict[str, typer.Typer] = {}
     for path, command in known["commands"].items():
@@ -117,39 +118,38 @@ def _completing() -> Any:
         if path:
             apps[above].add_typer(apps[path], name=name, help=command["summary"])
     made: Any = typer.main.get_command(apps[""])  # which also makes Typer know the shells
-    made.params = [one for one in made.params if one.opts[0] not in ("--install-completion", "--show-completion")]
+    made.params = [
+        parameter for parameter in made.params if parameter.opts[0] not in ("--install-completion", "--show-completion")
+    ]
     return made
 
 
 def _doing_nothing(path: str, parameters: list[dict[str, Any]], values: Values) -> Callable[..., None]:
-    # A function that Typer takes for the command with these parameters.
-
     def nothing(**_: object) -> None: ...
 
     made = []
-    for place, one in enumerate(parameters):
-        metavar, names, number = one["metavar"], one["names"], one["number"]
+    for place, parameter in enumerate(parameters):
+        metavar, names, number = parameter["metavar"], parameter["names"], parameter["number"]
         sources = _OFFERED.get(f"{path} {metavar}", _OFFERED.get(metavar, ()))
-        complete = _completer([*(partial(_values, name, values) for name in sources), *_chosen(one["choices"])])
+        complete = _completer([*(partial(_values, name, values) for name in sources), *_chosen(parameter["choices"])])
         default: object = None
         kind: Any = {1: str, 2: tuple[str, str], -1: list[str]}[number]
-        if one["kind"] == "argument":
+        if parameter["kind"] == "argument":
             info = typer.Argument(metavar=metavar, autocompletion=complete)
-        elif one["kind"] == "flag":
-            info, kind, default = typer.Option(*names, help=first_sentence(one["help"])), bool, False
+        elif parameter["kind"] == "flag":
+            info, kind, default = typer.Option(*names, help=first_sentence(parameter["help"])), bool, False
         else:
-            info = typer.Option(*names, metavar=metavar, help=first_sentence(one["help"]), autocompletion=complete)
+            info = typer.Option(
+                *names, metavar=metavar, help=first_sentence(parameter["help"]), autocompletion=complete
+            )
         annotation = Annotated[kind, info]
         made.append(Parameter(f"p{place}", Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     nothing.__signature__ = Signature(made)  # type: ignore[attr-defined]
-    nothing.__annotations__ = {one.name: one.annotation for one in made}
+    nothing.__annotations__ = {parameter.name: parameter.annotation for parameter in made}
     return nothing
 
 
-# What is offered.
-
-
-# For a parameter, by its metavar alone or after its command.
+# Sources of a parameter's values, by its metavar alone or after its command.
 _OFFERED: Final = MappingProxyType(
     {
         "NAME=LEVEL,...": ("settings",),
@@ -172,15 +172,14 @@ _OFFERED: Final = MappingProxyType(
 
 
 def _completer(sources: list[Callable[[], Offered]]) -> Callable[[str], list[tuple[str, str]]]:
-    # Of a list with commas the last value is completed.
-
     def complete(incomplete: str) -> list[tuple[str, str]]:
         if incomplete.endswith("="):
             return []  # levels are the person's own
+        # In a list with commas, only the last value is completed.
         name, comma, last = incomplete.rpartition(",") if "=" not in incomplete else ("", "", incomplete)
-        found = (one for source in sources for one in source() if one[0].startswith(last))
+        candidates = (candidate for source in sources for candidate in source() if candidate[0].startswith(last))
         offered: dict[str, str] = {}
-        for value, about in found:
+        for value, about in candidates:
             if _PLAIN.fullmatch(value):
                 offered.setdefault(name + comma + value, about)
         return list(offered.items())
@@ -189,7 +188,7 @@ def _completer(sources: list[Callable[[], Offered]]) -> Callable[[str], list[tup
 
 
 def _chosen(choices: list[str]) -> list[Callable[[], Offered]]:
-    return [lambda: [(one, "") for one in choices]]
+    return [lambda: [(choice, "") for choice in choices]]
 
 
 def _values(name: str, values: Values) -> Offered:
@@ -201,7 +200,8 @@ def _values(name: str, values: Values) -> Offered:
 
 
 def _runs() -> Iterator[tuple[str, str]]:
-    # Of a store in a file: the names of its studies, then its runs. It is only read, and nothing is waited for.
+    # The studies of a store in a file, then its runs. Opened read-only with a short timeout: another command may be
+    # writing to it, and a Tab must not wait.
     with suppress(AjusteError, OSError, sqlite3.Error, UnicodeError):
         file = home().data / "store.sqlite"
         if os.environ.get("AJUSTE_STORE") or not file.is_file():
@@ -213,14 +213,13 @@ def _runs() -> Iterator[tuple[str, str]]:
 
 
 def _cached() -> Iterator[tuple[str, str]]:
-    # The series of kernels that were fetched, of the flavour that needs no name.
+    # Fetched kernels of the default flavour, by series.
     with suppress(AjusteError, OSError):
-        found = filter(None, (_FETCHED.match(file.name) for file in sorted(home().kernels.iterdir())))
-        yield from dict.fromkeys((f"debian:{match[1]}", "cached") for match in found)
+        matches = filter(None, (_FETCHED.match(file.name) for file in sorted(home().kernels.iterdir())))
+        yield from dict.fromkeys((f"debian:{match[1]}", "cached") for match in matches)
 
 
 def _built() -> Iterator[tuple[str, str]]:
-    # The names of kernels that were built here.
     with suppress(AjusteError, OSError):
         yield from ((f"mine:{file.name}", "built here") for file in sorted((home().cache / "built/names").iterdir()))
 

@@ -42,11 +42,11 @@ _ORDINARY_COLUMNS: Final = 80
 
 
 MOST_LINES: Final = 60
-"""Of an error; a list of problems counts those beyond its own limit itself."""
+"""Maximum number of lines of an error; a list of problems has a limit of its own and counts the rest."""
 
 
 def exit_code(work: Callable[[], object]) -> int:
-    """Do ``work`` and say on stderr what went wrong, if anything did. Nothing that is said can move the cursor.
+    """Do ``work``, print an error to stderr if it fails, and return the exit code. No output can move the cursor.
 
     0 done, 1 the run failed, 2 the request was wrong, 3 it worsens (``--fail-on``), 130 interrupted (SIGINT, SIGTERM
     or SIGHUP).
@@ -79,12 +79,12 @@ def _done(work: Callable[[], object]) -> int:
         _say(in_our_words(error.format_message()), f"see {context.command_path} --help" if context else None)
         return error.exit_code
     except ModuleNotFoundError as error:
-        found = lacking(error)
-        if found is None:
+        missing = lacking(error)
+        if missing is None:
             raise
-        _log_failure(error, found.exit_code)
-        _say(found.message, found.hint)
-        return found.exit_code
+        _log_failure(error, missing.exit_code)
+        _say(missing.message, missing.hint)
+        return missing.exit_code
     except ServerStopped:
         print("Stopped.", file=sys.stderr)
         return INTERRUPTED
@@ -101,15 +101,16 @@ def _done(work: Callable[[], object]) -> int:
         # A file that cannot be written: what the system says is what there is to say.
         place = f"{error.filename}: " if error.filename else ""
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        said = "the disk is full" if is_full else error.strerror or str(error)
+        reason = "the disk is full" if is_full else error.strerror or str(error)
         notes = _notes(error)
-        _say(f"{place}{said}", f"free disk space{notes and f'; {notes}'}" if is_full else notes or None)
+        _say(f"{place}{reason}", f"free disk space{notes and f'; {notes}'}" if is_full else notes or None)
         return 1
     return result if isinstance(result, int) else 0
 
 
 class _Visible:
-    # A text stream in which nothing is hidden. A `Console` writes to `rich_proxied_file`, beside it.
+    # A text stream that makes control characters visible. A `Console` writes to `rich_proxied_file` and so avoids it:
+    # its own escape sequences have to reach the terminal.
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
 
@@ -127,12 +128,10 @@ class _Visible:
 
 @contextmanager
 def made_visible() -> Iterator[None]:
-    """Meanwhile nothing is hidden in what is written to standard output and error, and nothing in it fails for what
-    their encoding does not have.
-    """
+    """Make control characters in standard output and error visible, and escape what their encoding lacks."""
     before = sys.stdout, sys.stderr
     for stream in before:
-        # Not where the descriptor became another file meanwhile, in which the old place cannot be found.
+        # Fails where the descriptor was redirected to another file meanwhile: the old position is not valid in it.
         if hasattr(stream, "reconfigure"):
             with suppress(OSError):
                 stream.reconfigure(errors="backslashreplace")
@@ -164,7 +163,7 @@ class QuickEnding:
         os._exit(self._code)
 
 
-# What Typer says of a command line, and how Ajuste says it.
+# Typer's messages, and ours for them.
 _USAGE: Final = (
     (r"No such command '(.+?)'\.?", r"command '\1' not found"),
     (r"No such option: (\S+)", r"option \1 not found"),
@@ -184,7 +183,7 @@ _USAGE: Final = (
 
 
 def in_our_words(text: str) -> str:
-    """An error of the command line as Ajuste says it: what is wrong, then what is valid."""
+    """Return Typer's message ``text`` as Ajuste says it: what is wrong, then what is valid."""
     for pattern, ours in _USAGE:
         text = re.sub(pattern, ours, text)
     return text
@@ -203,7 +202,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    # At most so many lines of a limited length: whatever is wrong, the terminal still shows it all.
+    # The number and length of lines is limited, so that the first one stays on the screen.
     out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     text = _wrapped(visible("\n".join(_lines(f"{_PREFIX}{message}"))), _columns(out))
@@ -216,7 +215,7 @@ def _say(message: str, hint: str | None) -> None:
 
 
 def _columns(out: TextIO) -> int:
-    # Of the terminal; as many as can be where it is none.
+    # Without a terminal nothing is wrapped.
     try:
         return os.get_terminal_size(out.fileno()).columns or sys.maxsize
     except (OSError, ValueError):
@@ -224,7 +223,6 @@ def _columns(out: TextIO) -> int:
 
 
 def _wrapped(text: str, columns: int) -> str:
-    # Each line broken between words, indented as it was.
     if columns == sys.maxsize:
         return text
     return "\n".join(
@@ -241,5 +239,5 @@ def _wrapped(text: str, columns: int) -> str:
 
 def _lines(text: str) -> list[str]:
     lines = text.split("\n", MOST_LINES + 1)
-    told = [shortened(line) for line in lines[:MOST_LINES]]
-    return told if len(lines) <= MOST_LINES else [*told, "…"]
+    first = [shortened(line) for line in lines[:MOST_LINES]]
+    return first if len(lines) <= MOST_LINES else [*first, "…"]

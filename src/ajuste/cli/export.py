@@ -55,7 +55,10 @@ def export(
         chosen = _chosen(store, store.find_run(run), configuration)
     rendered = renderers()[kind](chosen)
     if not rendered.files:
-        why = "; ".join(f"{one.what}: {one.why}" for one in rendered.left_out) or "it has the baseline's settings"
+        why = (
+            "; ".join(f"{omitted.what}: {omitted.why}" for omitted in rendered.left_out)
+            or "it has the baseline's settings"
+        )
         raise RequestError(
             f"the format {kind} supports no setting of {visible_line(chosen.configuration)}: {visible_line(why)}",
             hint=_other_formats(chosen, kind),
@@ -69,7 +72,7 @@ def export(
 
 
 def write_winner(run: str, directory: Path) -> list[Path]:
-    """Write the proved winner of ``run`` to ``directory`` for sysctl.d; returns the files. Raises RequestError."""
+    """Write the proved winner of ``run`` to ``directory`` for sysctl.d; return the files. Raises RequestError."""
     with Store(home().store_url) as store:
         chosen = _chosen(store, store.find_run(run), None)
     rendered = renderers()["sysctl.d"](chosen)
@@ -88,7 +91,7 @@ def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
 
 
 def _written(store: Store, run: Run, name: str) -> tuple[Written, ...]:
-    # What the first clean trial of a configuration wrote.
+    # A trial that failed may have written only some of the settings.
     measured = KeptRecord(run, store).measurements
     rows = measured.of(name)
     clean = rows[measured.has_status("ok")[rows]]
@@ -127,8 +130,8 @@ def _show(rendered: Rendered, output: Path | None) -> None:
             if len(rendered.files) > 1:
                 typer.echo(f"# ---- {file.place} ----")
             typer.echo(file.text, nl=False)
-    for one in rendered.left_out:
-        typer.echo(f"not exported: {visible_line(one.what)} ({visible_line(one.why)})", err=True)
+    for omitted in rendered.left_out:
+        typer.echo(f"not exported: {visible_line(omitted.what)} ({visible_line(omitted.why)})", err=True)
 
 
 def _document(export: Export, rendered: Rendered, kind: str) -> dict[str, Any]:
@@ -137,12 +140,18 @@ def _document(export: Export, rendered: Rendered, kind: str) -> dict[str, Any]:
         "configuration": export.configuration,
         "evidence": list(export.evidence),
         "settings": [
-            {"tunable": one.tunable, "where": one.where, "value": one.became, "asked": one.asked, "before": one.before}
-            for one in export.settings
+            {
+                "tunable": setting.tunable,
+                "where": setting.where,
+                "value": setting.became,
+                "asked": setting.asked,
+                "before": setting.before,
+            }
+            for setting in export.settings
         ],
         "files": [
             {"name": file.name, "place": file.place, "executable": file.executable, "text": file.text}
             for file in rendered.files
         ],
-        "not_exported": [{"what": one.what, "why": one.why} for one in rendered.left_out],
+        "not_exported": [{"what": omitted.what, "why": omitted.why} for omitted in rendered.left_out],
     }

@@ -32,7 +32,7 @@ from ajuste.study.project import HINT, PROJECT_FILE, read_project
 FEWEST_NOOPS: Final = 5
 MOST_NOOPS: Final = 1000
 MOST_ERROR_LINES: Final = 40
-"""Of one benchmark that could not be measured."""
+"""Maximum number of lines of the error of one benchmark."""
 
 Benchmarks = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="The benchmarks to measure (default: all).")
@@ -41,7 +41,7 @@ FreshTrials = Annotated[bool, typer.Option("--fresh", help="Measure again; do no
 
 
 def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool, wait: str | None = None) -> BenchRequest:
-    """What is to be measured of the project around the caller's directory. Raises RequestError."""
+    """Return the request to measure the project around the current directory. Raises RequestError."""
     repository = ProjectRepository.around(Path.cwd())
     project = read_project(_project_file(repository.top))
     return BenchRequest(
@@ -59,7 +59,7 @@ def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool, wait: st
 
 
 def _project_file(top: Path) -> Path:
-    # That of the directory of the caller, or of the nearest one above it in the repository. Raises RequestError.
+    # The nearest one, from the current directory up to the top of the repository.
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / PROJECT_FILE).exists():
@@ -70,7 +70,7 @@ def _project_file(top: Path) -> Path:
 
 
 def _say_failed(name: str, failure: AjusteError) -> None:
-    # At once, with all that is known; the others go on.
+    # Printed at once: the other benchmarks may take long.
     place = f"{failure.place}: " if failure.place else ""
     lines = [shortened(line) for line in f"{place}{failure.message}".splitlines()[:MOST_ERROR_LINES]]
     hint = f"\n  {failure.hint}" if failure.hint else ""
@@ -131,8 +131,8 @@ def gate(
     """
     if noop is not None:
         others = {"--base": base, "--annotations": annotations, "--junit": junit, "--badge": badge, "--bisect": bisect}
-        if given := [name for name, value in others.items() if value]:
-            raise RequestError(f"--noop and {given[0]} are mutually exclusive", hint="remove one of them")
+        if conflicting := [name for name, value in others.items() if value]:
+            raise RequestError(f"--noop and {conflicting[0]} are mutually exclusive", hint="remove one of them")
         return _noop(noop, names, head, markdown, fresh=fresh, quiet=quiet, wait=wait, as_json=as_json)
     if as_json and annotations is not None:
         raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")

@@ -33,7 +33,7 @@ from ajuste.run.gate.history import FEWEST_COMMITS, ProjectHistory, spread
 
 DEFAULT_COMMITS: Final = 10
 MOST_COMMITS: Final = 40
-"""Each has its own directory and its own build."""
+"""Maximum number of commits: each needs a directory and a build of its own."""
 
 
 @example("ajuste history --last 3")
@@ -78,20 +78,20 @@ def history(
 
 
 def _commits(repository: ProjectRepository, since: str | None, until: str, last: int) -> tuple[ProjectCommit, ...]:
-    # All that are asked for, the oldest first. Raises RequestError where they are too few.
+    # The oldest first.
     end = repository.revision(until, "--until").commit
     if since is None:
-        found = repository.commits(f"--max-count={last}", end)
+        commits = repository.commits(f"--max-count={last}", end)
     else:
         start = repository.revision(since, "--since").commit
-        found = (*repository.commits("--max-count=1", start), *repository.commits(f"{start}..{end}"))
-    if len(found) < FEWEST_COMMITS:
-        there = count_of(len(found), "commit")
+        commits = (*repository.commits("--max-count=1", start), *repository.commits(f"{start}..{end}"))
+    if len(commits) < FEWEST_COMMITS:
+        there = count_of(len(commits), "commit")
         raise RequestError(
             f"{there} from {since or 'the first'} to {until}; a history requires {FEWEST_COMMITS}",
             hint=repository.hint_for_more("name an earlier --since, or compare two commits with ajuste gate"),
         )
-    return found
+    return commits
 
 
 # A history as a report: where each metric changed, and a table of all commits.
@@ -110,50 +110,54 @@ _OF_STRETCHES: Final = (
     "commits alone, so its figure differs within the intervals."
 )
 _MOST_NAMED: Final = 3
-# So many commits between two that were measured are listed.
+# Maximum number of commits that are listed between two measured ones.
 _MOST_BETWEEN: Final = 10
 
 
 def history_report(result: HistoryResult) -> Report:
-    """The answer first, then a section for each metric."""
-    sections = tuple(_section(one) for one in result.histories)
-    if any(one.changes for one in result.histories):
+    """Return the report of a history: the answer first, then a section for each metric."""
+    sections = tuple(_section(history) for history in result.histories)
+    if any(history.changes for history in result.histories):
         sections = (*sections, Section("", (Notes((_OF_STRETCHES,)),)))
-    commits = next((one.points for one in result.histories if one.points), ())
+    commits = next((history.points for history in result.histories if history.points), ())
     about = f"{commits[0].commit.short} → {commits[-1].commit.short}" if commits else ""
     return Report(title="History", headline=headline(result), question=about, sections=sections, stem="history")
 
 
 def headline(result: HistoryResult) -> str:
-    """The answer in one sentence, and another where benchmarks could not be measured."""
-    failed = [one.name for one in result.histories if one.reason]
+    """Return the answer in one sentence, and a second one where benchmarks could not be measured."""
+    failed = [history.name for history in result.histories if history.reason]
     broken = f"{count_of(len(failed), 'benchmark')} could not be measured: {listed(failed)}." if failed else ""
-    return " ".join(filter(None, (_found(result, whole=not failed), broken)))
+    return " ".join(filter(None, (_changes_sentence(result, whole=not failed), broken)))
 
 
-def _found(result: HistoryResult, *, whole: bool) -> str:
-    # What changed; that nothing did only where the `whole` was measured.
-    if changes := [(one, found) for one in result.histories for found in one.changes]:
-        commits = dict.fromkeys(found.after.short for _, found in changes)
+def _changes_sentence(result: HistoryResult, *, whole: bool) -> str:
+    # *No change* holds only if the `whole` history was measured.
+    if changes := [(history, commit_change) for history in result.histories for commit_change in history.changes]:
+        commits = dict.fromkeys(commit_change.after.short for _, commit_change in changes)
         named = [f"{commit} ({_signs(changes, commit)})" for commit in commits]
         more = len(named) - _MOST_NAMED
         also = f" and {count_of(more, 'more commit')}" if more > 0 else ""
         return f"{count_of(len(named), 'change')} beyond the limit: {', '.join(named[:_MOST_NAMED])}{also}."
     if not whole:
         return ""
-    if unknown := [one.name for one in result.histories if not one.known]:
+    if unknown := [history.name for history in result.histories if not history.known]:
         return f"Not precise enough yet to locate a change: {listed(list(dict.fromkeys(unknown)))}."
     return "No metric changed by more than its limit."
 
 
 def _signs(changes: Sequence[tuple[CommitHistory, CommitChange]], commit: str) -> str:
-    # What changed there, the first metric of each benchmark.
-    own = {one.name: f"{one.name} {_by(one, found)}" for one, found in reversed(changes) if found.after.short == commit}
-    return listed(list(reversed(own.values())))
+    # Reversed twice: of each benchmark the first metric wins, in the order of the changes.
+    metrics = {
+        history.name: f"{history.name} {_by(history, commit_change)}"
+        for history, commit_change in reversed(changes)
+        if commit_change.after.short == commit
+    }
+    return listed(list(reversed(metrics.values())))
 
 
-def _by(history: CommitHistory, found: CommitChange) -> str:
-    return change(found.change, history.scale, history.unit)
+def _by(history: CommitHistory, commit_change: CommitChange) -> str:
+    return change(commit_change.change, history.scale, history.unit)
 
 
 def _section(history: CommitHistory) -> Section:
@@ -161,7 +165,7 @@ def _section(history: CommitHistory) -> Section:
     if not history.points:
         return Section(title, (Paragraph(history.reason.partition("\n")[0]),))
     rows = (_row(history, point) for point in history.points)
-    blocks: list[Block] = [Table.of(_COLUMNS, rows, name="commits"), *map(Paragraph, _said(history))]
+    blocks: list[Block] = [Table.of(_COLUMNS, rows, name="commits"), *map(Paragraph, _notes(history))]
     if history.run:
         blocks.append(CommandBlock("more", (f"ajuste report {history.run}",)))
     return Section(title, tuple(blocks))
@@ -175,23 +179,26 @@ def _row(history: CommitHistory, point: CommitPoint) -> Row:
     bounds = ""
     if point.low is not None and point.high is not None:
         bounds = f"{amount(point.low, history.unit)} to {amount(point.high, history.unit)}"
-    found = next((one for one in history.changes if one.after == commit), None)
+    commit_change = next((entry for entry in history.changes if entry.after == commit), None)
     badge: Badge | str = ""
-    if found is not None:
-        badge = Badge("worsens" if found.worse else "improves", "✗" if found.worse else "✓", _by(history, found))
+    if commit_change is not None:
+        badge = Badge(
+            "worsens" if commit_change.worse else "improves",
+            "✗" if commit_change.worse else "✓",
+            _by(history, commit_change),
+        )
     return Row((commit.short, commit.date, amount(point.value, history.unit), bounds, badge, subject))
 
 
-def _said(history: CommitHistory) -> Iterator[str]:
-    # What the table does not say.
+def _notes(history: CommitHistory) -> Iterator[str]:
     yield from (f"{point.commit.short}: {point.reason.rstrip('.')}." for point in history.points if point.reason)
     if not history.known:
         yield "Not precise enough yet to locate a change."
     elif not history.changes:
         yield f"No change of more than {percent(history.limit)}."
-    for found in history.changes:
-        if len(found.between) > 1:
-            more = len(found.between) - _MOST_BETWEEN
-            named = [commit_words(one) for one in found.between[:_MOST_BETWEEN]]
+    for commit_change in history.changes:
+        if len(commit_change.between) > 1:
+            more = len(commit_change.between) - _MOST_BETWEEN
+            named = [commit_words(commit) for commit in commit_change.between[:_MOST_BETWEEN]]
             also = f" and {more} more" if more > 0 else ""
-            yield f"{_by(history, found)} came with one of {'; '.join(named)}{also}."
+            yield f"{_by(history, commit_change)} came with one of {'; '.join(named)}{also}."

@@ -57,12 +57,12 @@ def inventory(
             print_report(inventory_report(taken, area or ()), console)
         return
     a, b = diff
-    found = compare(_inventory(a), _inventory(b))
+    comparison = compare(_inventory(a), _inventory(b))
     if as_json:
-        document = {"a": a, "b": b, **found.model_dump(mode="json")}
+        document = {"a": a, "b": b, **comparison.model_dump(mode="json")}
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        print_report(comparison_report(found, a, b), console)
+        print_report(comparison_report(comparison, a, b), console)
 
 
 def _inventory(name: str) -> Inventory:
@@ -84,7 +84,7 @@ def _inventory(name: str) -> Inventory:
 
 
 def _read(path: Path) -> Any:
-    # The inventory that a file is, or has as results do. Raises RequestError.
+    # A file is an inventory, or results that contain one.
     try:
         with open_given(path) as file:
             document = json.loads(file.read(_MOST_BYTES))
@@ -117,10 +117,12 @@ _MEANINGS: Final = "!! can change results, ! matters for some workloads, unmarke
 
 
 def inventory_report(inventory: Inventory, areas: Sequence[str] = ()) -> Report:
-    """One readable page: an area after the other, a line for each fact or thing.
+    """Return the report of an inventory: a section for each area, a line for each fact or device.
 
-    ``areas`` are the titles, in any case, of those that are shown: all if there are none. Raises RequestError for one
-    that there is not.
+    ``areas`` are the titles of the sections to show, in upper or lower case; all if empty.
+
+    Raises:
+        RequestError: An area is not found.
     """
     page = {area.title.casefold(): area for area in inventory_page(inventory)}
     titles = [area.title for area in page.values()]
@@ -138,29 +140,33 @@ def inventory_report(inventory: Inventory, areas: Sequence[str] = ()) -> Report:
 
 
 def comparison_report(comparison: InventoryComparison, a: str, b: str) -> Report:
-    """What differs, grouped by area, most important first."""
-    found = comparison.differences
-    if not found:
+    """Return the report of the differences by area, the most important first."""
+    differences = comparison.differences
+    if not differences:
         headline = f"{visible_line(a)} and {visible_line(b)} do not differ."
     else:
-        headline = f"{count_of(len(found), 'difference')}: {visible_line(a)} → {visible_line(b)}"
-    areas = dict.fromkeys(difference.area for difference in found)
-    sections = [Section(area_title(area), (Listing(tuple(_items(found, area))),)) for area in areas]
+        headline = f"{count_of(len(differences), 'difference')}: {visible_line(a)} → {visible_line(b)}"
+    areas = dict.fromkeys(difference.area for difference in differences)
+    sections = [Section(area_title(area), (Listing(tuple(_items(differences, area))),)) for area in areas]
     if comparison.not_compared:
         reasons = dict.fromkeys(lacking.reason for lacking in comparison.not_compared)
         facts = (
-            Fact(reason, ", ".join(one.path for one in comparison.not_compared if one.reason == reason), tone="dim")
+            Fact(
+                reason,
+                ", ".join(lacking.path for lacking in comparison.not_compared if lacking.reason == reason),
+                tone="dim",
+            )
             for reason in reasons
         )
         sections.append(Section("Not compared", (Facts(tuple(facts)),)))
-    lead = (Paragraph(_MEANINGS, "dim"),) if found else ()
+    lead = (Paragraph(_MEANINGS, "dim"),) if differences else ()
     return Report(headline, headline, tuple(sections), lead=lead)
 
 
-def _items(found: Sequence[InventoryDifference], area: str) -> Iterator[Item]:
-    # The differences of one area; why they matter is said once where it is the same.
+def _items(differences: Sequence[InventoryDifference], area: str) -> Iterator[Item]:
+    # A reason that several differences share is printed once.
     why = ""
-    for difference in (one for one in found if one.area == area):
+    for difference in (difference for difference in differences if difference.area == area):
         mark, tone = _MARKS[difference.importance]
         name = difference.field or difference.area
         last = name.rpartition(".")[2]

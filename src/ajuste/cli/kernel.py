@@ -90,7 +90,7 @@ def remove(
 
 
 def described(kernel: BuiltKernel) -> dict[str, object]:
-    """For other programs."""
+    """Return a built kernel as a JSON object."""
     return {
         "spec": kernel.image.spec,
         "key": kernel.key,
@@ -162,19 +162,19 @@ def prove_kernel(
 
 
 def proof_report(proof: Proof) -> Report:
-    """For each feature whether it is there, what was seen, and the options of the kernel's configuration."""
-    parts = tuple(Section(shown.feature, (Facts(tuple(_facts(shown))),)) for shown in proof.features)
+    """Return the report of a proof: each feature with its state, its evidence, and the configuration's options."""
+    parts = tuple(Section(feature.feature, (Facts(tuple(_facts(feature))),)) for feature in proof.features)
     headline = f"{proof.kernel}: {proof.release}"
     return Report(headline, headline, parts, lead=(Paragraph(proof.build, "dim"),))
 
 
-def _facts(shown: ShownFeature) -> Iterator[Fact]:
-    yield Fact("seen", shown.state, shown.title, tone="bold" if shown.present else "warning")
-    if shown.claim:
-        words = "holds" if shown.holds else "does NOT hold"
-        yield Fact("claimed", f"{shown.claim}; it {words}", tone="good" if shown.holds else "bad")
-    yield from (Fact(sight.what, sight.found) for sight in shown.evidence)
-    yield Fact("configuration", "  ".join(f"{name}={value}" for name, value in shown.options.items()), tone="dim")
+def _facts(feature: ShownFeature) -> Iterator[Fact]:
+    yield Fact("seen", feature.state, feature.title, tone="bold" if feature.present else "warning")
+    if feature.claim:
+        words = "holds" if feature.holds else "does NOT hold"
+        yield Fact("claimed", f"{feature.claim}; it {words}", tone="good" if feature.holds else "bad")
+    yield from (Fact(sight.what, sight.found) for sight in feature.evidence)
+    yield Fact("configuration", "  ".join(f"{name}={value}" for name, value in feature.options.items()), tone="dim")
 
 
 QEMU = "qemu"
@@ -222,8 +222,8 @@ def list_kernels(
     if not console.is_terminal:
         for kernel in kernels:
             print("\t".join(_fields(kernel)))
-        for own in mine:
-            print("\t".join((own.image.spec, own.image.release, "", "", "built", str(own.size_bytes))))
+        for built in mine:
+            print("\t".join((built.image.spec, built.image.release, "", "", "built", str(built.size_bytes))))
         return
     for knob, group in groupby(kernels, key=lambda k: (k.scheduler, k.granularity)):
         console.print(f"{knob[0]}, granularity in {knob[1]}", style="bold", soft_wrap=True)
@@ -282,7 +282,7 @@ def _table(kernels: Iterable[AvailableKernel]) -> Table:
 
 
 def _fields(kernel: AvailableKernel) -> tuple[str, ...]:
-    # For other programs: what to type, release, scheduler, file of the granularity, fetched or not, bytes.
+    # Columns for other programs; their order is an interface.
     size_bytes = kernel.disk_bytes if kernel.cached else kernel.download_bytes
     fetched = "fetched" if kernel.cached else "available"
     return (kernel.spec, kernel.release, kernel.scheduler, kernel.granularity, fetched, str(size_bytes))
@@ -293,10 +293,10 @@ def _built_table(kernels: Iterable[BuiltKernel]) -> Table:
     table.add_column(no_wrap=True, overflow="fold")
     for kernel in kernels:
         made = kernel.provenance
-        asked = [made.config, *(f"{name}={value}" for name, value in made.settings.items())]
-        asked += [patch.name for patch in made.patches]
+        recipe = [made.config, *(f"{name}={value}" for name, value in made.settings.items())]
+        recipe += [patch.name for patch in made.patches]
         table.add_row(
-            kernel.image.spec, visible_line(made.source), visible_line(" ".join(asked)), _mb(kernel.size_bytes)
+            kernel.image.spec, visible_line(made.source), visible_line(" ".join(recipe)), _mb(kernel.size_bytes)
         )
     return table
 

@@ -109,18 +109,18 @@ def bisect(
         return BisectionSession(chosen, STALLS if stalls else decides, good, measuring, tests, say)
 
     ask = Ask(good, bad, source, config, tuple(set_ or ()), every, scheduler, make, chosen.target.kernel)
-    found = carry_out(ask, Workshop(place, watching, say), session_for)
+    result = carry_out(ask, Workshop(place, watching, say), session_for)
     if as_json:
-        print(found.model_dump_json(indent=2))
+        print(result.model_dump_json(indent=2))
         return
 
-    print_report(bisection_report(found), Console(file=sys.stdout))
+    print_report(bisection_report(result), Console(file=sys.stdout))
 
 
 # A bisection as a report.
 
 
-_SAID: Final[dict[Outcome, str]] = {
+_OUTCOME_WORDS: Final[dict[Outcome, str]] = {
     "there": "there",
     "absent": "not there",
     "undecided": "undecided",
@@ -137,29 +137,29 @@ _COLUMNS: Final = (
 )
 
 
-def bisection_report(found: BisectionResult) -> Report:
-    """The answer, then every step with its verdict and where its report is."""
-    verdicts = [step.verdict for step in found.steps if step.verdict]
+def bisection_report(result: BisectionResult) -> Report:
+    """Return the report of a bisection: the answer, then each step with its verdict and the command for its report."""
+    verdicts = [step.verdict for step in result.steps if step.verdict]
     styles = effect_style(verdicts, verdicts[0].unit if verdicts else "")
-    rows = tuple(Row(_cells(number, step, styles)) for number, step in enumerate(found.steps))
-    what = "scheduler" if found.steps and found.steps[0].kernel.startswith("scx_") else "kernel"
-    title = f"{found.metric} in the study {found.study}, each {what} against the good one"
-    notes = tuple(Item(step.candidate, step.note, tone="dim") for step in found.steps if step.note)
-    reports = tuple(CommandBlock(step.candidate, (step.report,)) for step in found.steps if step.report)
-    built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
-    kept = f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove"
+    rows = tuple(Row(_cells(number, step, styles)) for number, step in enumerate(result.steps))
+    what = "scheduler" if result.steps and result.steps[0].kernel.startswith("scx_") else "kernel"
+    title = f"{result.metric} in the study {result.study}, each {what} against the good one"
+    notes = tuple(Item(step.candidate, step.note, tone="dim") for step in result.steps if step.note)
+    reports = tuple(CommandBlock(step.candidate, (step.report,)) for step in result.steps if step.report)
+    built = sum(step.kernel.startswith("mine:bisect-") for step in result.steps)
+    built_note = f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove"
     sections = (
         Section(title, (Table.of(_COLUMNS, rows, title=title), *((Listing(notes),) if notes else ()))),
         *((Section("Reports", reports),) if reports else ()),
-        *((Section("", (Paragraph(kept, "dim"),)),) if built else ()),
+        *((Section("", (Paragraph(built_note, "dim"),)),) if built else ()),
     )
-    return Report(title, found.answer(), sections)
+    return Report(title, result.answer(), sections)
 
 
 def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> tuple[str, ...]:
     name = "ends" if number == 0 else str(number)
     if step.verdict is None:
-        return (step.candidate, name, "", "", "", _SAID[step.outcome])
+        return (step.candidate, name, "", "", "", _OUTCOME_WORDS[step.outcome])
     style = styles[step.verdict.scale]
     effect = (style.estimate(step.verdict), style.interval(step.verdict), str(step.verdict.blocks))
-    return (step.candidate, name, *effect, _SAID[step.outcome])
+    return (step.candidate, name, *effect, _OUTCOME_WORDS[step.outcome])

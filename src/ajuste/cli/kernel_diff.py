@@ -58,23 +58,23 @@ def diff(
     with Activity(log=True) as activity:
         first, second = (named_config(text, place, activity.say) for text in (a, b))
         with kconfig_sources(source or (), place, activity.say) as sources:
-            found = compare(first, second, sources, activity.say)
+            difference = compare(first, second, sources, activity.say)
     if only:
-        found = found.within(only)
+        difference = difference.within(only)
     if as_json:
-        print(json.dumps(_document(found, every=every), indent=2, ensure_ascii=False))
+        print(json.dumps(_document(difference, every=every), indent=2, ensure_ascii=False))
         return
 
-    print_report(difference_report(found, every=every, only=only or ""), Console(file=sys.stdout))
+    print_report(difference_report(difference, every=every, only=only or ""), Console(file=sys.stdout))
 
 
-def _document(found: KernelDifference, *, every: bool) -> dict[str, Any]:
-    shown = found.changes if every else found.effective
+def _document(difference: KernelDifference, *, every: bool) -> dict[str, Any]:
+    changes = difference.changes if every else difference.effective
     return {
-        "a": found.a.model_dump(mode="json"),
-        "b": found.b.model_dump(mode="json"),
-        "counts": found.counts(),
-        "changes": [{**change.model_dump(mode="json"), "subsystem": change.subsystem()} for change in shown],
+        "a": difference.a.model_dump(mode="json"),
+        "b": difference.b.model_dump(mode="json"),
+        "counts": difference.counts(),
+        "changes": [{**change.model_dump(mode="json"), "subsystem": change.subsystem()} for change in changes],
     }
 
 
@@ -82,7 +82,7 @@ def _document(found: KernelDifference, *, every: bool) -> dict[str, Any]:
 
 
 MOST_SHOWN: Final = 60
-"""With more changes than that only some are shown of each subsystem, unless ``every`` is wanted."""
+"""Maximum number of changes that are shown in full; with more, each subsystem shows its first ones."""
 _MOST_OF_A_GROUP: Final = 6
 
 _COUNTED: Final[dict[Reason, str]] = {
@@ -96,7 +96,7 @@ _COUNTED: Final[dict[Reason, str]] = {
 
 
 def difference_report(difference: KernelDifference, *, every: bool, only: str = "") -> Report:
-    """Both kernels, what differs by subsystem, and what is lacking to say why."""
+    """Return the report: both kernels, the differences by subsystem, and what is missing to explain them."""
     short = not every and len(difference.effective) > MOST_SHOWN
     groups = difference.groups(1 if short else 2).items()
     neither = [change.name for change in difference.changes if change.in_neither] if every else []
@@ -138,10 +138,10 @@ def _summary(difference: KernelDifference, only: str) -> str:
 
 
 def _section(name: str, changes: Sequence[OptionDifference], *, short: bool) -> Section:
-    shown = changes[:_MOST_OF_A_GROUP] if short else changes
-    more = count_of(len(changes) - len(shown), "more option")
-    rest = (Paragraph(f"… and {more}", "dim"),) if len(shown) < len(changes) else ()
-    items = Listing(tuple(_item(change, with_help=not short) for change in shown))
+    first = changes[:_MOST_OF_A_GROUP] if short else changes
+    more = count_of(len(changes) - len(first), "more option")
+    rest = (Paragraph(f"… and {more}", "dim"),) if len(first) < len(changes) else ()
+    items = Listing(tuple(_item(change, with_help=not short) for change in first))
     return Section(f"{name} ({len(changes):,})", (items, *rest))
 
 

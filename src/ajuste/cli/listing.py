@@ -28,7 +28,7 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs are wanted; what is empty chooses all."""
+    """The runs to list; an empty field matches all."""
 
     kernel: str = ""
     workload: str = ""
@@ -48,28 +48,28 @@ class RunFilter:
 
 
 def since_of(text: str | None, option: str = "--since") -> datetime | None:
-    """The time that a person means by a day, a moment, or how long ago (``7d``). Raises RequestError."""
+    """Return the time that ``text`` names: a day, a moment, or an age such as ``7d``. Raises RequestError."""
     if text is None:
         return None
     if ago := re.fullmatch(r"(\d{1,6})([dwh])", text):
         return datetime.now(UTC) - timedelta(days=int(ago[1]) * _AGO[ago[2]])
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise RequestError(
             f"{option} {visible_line(text[:80])}: expected a day such as 2026-11-30, or an age such as 7d",
             hint=f"write {option} 7d for seven days",
         ) from None
-    return found if found.tzinfo else found.astimezone()
+    return moment if moment.tzinfo else moment.astimezone()
 
 
 def show_list(runs: Iterable[Head], notes: Mapping[str, str], wanted: RunFilter, *, as_json: bool) -> None:
-    """Print the wanted ones, those first that are pinned: a line each, on a terminal with the answer below.
+    """Print the wanted runs, pinned ones first: a line each, on a terminal with the answer below.
 
-    ``notes`` are by the id of the run.
+    ``notes`` are keyed by run id.
     """
-    found = list(runs)
-    chosen = [run for run in found if wanted.takes(run, notes.get(run.id, ""))]
+    all_runs = list(runs)
+    chosen = [run for run in all_runs if wanted.takes(run, notes.get(run.id, ""))]
     chosen.sort(key=lambda run: PINNED not in run.tags.split())
     if as_json:
         rows = ",\n".join(
@@ -83,14 +83,14 @@ def show_list(runs: Iterable[Head], notes: Mapping[str, str], wanted: RunFilter,
         else:
             lines = [_line(run, notes.get(run.id, "")) for run in chosen]
         print("\n".join(lines))
-    elif found:
+    elif all_runs:
         print("No run matches.")
     else:
         print("There are no runs yet. List studies with `ajuste studies`; run one with `ajuste run STUDY`.")
 
 
 def size_text(size: int) -> str:
-    """``44 MB``."""
+    """Return ``size`` in bytes with a decimal unit, such as ``44 MB``."""
     value, unit = float(size), 0
     while value >= 1000 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1
@@ -112,7 +112,7 @@ def _document(run: Head, note: str) -> dict[str, object]:
 
 
 def lines_of(run: Head, note: str, width: int) -> list[str]:
-    """Return what a terminal of that ``width`` shows of a run: what it is, then its answer and note, indented."""
+    """Return the lines for a run in a terminal of that ``width``: its id, study and time, then its answer and note."""
     when = run.created[:16].replace("T", " ")
     tags = " ".join(f"#{tag}" for tag in run.tags.split())
     head = "  ".join(filter(None, (run.id, run.study, when, run.stopped or UNFINISHED, run.kernel, tags)))

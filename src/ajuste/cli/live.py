@@ -127,7 +127,7 @@ def live(
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
-        _print("\n".join(one.words for one in predicted))
+        _print("\n".join(prediction.words for prediction in predicted))
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
@@ -143,7 +143,6 @@ def live(
 
 
 def _require_success(done: Run, *, as_json: bool) -> None:
-    # Say what was adopted. Raises RunError where that failed, or the whole experiment.
     from ajuste.run.live.experiment import adoption_of_run
 
     adopted = adoption_of_run(done)
@@ -176,7 +175,7 @@ def status(as_json: options.Json = False) -> None:
     from ajuste.run.live.state import kept_state
 
     state = kept_state(home())
-    adopted = [visible_line(str(one)) for one in adoptions()]
+    adopted = [visible_line(str(adoption)) for adoption in adoptions()]
     if state is None and adopted and not as_json:
         typer.echo("\n".join(adopted))
         return
@@ -196,7 +195,6 @@ def status(as_json: options.Json = False) -> None:
 
 
 def _print(text: str) -> None:
-    # A line, broken between words where a terminal is narrower.
     console = Console()
     console.print(text, soft_wrap=not console.is_terminal)
 
@@ -253,11 +251,11 @@ def result(
 
     place = home()
     with Store(place.store_url) as store:
-        results = results_of(_found(store, place, run), store)
+        results = results_of(_live_run(store, place, run), store)
     Showing(report, verbose=verbose, as_json=as_json).show(results)
 
 
-def _found(store: Store, place: Home, named: str | None) -> Run:
+def _live_run(store: Store, place: Home, named: str | None) -> Run:
     from ajuste.run.live.state import kept_state
 
     if named is not None:
@@ -269,7 +267,7 @@ def _found(store: Store, place: Home, named: str | None) -> Run:
 
 
 def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction, ...]:
-    # How many slices it will take, by what is known. Every metric can be read now, or RequestError is raised.
+    # Opening the sources also proves that every metric can be read now.
     from ajuste.machine.inventory.inventory import summarise, take_inventory
     from ajuste.run.live.prediction import known_before, predictions
     from ajuste.run.live.sources import opened
@@ -320,19 +318,23 @@ def _show_plan(
 
     writes = [
         {
-            "configuration": one.configuration.name,
+            "configuration": resolved.configuration.name,
             "writes": [
                 {"tunable": write.tunable, "value": write.value, "where": location_words(write.location)}
-                for write in one.writes
+                for write in resolved.writes
             ],
         }
-        for one in experiment.resolved.configurations
+        for resolved in experiment.resolved.configurations
     ]
     if as_json:
-        shown = {one.metric.name: f"{one.kind}:{one.where}" for one in design.all_metrics}
-        document: dict[str, object] = {"study": experiment.resolved.study.name, "metrics": shown}
-        document |= {"guards": [one.text for one in design.guards], "slice_s": design.slice_s, "for_s": design.for_s}
-        document["predicted"] = [one.as_json() for one in predicted]
+        metrics = {metric.metric.name: f"{metric.kind}:{metric.where}" for metric in design.all_metrics}
+        document: dict[str, object] = {"study": experiment.resolved.study.name, "metrics": metrics}
+        document |= {
+            "guards": [guard.text for guard in design.guards],
+            "slice_s": design.slice_s,
+            "for_s": design.for_s,
+        }
+        document["predicted"] = [prediction.as_json() for prediction in predicted]
         document["configurations"] = writes
         if adopt is not None:
             boot = sorted(places_at_boot(experiment.resolved, adopt))
@@ -341,9 +343,11 @@ def _show_plan(
         return
     slices = int(design.for_s // design.slice_s)
     typer.echo(f"Up to {slices} slices of {design.slice_s:g} s, each under one of:")
-    for one in experiment.resolved.configurations:
-        for write in one.writes:
-            typer.echo(f"  {visible_line(one.configuration.name)}: {write.value} into {location_words(write.location)}")
+    for resolved in experiment.resolved.configurations:
+        for write in resolved.writes:
+            typer.echo(
+                f"  {visible_line(resolved.configuration.name)}: {write.value} into {location_words(write.location)}"
+            )
     typer.echo("Metrics, all of which can be read now:")
     for metric in design.all_metrics:
         typer.echo(f"  {metric.metric.name}: {visible_line(f'{metric.kind}:{metric.where}')}")
@@ -357,19 +361,17 @@ def _show_plan(
         )
     for adoption in adopted_from(write.location for write in experiment.resolved.writes):
         typer.echo(visible_line(str(adoption)))
-    for one_of in predicted:
-        _print(one_of.words)
+    for prediction in predicted:
+        _print(prediction.words)
     typer.echo("Nothing was changed.")
 
 
 def _installed_command() -> list[str]:
-    # The words of this command without those that install it.
     program = shutil.which(sys.argv[0]) or sys.argv[0]
     return [str(Path(program).absolute()), *(word for word in sys.argv[1:] if word != "--install")]
 
 
 def _keep(run: str, directory: Path, *, as_json: bool) -> None:
-    # The winner as files, if one is proved.
     from ajuste.cli.export import write_winner
 
     try:

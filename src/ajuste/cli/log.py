@@ -27,18 +27,16 @@ _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NO
 
 
 class _LogFile(logging.StreamHandler[TextIO]):
-    # Goes on where the disk is full, and says at the end that lines are missing.
+    # A full disk must not end a measurement: the log goes on, and the end of the command says that lines are missing.
     def __init__(self, path: Path) -> None:
         super().__init__(os.fdopen(_opened(path), "w", encoding="utf-8"))
         self._path = path
         self._problem = ""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
-        # Remember the first problem.
         self._problem = self._problem or str(sys.exc_info()[1])
 
     def say_problem(self) -> None:
-        # What a person must know of a log that is not complete.
         if self._problem:
             print(f"ajuste: the log {visible_line(str(self._path))} is incomplete: {self._problem}", file=sys.stderr)
 
@@ -58,25 +56,25 @@ def begin_log(path: Path) -> None:
 
 
 def without_log(words: Sequence[str]) -> Sequence[str]:
-    """The words of a command line from the command on."""
+    """Return the words of a command line without ``--log`` before the command."""
     while words and words[0].partition("=")[0] == OPTION:
         words = words[1 if "=" in words[0] else 2 :]
     return words
 
 
 def _opened(path: Path) -> int:
-    # The file, for its user alone. Raises RequestError for a link, for what is no file, and for another user's.
+    # Root may log into a directory that others can write to: a link, a FIFO or another user's file is refused.
     try:
         with open_directory(path.parent) as directory:
             descriptor = os.open(directory / path.name, _FLAGS, 0o600)
     except OSError as error:
         what = "it is a symbolic link" if path.is_symlink() else error.strerror
         raise _refused(path, str(what)) from None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         raise _refused(path, "it is not a regular file")
-    if found.st_uid != os.geteuid():
-        raise _refused(path, f"it belongs to {user_name(found.st_uid)}")
+    if status.st_uid != os.geteuid():
+        raise _refused(path, f"it belongs to {user_name(status.st_uid)}")
     os.fchmod(descriptor, 0o600)
     return descriptor
 

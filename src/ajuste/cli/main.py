@@ -74,14 +74,17 @@ GROUPS: Final = MappingProxyType(
         },
     }
 )
-"""As the help groups them. Each is a module of this package: a function of that name, or a group ``app``."""
+"""The commands with their summaries, in the groups of the help.
+
+Each is a module of this package, with a function of that name or a group ``app``.
+"""
 
 COMMANDS: Final = MappingProxyType({name: what for group in GROUPS.values() for name, what in group.items()})
 
 OLD_NAMES: Final = MappingProxyType({"worker": ("cluster", "worker"), "scheduler": ("cluster", "scheduler")})
 """Commands that became part of others; their names go on working."""
 
-# Of the commands that share one, or whose name is a keyword.
+# Modules that have several commands.
 _MODULES: Final = {
     "import": "bundle",
     "verify": "bundle",
@@ -93,7 +96,10 @@ _FUNCTIONS: Final = {"import": "import_", "help": "show_page"}
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
-    """The command that the first of ``words`` names, or else the names of all: what is not needed is not loaded."""
+    """Return the application with the command that ``words`` name; without one, with all names and no code.
+
+    Only the module of that command is loaded, so that it starts quickly.
+    """
     before = list(words[: words.index("--")] if "--" in words else words)
     app = Commands(
         name="ajuste",
@@ -118,7 +124,7 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def whole_application() -> typer.Typer:
-    """The command line with all commands, for pages about it."""
+    """Return the application with all commands loaded, for pages about it."""
     app = application(["run"])
     for name in COMMANDS:
         if name != "run":
@@ -166,7 +172,7 @@ def _options(
 
 
 def main() -> NoReturn:
-    """The entry point of the command line."""
+    """Run the command line; the entry point of the program."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # to look for some takes as long as to build a model
     gc.disable()  # what is loaded stays: looking for garbage in it costs a fifth of a short command
     if "_AJUSTE_COMPLETE" in os.environ:

@@ -31,30 +31,34 @@ if TYPE_CHECKING:
     from ajuste.report.gate import Form
 
 PROVED: Final = 3
-"""It is proved that something worsens, or a guard was broken."""
+"""The exit code where harm is proved, a guard was broken, or an expectation was not met."""
 
 _MOST_NAMED: Final = 3
 
 
 def exit_code_of(conditions: Sequence[FailCondition], results: Results, *, as_json: bool) -> int:
-    """3 where one of ``conditions`` came true, 0 otherwise; a line for each says which, the last of the output. It goes
-    to standard error where standard output has one document.
+    """Return 3 if one of ``conditions`` came true, 0 otherwise, and print a line for each at the end of the output.
+
+    The lines go to standard error where standard output is one JSON document.
     """
-    found = check(conditions, results)
-    code = PROVED if any(one.proving for one in found) else 0
-    for one in found:
-        own = PROVED if one.proving else 0
-        typer.echo(visible_line(f"{OPTION} {one.condition.text}: {_said(one)}; exit code {own}"), err=as_json)
+    outcomes = check(conditions, results)
+    code = PROVED if any(outcome.proving for outcome in outcomes) else 0
+    for outcome in outcomes:
+        condition_code = PROVED if outcome.proving else 0
+        typer.echo(
+            visible_line(f"{OPTION} {outcome.condition.text}: {_outcome_words(outcome)}; exit code {condition_code}"),
+            err=as_json,
+        )
     sys.stdout.flush()
     return code
 
 
-def _said(one: Checked) -> str:
-    if one.proving:
-        return f"{_named(one.proving)}, proved to worsen{_beyond(one.condition)}"
-    if one.open:
-        return f"undecided for {_named(one.open)}"
-    return f"nothing worsens{_beyond(one.condition)}"
+def _outcome_words(outcome: Checked) -> str:
+    if outcome.proving:
+        return f"{_named(outcome.proving)}, proved to worsen{_beyond(outcome.condition)}"
+    if outcome.open:
+        return f"undecided for {_named(outcome.open)}"
+    return f"nothing worsens{_beyond(outcome.condition)}"
 
 
 def _beyond(condition: FailCondition) -> str:
@@ -62,9 +66,11 @@ def _beyond(condition: FailCondition) -> str:
 
 
 def _named(verdicts: Sequence[Verdict]) -> str:
-    said = [f"{one.configuration} on {one.metric} ({_interval(one)})" for one in verdicts[:_MOST_NAMED]]
+    words = [
+        f"{verdict.configuration} on {verdict.metric} ({_interval(verdict)})" for verdict in verdicts[:_MOST_NAMED]
+    ]
     more = [f"{len(verdicts) - _MOST_NAMED} more"] if len(verdicts) > _MOST_NAMED else []
-    return ", ".join((*said, *more))
+    return ", ".join((*words, *more))
 
 
 def _interval(verdict: Verdict) -> str:
@@ -73,8 +79,9 @@ def _interval(verdict: Verdict) -> str:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a study expects, and the files that get the outcome as ``tests``. It was ``changed`` on the command line, or
-    not; ``notes`` say what else keeps its digest from being compared.
+    """The expectations of a study, and the files for their outcomes as ``tests``.
+
+    The digest is not compared if options ``changed`` the study; ``notes`` are further reasons.
     """
 
     study: str
@@ -84,14 +91,14 @@ class Expected:
     notes: tuple[str, ...] = ()
 
     def on(self, names: Mapping[str, str], images: Mapping[str, KernelImage]) -> Expected:
-        """The same with kernels by ``names``, of those that were built, and with what their ``images`` say."""
+        """Return these expectations with the ``names`` of kernels that were built, checked against their ``images``."""
         built = {spec: images[spec] for spec in names.values() if spec in images}
         others = [spec for spec, image in built.items() if image.sha256 not in self.table.kernels]
         notes = tuple(f"{spec} was built to another kernel, as by another compiler" for spec in others)
         return replace(self, table=renamed(self.table, names), notes=self.notes + (notes if self.table.kernels else ()))
 
     def exit_code(self, results: Results, *, as_json: bool) -> int:
-        """3 where one thing came out otherwise, 0 if none; a line for each of those, and how many hold."""
+        """Return 3 if an expectation is not met, 0 otherwise; print a line for each, and how many are met."""
         outcomes = expectations(self.table, results, changed=self.changed or bool(self.notes))
         if self.table.digest:
             for note in self.notes:
@@ -112,15 +119,15 @@ class Expected:
 
 
 def check_report(path: Path | None, option: str = "--report") -> None:
-    """Whether a report can be written to the file of ``option``. Raises RequestError."""
+    """Raise RequestError unless a report can be written to the file of ``option``."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise RequestError(f"{option} {path}: expected a file in an existing directory")
     if path is not None:
         require_no_foreign_link(path.parent)
 
 
-def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
-    """``means`` with what was said of reboots. Raises RequestError."""
+def with_reboots(run_options: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
+    """Return ``run_options`` with ``--reboots`` and ``--loader``. Raises RequestError where they conflict."""
     if loader is not None:
         from ajuste.machine.boot.session import LOADER_NAMES  # few experiments name one
 
@@ -128,9 +135,9 @@ def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> R
             raise RequestError(f"expected {', '.join(LOADER_NAMES)}", place=Place(f"--loader {loader}"))
         if not reboots:
             raise RequestError("requires --reboots", place=Place(f"--loader {loader}"))
-    if reboots and means.cluster is not None:
+    if reboots and run_options.cluster is not None:
         raise RequestError("conflicts with --cluster", place=Place("--reboots"))
-    return replace(means, reboots_allowed=reboots, loader=loader or "")
+    return replace(run_options, reboots_allowed=reboots, loader=loader or "")
 
 
 def measure(
@@ -139,33 +146,36 @@ def measure(
     showing: Showing,
     *,
     named: str,
-    means: RunOptions,
+    run_options: RunOptions,
     anew: Anew,
     name_chosen: bool = False,
     fail_on: Sequence[FailCondition] = (),
     expected: Expected | None = None,
 ) -> int:
-    """Carry out ``study`` and show what came out; returns the exit code.
+    """Carry out ``study``, show its results, and return the exit code.
 
-    ``anew`` and ``name_chosen`` are those of ``measured``; ``fail_on`` and ``expected`` say what the exit code is 3
-    for. Raises RunError for a study that failed, after its results were shown, if there are any.
+    ``anew`` and ``name_chosen`` are those of ``measured``. The exit code is 3 where a condition of ``fail_on`` came
+    true or ``expected`` was not met.
+
+    Raises:
+        RunError: The study failed. Its results, if there are any, are shown before.
     """
     check_report(showing.report)
-    shown = partial(
-        _shown, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on, expected=expected
+    carry_out = partial(
+        _carry_out, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on, expected=expected
     )
-    if study.across_boots and means.reboots_allowed:
+    if study.across_boots and run_options.reboots_allowed:
         from ajuste.cli.reboots import across_boots
 
-        return across_boots(study, catalogue, means, anew, shown)
-    return shown(means, anew)
+        return across_boots(study, catalogue, run_options, anew, carry_out)
+    return carry_out(run_options, anew)
 
 
-def _shown(
+def _carry_out(
     study: Study,
     catalogue: Catalogue,
     showing: Showing,
-    means: RunOptions,
+    run_options: RunOptions,
     anew: Anew,
     *,
     named: str,
@@ -173,20 +183,20 @@ def _shown(
     fail_on: Sequence[FailCondition],
     expected: Expected | None,
 ) -> int:
-    names = built_for(study, catalogue, means, quiet=showing.silent)
+    names = built_for(study, catalogue, run_options, quiet=showing.silent)
     study = with_kernels(study, names)
     with measured(
-        study, catalogue, means, named=named, anew=anew, quiet=showing.quiet, name_chosen=name_chosen
-    ) as found:
-        done, results = found.run, found.results()
+        study, catalogue, run_options, named=named, anew=anew, quiet=showing.quiet, name_chosen=name_chosen
+    ) as measurement:
+        done, results = measurement.run, measurement.results()
     failed = done.stopped == "failed"
     if showing.as_json or results.answer or not failed:
-        showing.show(results, again=done.created if found.again else "")
-    expected = expected and expected.on(names, found.experiment.images)
+        showing.show(results, again=done.created if measurement.again else "")
+    expected = expected and expected.on(names, measurement.experiment.images)
     if failed and expected:
         typer.echo(visible_line(f"the study failed: {done.stopped_because}"), err=True)
     elif failed:
-        raise found.failure()
+        raise measurement.failure()
     code = exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
     if results.canary is not None and results.canary.stopped:
         code = PROVED

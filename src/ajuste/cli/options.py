@@ -1,4 +1,4 @@
-"""Options that several commands have. Nothing heavy is loaded for them."""
+"""Options that several commands share. Every command loads this module: it imports nothing that takes long."""
 
 from __future__ import annotations
 
@@ -183,11 +183,11 @@ Guards = Annotated[
 ]
 
 
-# Options of the commands that are given a command to measure.
+# Options of the commands that take a command to measure.
 
 
 def option(help_text: str, metavar: str | None = None, *names: str, panel: str | None = None) -> Any:
-    """An option whose default is not shown, since its help says it."""
+    """Return an option whose default is not shown: its help names it."""
     return typer.Option(*names, help=help_text, metavar=metavar, show_default=False, rich_help_panel=panel)
 
 
@@ -219,7 +219,7 @@ Fresh = Annotated[bool, option("Start a new run; do not resume an interrupted on
 
 
 class Only:
-    """Of a dataclass that ``spread`` takes apart: the ``names`` of its options, and those that are ``other`` here."""
+    """The options that ``spread`` takes from a dataclass: ``names``, and those with ``other`` words here."""
 
     def __init__(self, names: str, **other: Option) -> None:
         self.names = (*names.split(), *other)
@@ -228,29 +228,29 @@ class Only:
 
 def spread(function: Callable[..., T]) -> Callable[..., T]:
     """Give Typer an option for each field of the dataclasses that ``function`` takes."""
-    own = inspect.signature(function, eval_str=True)
+    signature = inspect.signature(function, eval_str=True)
     made: list[inspect.Parameter] = []
     bundles: dict[str, tuple[Any, list[str]]] = {}
-    for name, parameter in own.parameters.items():
+    for name, parameter in signature.parameters.items():
         hint = parameter.annotation
         hint, *notes = get_args(hint) if get_origin(hint) is Annotated else [hint]
         if is_dataclass(hint):
             options = list(_options_of(hint, next((note for note in notes if isinstance(note, Only)), None)))
-            bundles[name] = hint, [one.name for one in options]
+            bundles[name] = hint, [parameter.name for parameter in options]
             made += options
         else:
             made.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @wraps(function)
-    def command(**given: Any) -> T:
+    def command(**values: Any) -> T:
         for name, (bundle, names) in bundles.items():
-            asked = {one: value for one in names if (value := given.pop(one)) is not None}
-            lists = {one: tuple(value) for one, value in asked.items() if isinstance(value, list)}
-            given[name] = bundle(**asked | lists)
-        return function(**given)
+            chosen = {field: value for field in names if (value := values.pop(field)) is not None}
+            lists = {field: tuple(value) for field, value in chosen.items() if isinstance(value, list)}
+            values[name] = bundle(**chosen | lists)
+        return function(**values)
 
-    command.__signature__ = own.replace(parameters=made)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in made}
+    command.__signature__ = signature.replace(parameters=made)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in made}
     return command
 
 
@@ -259,16 +259,16 @@ def _options_of(bundle: Any, only: Only | None) -> Iterator[inspect.Parameter]:
     for field in fields(bundle):
         hint, default = hints[field.name], field.default
         if (option := options.get(field.name)) is not None:
-            shown = only.other.get(field.name, option) if only else option
+            displayed = only.other.get(field.name, option) if only else option
             if default == ():
                 hint, default = list[get_args(hint)[0]] | None, None  # type: ignore[misc]
             info = typer.Option(
                 option.name,
-                help=shown.help,
-                metavar=shown.metavar,
+                help=displayed.help,
+                metavar=displayed.metavar,
                 min=option.least,
                 show_default=False,
-                rich_help_panel=shown.panel,
+                rich_help_panel=displayed.panel,
             )
             hint = Annotated[hint, info]
         if get_origin(hint) is Annotated and (only is None or field.name in only.names):
@@ -285,7 +285,7 @@ _UNWRAPPED: Final = "\b\n"  # before a paragraph whose lines are to stay as they
 
 
 def example(*commands: str) -> Callable[[F], F]:
-    """Adds ``commands``, as they are typed, to the help of the command that is decorated."""
+    """Add ``commands``, as they are typed, to the help of the decorated command."""
 
     def with_examples(function: F) -> F:
         function.__doc__ = examples(inspect.getdoc(function) or "", *commands)
@@ -295,14 +295,14 @@ def example(*commands: str) -> Callable[[F], F]:
 
 
 def examples(text: str, *commands: str) -> str:
-    """The help ``text`` with examples after it; for groups of commands, which are no functions."""
+    """Return the help ``text`` with examples after it; for groups of commands, which are no functions."""
     title = "Example:" if len(commands) == 1 else "Examples:"
     lines = "\n".join(f"  {PROMPT}{command}" for command in commands)
     return f"{text}\n\n{_UNWRAPPED}{title}\n{lines}"
 
 
 def examples_in(text: str) -> list[str]:
-    """The commands that a help text shows, each as one line."""
+    """Return the commands that a help text shows, each as one line."""
     lines = (line.strip() for line in re.sub(r"\\\n +", "", text).splitlines())
     return [line.removeprefix(PROMPT) for line in lines if line.startswith(PROMPT)]
 
@@ -325,7 +325,7 @@ def first_sentence(text: str) -> str:
 
 
 def help_if_alone(context: typer.Context) -> None:
-    """The help of a group of commands, where none of them is named."""
+    """Print the help of a group and exit, where none of its commands is named."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit

@@ -49,60 +49,61 @@ def plan(
 ) -> None:
     """Show every write, command and trial of STUDY, and do nothing."""
     known = catalogue()
-    asked = Asked("study file").planning
-    chosen = chosen_study(study, known, choices, lambda _: disk_in_plan(disk), asked)
+    rights = Asked("study file").planning
+    chosen = chosen_study(study, known, choices, lambda _: disk_in_plan(disk), rights)
     require_disk_wanted(chosen, disk)
     show_plan(overridden(chosen, request, known), known, RunOptions(home()), as_json=as_json)
 
 
-# Showing what a study would do; for ``plan`` and ``compare --dry-run``.
+# Plans, for ``plan`` and ``compare --dry-run``.
 
 
-def show_plan(study: Study, catalogue: Catalogue, means: RunOptions, *, as_json: bool) -> None:
+def show_plan(study: Study, catalogue: Catalogue, run_options: RunOptions, *, as_json: bool) -> None:
     """Print every write, command and trial of ``study``, and do nothing."""
-    planned = plan_of(study, catalogue, means)
+    planned = plan_of(study, catalogue, run_options)
     if as_json:
         typer.echo(planned.model_dump_json(indent=2))
     else:
         print_report(plan_report(planned), Console(file=sys.stdout))
 
 
-def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStudy:
-    """Every write, command and trial of ``study``."""
-    means = replace(means, dry=True)
-    resolved = resolved_study(study, catalogue, means)
+def plan_of(study: Study, catalogue: Catalogue, run_options: RunOptions) -> PlannedStudy:
+    """Return the plan of ``study``: every write, command and trial."""
+    run_options = replace(run_options, dry=True)
+    resolved = resolved_study(study, catalogue, run_options)
     no_chance = idle_from_the_start(resolved, catalogue)
     if study.target.on_host:
         now = _values_here(resolved, catalogue)
         accepted = [risk.what for risk in risks(resolved, catalogue)]
         user = "root" if study.workload.as_root else user_here()  # Without root it is refused.
         planned = planned_study(resolved, catalogue, now, user, no_chance, accepted)
-        adopted = adopted_from(write.location for one in resolved.configurations for write in one.writes)
+        adopted = adopted_from(
+            write.location for configuration in resolved.configurations for write in configuration.writes
+        )
         return planned.model_copy(update={"notes": (*planned.notes, *map(str, adopted))})
     planned = planned_study(resolved, catalogue, no_chance=no_chance)
-    return planned.model_copy(update={"packages": _packages(study, means)})
+    return planned.model_copy(update={"packages": _packages(study, run_options)})
 
 
-def _packages(study: Study, means: RunOptions) -> PlannedPackageSet | None:
-    # Those that the guests would have.
+def _packages(study: Study, run_options: RunOptions) -> PlannedPackageSet | None:
     if not study.target.packages:
         return None
     from ajuste.executor.guest.root import plan_packages
 
-    found = plan_packages(study.target.packages, means.home, means.say)
+    package_plan = plan_packages(study.target.packages, run_options.home, run_options.say)
     return PlannedPackageSet(
-        release=found.release,
-        asked=found.asked,
-        versions={one.name: one.version for one in found.packages},
-        download_bytes=found.download_bytes,
+        release=package_plan.release,
+        asked=package_plan.names,
+        versions={package.name: package.version for package in package_plan.packages},
+        download_bytes=package_plan.download_bytes,
     )
 
 
 def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str]:
-    # What the tunables that would be written are now, or why that cannot be said.
-    names = dict.fromkeys(write.tunable for one in resolved.configurations for write in one.writes)
+    # A tunable that cannot be read has the reason in place of its value.
+    names = dict.fromkeys(write.tunable for configuration in resolved.configurations for write in configuration.writes)
     if not names:
         return {}
     with HostExecutor() as host:
-        found = current_values(host, [catalogue.find_tunable(name) for name in names])
-    return {name: found[name].problem if (value := found[name].value) is None else value for name in names}
+        current = current_values(host, [catalogue.find_tunable(name) for name in names])
+    return {name: current[name].problem if (value := current[name].value) is None else value for name in names}

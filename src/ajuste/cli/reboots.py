@@ -41,27 +41,39 @@ from ajuste.study.schema import Study
 
 
 def across_boots(
-    study: Study, catalogue: Catalogue, means: RunOptions, fresh: Anew, measured: Callable[[RunOptions, Anew], int]
+    study: Study,
+    catalogue: Catalogue,
+    run_options: RunOptions,
+    fresh: Anew,
+    measured: Callable[[RunOptions, Anew], int],
 ) -> int:
-    """Begin ``study`` or go on with it in this boot; ``measured`` does so until another boot is wanted, which follows
-    at once. At the end all is as it was, whatever happened. Raises RequestError before anything is changed.
+    """Start ``study``, or resume it in this boot, and return the exit code.
+
+    ``measured`` measures until the experiment needs another boot; this machine then reboots at once. At the end, also
+    after a failure, boot entries and units are restored.
+
+    Raises:
+        RequestError: The machine cannot reboot as the study needs. Nothing was changed.
     """
     machine = RebootableMachine()
-    session = _session(study, catalogue, means, machine)
-    own = replace(means, reboots=session)
+    session = _session(study, catalogue, run_options, machine)
+    session_options = replace(run_options, reboots=session)
     anew: Anew = (lambda *_: False) if session.plan.run else fresh
     try:
         session.take_up()
         resumed(machine)
-        code = measured(own, anew)
+        code = measured(session_options, anew)
     except RebootWanted:
         _say(f"Rebooting into {session.plan.boots[-1].state}; the experiment goes on by itself.")
-        for number in (signal.SIGTERM, signal.SIGHUP):  # This machine goes down, and that is as it should be.
+        # systemd ends all processes with these signals on the way down: they must not count as an interruption.
+        for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         session.reboot()
         return 0
     except KeyboardInterrupt:
-        if RESUMED_BY_SYSTEMD not in os.environ:  # Otherwise this machine goes down, and the experiment goes on later.
+        # After a boot nobody sits at a terminal: the signal means that the machine goes down, and the experiment
+        # resumes in the next boot.
+        if RESUMED_BY_SYSTEMD not in os.environ:
             end(session)
         raise
     except AjusteError:
@@ -72,7 +84,7 @@ def across_boots(
 
 
 def end(session: BootSession) -> None:
-    """Boot entries and units as they were; a last reboot if this is a boot of the experiment."""
+    """Restore boot entries and units; reboot a last time if the experiment booted this kernel."""
     is_own = bool(session.machine.mark)
     for note in session.end():
         _say(note)
@@ -82,9 +94,9 @@ def end(session: BootSession) -> None:
         session.machine.run(("systemctl", "reboot"))
 
 
-def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: RebootableMachine) -> BootSession:
-    # The experiment that goes on, if it is this one, or a new one. Raises RequestError.
-    directory, command = means.home.reboots, _command()
+def _session(study: Study, catalogue: Catalogue, run_options: RunOptions, machine: RebootableMachine) -> BootSession:
+    # The stored session if this command began it, or else a new one.
+    directory, command = run_options.home.reboots, _command()
     session = BootSession.kept(directory, machine)
     if session is not None:
         if session.plan.command != command:
@@ -94,8 +106,8 @@ def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: Reb
             )
         return session
     machine.require_able(directory)
-    resolved = prepare(study, catalogue, means).resolved
-    loader = machine.choose(means.loader)
+    resolved = prepare(study, catalogue, run_options).resolved
+    loader = machine.choose(run_options.loader)
     entries = plan_entries(resolved.boots, machine)
     machine.require_bootable(loader, entries)
     least, most = boot_range(study, len(entries))
@@ -119,9 +131,9 @@ def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: Reb
 
 
 def _command() -> tuple[str, ...]:
-    # This command as it can be given again after a reboot.
-    own = Path(sys.argv[0])
-    program = str(own.absolute()) if own.is_file() else shutil.which("ajuste")
+    # The command with an absolute path: systemd starts it after the reboot, in another environment.
+    script = Path(sys.argv[0])
+    program = str(script.absolute()) if script.is_file() else shutil.which("ajuste")
     if program is None or not os.access(program, os.X_OK):
         raise RequestError(
             f"{sys.argv[0]} is not a program that systemd can start again", hint="run the installed `ajuste`"
@@ -152,17 +164,16 @@ def reboots(
         _resume()
         return
     session = BootSession.kept(home().reboots, RebootableMachine())
-    kept = last_boots(home().reboots) if session is None else session.kept_boots
+    recorded = last_boots(home().reboots) if session is None else session.kept_boots
     if as_json:
-        boots = None if kept is None else kept.model_dump(mode="json")
+        boots = None if recorded is None else recorded.model_dump(mode="json")
         typer.echo(json.dumps({"going_on": session is not None, "boots": boots}, indent=2))
         return
-    for line in _ended(kept) if session is None else _going_on(session):
+    for line in _ended(recorded) if session is None else _going_on(session):
         typer.echo(visible_line(line))
 
 
 def _resume() -> None:
-    # Go on with the experiment of this machine, with its own command and environment, once all has started.
     machine = RebootableMachine()
     session = BootSession.kept(home().reboots, machine)
     if session is None:
@@ -181,7 +192,8 @@ def _resume() -> None:
 
 
 def _wait_until_up(machine: RebootableMachine) -> None:
-    # Until everything that starts at boot has started; some of it may have failed.
+    # Services that still start would disturb the trials. The exit code is 1 if any unit failed; that is no reason to
+    # stop.
     try:
         machine.run(("systemctl", "is-system-running", "--wait"))
     except RunError:
@@ -190,19 +202,19 @@ def _wait_until_up(machine: RebootableMachine) -> None:
 
 def _going_on(session: BootSession) -> list[str]:
     plan = session.plan
-    up = sum(one.outcome == "up" for one in plan.boots)
+    up = sum(boot.outcome == "up" for boot in plan.boots)
     states, blocks = len(plan.states), "block" if plan.each == 1 else "blocks"
-    lost = [f"{one.number} ({one.state}): {_LOST[one.outcome]}" for one in plan.boots if one.outcome in _LOST]
+    lost = [f"{boot.number} ({boot.state}): {_LOST[boot.outcome]}" for boot in plan.boots if boot.outcome in _LOST]
     return [
         f"An experiment goes on across reboots, by {plan.loader}: {' '.join(plan.command)}",
         f"Boots so far: {up}, of {states} different ones, with {plan.each} {blocks} each.",
-        *(f"Boot {one}." for one in lost),
+        *(f"Boot {line}." for line in lost),
         f"Its output is in {session.directory / 'log'}.",
         "End it with `ajuste restore`.",
     ]
 
 
-def _ended(kept: KeptBoots | None) -> list[str]:
-    if kept is None:
+def _ended(boots: KeptBoots | None) -> list[str]:
+    if boots is None:
         return ["No experiment goes on across reboots."]
-    return [f"No experiment goes on across reboots. Boots of the last one: {len(kept.boots)}."]
+    return [f"No experiment goes on across reboots. Boots of the last one: {len(boots.boots)}."]

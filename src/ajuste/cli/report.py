@@ -161,25 +161,26 @@ def _suite(place: Home, text: str) -> SuiteRecord | None:
 
 
 def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:
-    # The results of the one of `runs`; None where several were compared or the outputs of trials shown instead.
+    # None where several runs were compared, or the outputs of trials were shown.
     from ajuste.store.store import Store
 
     with Store(url) as store:
         if len(runs) > 1:
             _compare([store.find_run(run) for run in runs], store, as_json=as_json)
             return None
-        found = store.find_run(runs[0])
+        stored = store.find_run(runs[0])
         if trials:
-            _trials(store, found, as_json)
+            _trials(store, stored, as_json)
             return None
-        if not found.imported and (kept := store.results(found)) is not None:  # Then nothing is computed.
+        # Stored results save the computation, but those of an imported run are somebody else's claim.
+        if not stored.imported and (results_json := store.results(stored)) is not None:
             from ajuste.model.results import Results
 
-            with suppress(ValueError):  # Another Ajuste may have written it otherwise.
-                return Results.model_validate_json(kept)
+            with suppress(ValueError):  # Another version of Ajuste may have written them.
+                return Results.model_validate_json(results_json)
         from ajuste.run.outcome import results_of
 
-        return results_of(found, store)
+        return results_of(stored, store)
 
 
 def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
@@ -194,7 +195,6 @@ def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
 
 
 def _listed(url: str) -> Iterable[Head]:
-    # What is listed of all runs that were not deleted, the newest first.
     from ajuste.store.store import Store
 
     with Store(url) as store:
@@ -203,9 +203,9 @@ def _listed(url: str) -> Iterable[Head]:
 
 def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
     others = {"--pictures": pictures is not None, "--trials": trials, "--json": as_json}
-    given = next((name for name, is_given in others.items() if is_given), None)
-    if given is not None:
-        raise RequestError(f"--format lkml conflicts with {given}", hint="remove one of them")
+    conflicting = next((name for name, is_given in others.items() if is_given), None)
+    if conflicting is not None:
+        raise RequestError(f"--format lkml conflicts with {conflicting}", hint="remove one of them")
     if len(runs) != 1:
         raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
 
@@ -220,9 +220,9 @@ def _check_pictures(form: str | None, pictures: Path | None, mechanism: str | No
 
 
 def _refuse_without_run(options: Mapping[str, object]) -> None:
-    given = next((name for name, value in options.items() if value), None)
-    if given is not None:
-        raise RequestError(f"{given} applies to one run; found none", hint="name one RUN")
+    option = next((name for name, value in options.items() if value), None)
+    if option is not None:
+        raise RequestError(f"{option} applies to one run; found none", hint="name one RUN")
 
 
 def _print_mail(results: Results, metrics: list[str], mechanism: str | None, url: str) -> None:
@@ -246,7 +246,7 @@ def _print_mail(results: Results, metrics: list[str], mechanism: str | None, url
 def _check_metrics(results: Results, metrics: Sequence[str]) -> None:
     from ajuste.study.problem import nearest
 
-    known = [one.name for one in results.metrics]
+    known = [metric.name for metric in results.metrics]
     for name in metrics:
         if name not in known:
             raise RequestError(
@@ -268,15 +268,15 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
 def _trials(store: Store, run: Run, as_json: bool) -> None:
     if as_json:
         between = "[\n"
-        for one in store.each_trial(run):
-            typer.echo(between + json.dumps(one.model_dump(mode="json"), indent=2, ensure_ascii=False), nl=False)
+        for trial in store.each_trial(run):
+            typer.echo(between + json.dumps(trial.model_dump(mode="json"), indent=2, ensure_ascii=False), nl=False)
             between = ",\n"
         typer.echo("\n]" if between != "[\n" else "[]")
         return
-    for one in store.each_trial(run):
-        slot = one.slot
-        typer.echo(f"block {slot.block} position {slot.position} attempt {one.attempt}: {slot.configuration}")
-        typer.echo(f"  {one.status}{': ' + visible(one.reason) if one.reason else ''}")
-        for label, text in (("events", one.events), ("console", one.console)):
+    for trial in store.each_trial(run):
+        slot = trial.slot
+        typer.echo(f"block {slot.block} position {slot.position} attempt {trial.attempt}: {slot.configuration}")
+        typer.echo(f"  {trial.status}{': ' + visible(trial.reason) if trial.reason else ''}")
+        for label, text in (("events", trial.events), ("console", trial.console)):
             for line in text.splitlines():
                 typer.echo(f"  {label}: {visible(line)}")

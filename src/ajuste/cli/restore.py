@@ -70,7 +70,7 @@ def restore(
             hint="remove --verify, or the others",
         )
     with MachineLock("restoration") as lock:
-        for note in lock.found:
+        for note in lock.notes:
             typer.echo(visible_line(note), err=True)
         if verify:
             show_verification(home(), as_json=as_json)
@@ -93,7 +93,7 @@ def restore(
             _show_steps(journals, allowed, as_json)
             return
         restorations = [restore_from(scope, allowed) for scope in scopes]
-        left = () if lock.found else remove_left_services()  # others may be using theirs
+        left = () if lock.notes else remove_left_services()  # others may be using theirs
     done = all(restoration.done for restoration in restorations)
     events = tuple(event for restoration in restorations for event in restoration.events)
     if as_json:
@@ -111,26 +111,26 @@ def _tell_adopted(places: list[Path] | None) -> None:
 
 
 def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
-    # Put back what was adopted.
     require_latest(adoption)
     if os.geteuid() != 0:
         raise RequestError(
             "what root adopted only root can undo", hint=f"run {as_root(['restore', '--run', adoption.run])}"
         )
     if dry_run:
-        said = [f"{one.tunable} would be {one.before} again (adopted: {one.value})" for one in adoption.values]
-        said += [f"{file.path} would be removed" for file in adoption.files]
+        messages = [
+            f"{value.tunable} would be {value.before} again (adopted: {value.value})" for value in adoption.values
+        ]
+        messages += [f"{file.path} would be removed" for file in adoption.files]
     else:
-        said = withdraw(adoption)
+        messages = withdraw(adoption)
     if as_json:
-        typer.echo(json.dumps({"run": adoption.run, "done": not dry_run, "said": said}, indent=2))
+        typer.echo(json.dumps({"run": adoption.run, "done": not dry_run, "said": messages}, indent=2))
         return
-    for line in (*said, *(["Nothing was changed."] if dry_run else [])):
+    for line in (*messages, *(["Nothing was changed."] if dry_run else [])):
         typer.echo(visible_line(line))
 
 
 def _end_reboots(*, dry_run: bool) -> None:
-    # End the experiment across reboots, if one goes on.
     from ajuste.machine.boot.session import BootSession, RebootableMachine
 
     session = BootSession.kept(home().reboots, RebootableMachine())
@@ -160,7 +160,7 @@ def _discard(places: list[Path], *, dry_run: bool) -> None:
     if not places or dry_run:
         raise RequestError("--discard requires JOURNAL", hint="name them: ajuste restore --discard JOURNAL")
     for place in places:
-        # Its content may be damaged, so that only the name tells it from any other file of root.
+        # The content may be damaged, so only the name distinguishes a journal from any other file of root.
         if place.suffix != JOURNAL and not place.is_dir():
             raise RequestError(
                 f"--discard {place}: expected a journal, whose name ends in {JOURNAL}",
@@ -179,7 +179,7 @@ def _not_all() -> RunError:
     )
 
 
-# Named one by one; the journal of a daemon has all settings of the machine.
+# With more unchanged settings only their number is printed: the journal of a daemon has all settings of the machine.
 _MOST_UNCHANGED: Final = 20
 
 
@@ -197,7 +197,6 @@ def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...],
 
 
 def _show_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...], as_json: bool) -> None:
-    # Say what restoring would do, and fail where it would.
     refused = [value for journal in journals for value in journal.old_values if value.location not in allowed]
     if as_json:
         document = {journal.path: _document(journal, allowed) for journal in journals}
@@ -230,37 +229,52 @@ def _would(step: OldValue, allowed: tuple[Location, ...]) -> str:
     return f"{step.tunable} would not be written: the catalogue has no such tunable in {where} in this kernel"
 
 
-# ``ajuste restore --verify``: whether the machine is as it was before the last run that changed it.
+# ``ajuste restore --verify``: compare the machine with its state before the last run that changed it.
 
 
 def show_verification(home: Home, *, as_json: bool) -> None:
-    """Read the machine and say what is otherwise. Raises RunError if a tunable is that Ajuste wrote."""
+    """Print which tunables differ from their values before the last run.
+
+    Raises:
+        RunError: Ajuste wrote one of them, and it was not restored.
+    """
     with HostExecutor() as target:
-        found = verify(home, target, catalogue())
-    kept = {one.tunable: one.value for adoption in adoptions() if adoption.is_of_this_boot for one in adoption.values}
-    adopted = [one for one in found.differences if one.now and same_value(kept.get(one.tunable, ""), one.now)]
-    own = [one for one in found.differences if one.by_ajuste and one not in adopted]
-    others = [one for one in found.differences if not one.by_ajuste]
-    before = f"before run {found.since.run} ({found.since.kept})"
+        verification = verify(home, target, catalogue())
+    adopted_values = {
+        value.tunable: value.value for adoption in adoptions() if adoption.is_of_this_boot for value in adoption.values
+    }
+    adopted = [
+        difference
+        for difference in verification.differences
+        if difference.now and same_value(adopted_values.get(difference.tunable, ""), difference.now)
+    ]
+    unrestored = [
+        difference for difference in verification.differences if difference.by_ajuste and difference not in adopted
+    ]
+    others = [difference for difference in verification.differences if not difference.by_ajuste]
+    before = f"before run {verification.since.run} ({verification.since.kept})"
     if as_json:
         document = {
-            "run": found.since.run,
-            "kept": found.since.kept,
-            "checked": found.checked,
-            "restored": not own,
-            "differences": [asdict(one) for one in found.differences],
+            "run": verification.since.run,
+            "kept": verification.since.kept,
+            "checked": verification.checked,
+            "restored": not unrestored,
+            "differences": [asdict(difference) for difference in verification.differences],
         }
         typer.echo(json.dumps(document, indent=2))
-    elif not found.differences:
-        typer.echo(visible_line(f"All {found.checked} tunables that were read are as they were {before}."))
+    elif not verification.differences:
+        typer.echo(visible_line(f"All {verification.checked} tunables that were read are as they were {before}."))
     else:
-        typer.echo(visible_line(f"{len(found.differences)} of {found.checked} tunables differ from {before}."))
+        typer.echo(
+            visible_line(f"{len(verification.differences)} of {verification.checked} tunables differ from {before}.")
+        )
         _show_differences("Adopted:", adopted)
-        _show_differences("Written by Ajuste, and not restored:", own)
+        _show_differences("Written by Ajuste, and not restored:", unrestored)
         _show_differences("Changed since, but not by Ajuste:", others)
-    if own:
+    if unrestored:
+        verb = "is" if len(unrestored) == 1 else "are"
         raise RunError(
-            f"{len(own)} of the tunables that Ajuste wrote {'is' if len(own) == 1 else 'are'} not as before the run",
+            f"{len(unrestored)} of the tunables that Ajuste wrote {verb} not as before the run",
             hint="run `ajuste restore`; if there is nothing to put back, somebody has changed them since",
         )
 
@@ -268,6 +282,6 @@ def show_verification(home: Home, *, as_json: bool) -> None:
 def _show_differences(title: str, differences: Sequence[StateDifference]) -> None:
     if differences:
         typer.echo(title)
-    for one in differences:
-        now = f"is {one.now}" if one.now is not None else "cannot be read"
-        typer.echo(visible_line(f"  {one.tunable} {now}, was {one.before}"))
+    for difference in differences:
+        now = f"is {difference.now}" if difference.now is not None else "cannot be read"
+        typer.echo(visible_line(f"  {difference.tunable} {now}, was {difference.before}"))

@@ -14,7 +14,7 @@ import typer
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
 from ajuste.cli.choice import Choices, FleetOptions, Machines, chosen_study, require_disk_wanted
-from ajuste.cli.measuring import Expected, check_report, means_of_boots, measure
+from ajuste.cli.measuring import Expected, check_report, measure, with_reboots
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.showing import Showing
 from ajuste.executor.host.prepared import disk_for_run
@@ -93,7 +93,7 @@ def run(
     for form, path in tests.items():
         check_report(path, f"--{form}")
     known = catalogue()
-    kernel = choices.kernel  # One that need not be built the study says by itself.
+    kernel = choices.kernel  # The study itself contains a single kernel that needs no build.
     words = ["--kernel", kernel] if kernel is not None and ("," in kernel or is_to_build(kernel)) else []
     for name, texts in (("--set", choices.set), ("--parameter", choices.parameter), ("--without", choices.without)):
         words += [word for text in texts or () for word in (name, text)]
@@ -103,8 +103,8 @@ def run(
         def opened(table: DiskTable) -> str:
             return stack.enter_context(disk_for_run(disk, table.size_mib, accept_risk=machines.accept_risk))
 
-        asked = Asked("study file", options=frozenset({"--build"} if build else ()))
-        chosen = chosen_study(study, known, choices, opened, asked)
+        rights = Asked("study file", options=frozenset({"--build"} if build else ()))
+        chosen = chosen_study(study, known, choices, opened, rights)
         require_disk_wanted(chosen, disk)
         chosen = overridden(chosen, request, known)
         cluster = machines.cluster_for(chosen)
@@ -114,8 +114,8 @@ def run(
             from ajuste.run.contained import with_schedulers  # few studies contain any
 
             with Activity(quiet=showing.silent) as activity:
-                found = with_schedulers(chosen, home(), asked, activity.say, scheduler or ())
-            chosen, notes = found.study, found.notes
+                extended = with_schedulers(chosen, home(), rights, activity.say, scheduler or ())
+            chosen, notes = extended.study, extended.notes
         expected = _expected(chosen, tests, changed=changed, notes=notes)
         chosen = chosen.model_copy(update={"expect": None})  # It is no part of the question.
         return measure(
@@ -123,9 +123,9 @@ def run(
             known,
             showing,
             named=shlex.join([study, *words]),
-            means=means_of_boots(
+            run_options=with_reboots(
                 replace(
-                    machines.means(),
+                    machines.run_options(),
                     snapshot=snapshot,
                     cluster=cluster,
                     fleet=fleet.plan(chosen, known, on_cluster=cluster is not None),
@@ -140,7 +140,6 @@ def run(
 
 
 def _expected(study: Study, tests: Mapping[Form, Path], *, changed: bool, notes: tuple[str, ...]) -> Expected | None:
-    # What `study` expects, and the files for it. Raises RequestError for files without anything to put into them.
     if study.expect is None:
         if tests:
             form, path = next(iter(tests.items()))

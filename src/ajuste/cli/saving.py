@@ -22,14 +22,14 @@ from ajuste.study.site import is_study_file
 
 
 def check_save(path: Path | None, option: str = "--save") -> None:
-    """Whether a study can be written there. Raises RequestError."""
+    """Raise RequestError unless a study can be written to ``path``."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         why = "Is a directory" if path.is_dir() else "No such file or directory"
         raise RequestError(f"{option} {path}: {why}", hint="choose a file that you can write")
 
 
 def save_study(document: Mapping[str, Any], path: Path, command: str, option: str = "--save") -> None:
-    """Write ``document`` to ``path``. Raises RequestError where that cannot be."""
+    """Write ``document`` as a study file to ``path``. Raises RequestError."""
     try:
         write_text(path, study_text(_absolute(document), command))
     except OSError as failure:
@@ -37,7 +37,7 @@ def save_study(document: Mapping[str, Any], path: Path, command: str, option: st
 
 
 def study_text(document: Mapping[str, Any], command: str) -> str:
-    """The file: ``command``, which it came from, in a comment, then the document."""
+    """Return the text of a study file: the ``command`` that it equals, in a comment, then the document."""
     text = tomlkit.document()
     text.add(tomlkit.comment(f"Does the same as: {''.join(c if c.isprintable() else '?' for c in command)}"))
     for key, value in document.items():
@@ -48,10 +48,10 @@ def study_text(document: Mapping[str, Any], command: str) -> str:
 def _item(value: Any) -> Any:
     if isinstance(value, Mapping):
         return _table(value)
-    if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+    if isinstance(value, list) and value and all(isinstance(element, Mapping) for element in value):
         tables = tomlkit.aot()
-        for one in value:
-            tables.append(_table(one))
+        for element in value:
+            tables.append(_table(element))
         return tables
     if isinstance(value, str) and "\n" in value and "\r" not in value:
         return tomlkit.string(value, multiline=True)
@@ -66,7 +66,7 @@ def _table(values: Mapping[str, Any]) -> Table:
 
 
 def _absolute(document: Mapping[str, Any]) -> dict[str, Any]:
-    # The document with programs by their whole paths: the file can be anywhere.
+    # Programs get absolute paths, because the study file can be anywhere.
 
     def command(words: list[str]) -> list[str]:
         return [str(Path(words[0]).absolute()), *words[1:]] if is_study_file(words[0]) else words
@@ -109,9 +109,9 @@ def reproduce(
     from ajuste.store.store import Store  # saving a study needs no database
 
     with Store(home().store_url) as store:
-        found = store.find_run(run)
-        results = results_of(found, store)
-        study, notes = reproducer(found, results, home(), limit)
+        stored = store.find_run(run)
+        results = results_of(stored, store)
+        study, notes = reproducer(stored, results, home(), limit)
     save_study(study.document(), output, results.reproduce[0] if results.reproduce else "", "--output")
     expected = study.expect or ExpectTable()
     words = [count_of(len(expected.figures), "figure"), *(["the digest"] if expected.digest else [])]

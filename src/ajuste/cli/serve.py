@@ -45,8 +45,8 @@ def serve(
     require_extra("serve")
     from ajuste.lab.application import serve as serve_lab
 
-    def tell(found: dict[str, Any]) -> None:
-        typer.echo(json.dumps(found) if as_json else f"Lab page: {found['address']}")
+    def tell(details: dict[str, Any]) -> None:
+        typer.echo(json.dumps(details) if as_json else f"Lab page: {details['address']}")
         sys.stdout.flush()
 
     with _until_stopped():
@@ -114,6 +114,5 @@ def _until_stopped() -> Iterator[None]:
 
 
 def _allowed(text: str | None) -> tuple[str, ...]:
-    # The tunables of this machine that a client may change. Raises RequestError for one that there is not.
     names = [] if text is None else [name.strip() for name in text.split(",")]
     return tuple(dict.fromkeys(catalogue().find_tunable(name).name for name in names))

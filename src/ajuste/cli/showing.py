@@ -32,7 +32,7 @@ from ajuste.report.terminal import print_report
 
 @dataclass(frozen=True)
 class Showing:
-    """How a person wants to see results: ``report`` is where the HTML report goes, if not to its usual place."""
+    """The options on output: ``report`` is the file of the HTML report, by default in the reports directory."""
 
     report: Report = None
     browser: Open = False
@@ -42,14 +42,14 @@ class Showing:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is shown while something is prepared or measured."""
+        """Return whether to show no progress."""
         return self.quiet or self.as_json
 
     def show(self, results: Results, *, metrics: Sequence[str] = (), again: str = "") -> None:
         """Print the results, the answer first; then write the report.
 
-        ``metrics`` are those whose figures are printed: those that decide if none is named. ``again`` is when results
-        were measured that are shown once more.
+        ``metrics`` name the figures to print, by default those of deciding metrics. ``again`` is the time at which
+        stored results were measured; empty for new ones.
         """
         report = results_report(results)
         path = self.report or home().reports / f"{results.run}.html"
@@ -71,11 +71,11 @@ class Showing:
 
 
 def contents_of(document: BaseModel) -> str:
-    """Names what a page is made of: ``document``, and this Ajuste."""
+    """Return a hash that changes whenever the page of ``document`` would: of its data and this version of Ajuste."""
     return hashlib.sha256(f"{ajuste_version()} {document.model_dump_json()}".encode()).hexdigest()
 
 
-# The command that a person gave.
+# The command line, as reports quote it.
 
 
 _SHOWING: Final = frozenset({"--quiet", "--json", "--fresh", "--verbose", "--open"})
@@ -83,9 +83,7 @@ _WAIT: Final = "--wait"
 
 
 def command_line() -> str:
-    """As one line for a shell, without the words that only say how its results are shown, how long it may wait, or that
-    old ones are not.
-    """
+    """Return the command as one line for a shell, without options that do not change what is measured."""
     words = without_log(sys.argv[1:])
     end = words.index("--") if "--" in words else len(words)
     local = [
@@ -96,7 +94,7 @@ def command_line() -> str:
     return shlex.join(["ajuste", *local, *words[end:]])
 
 
-# ``--open``: a report in the caller's browser.
+# ``--open``: show a report in the caller's browser.
 
 
 PROGRAM: Final = "xdg-open"
@@ -107,7 +105,7 @@ _PATIENCE_S: Final = 5.0
 def open_report(
     path: Path, environment: Mapping[str, str] = os.environ, run: Callable[..., Any] = subprocess.run
 ) -> None:
-    """Open ``path`` in the browser of the user who called Ajuste, or say on standard error why that cannot be."""
+    """Open ``path`` in the browser of the user who called Ajuste, or print to standard error why that fails."""
     if problem := _problem(path, environment, run):
         typer.echo(visible_line(f"cannot open a browser: {problem}; the report is {path}"), err=True)
 
@@ -137,14 +135,14 @@ def _problem(path: Path, environment: Mapping[str, str], run: Callable[..., Any]
             **changes,
         )
     except subprocess.TimeoutExpired:
-        return ""  # the browser itself, which goes on
+        return ""  # Without a desktop xdg-open becomes the browser itself, which goes on.
     except OSError as failure:
         return f"{program}: {failure.strerror}"
     return f"{PROGRAM} failed with exit code {done.returncode}" if done.returncode else ""
 
 
 def _of_user(uid: int, environment: Mapping[str, str]) -> dict[str, str]:
-    # The environment in which the desktop of the user is found.
+    # Under sudo, HOME and the session bus are root's: the browser would not find the user's running one.
     runtime = f"/run/user/{uid}"
     return {name: value for name, value in environment.items() if not name.startswith("SUDO_")} | {
         "HOME": pwd.getpwuid(uid).pw_dir,

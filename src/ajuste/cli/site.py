@@ -42,12 +42,16 @@ def site(
     place = StaticSite(directory)
     with Store(home().store_url) as store:
         wanted = _wanted(runs or (), store)
-        entries = [_entry(one, store) for one in wanted]
+        entries = [_entry(run, store) for run in wanted]
         done = place.write(entries, _reports(wanted, store))
         left_out = 0 if runs else len(store.runs()) - len(wanted)
     if as_json:
-        said = {"directory": str(directory), "runs": [one.run for one in entries], "removed": list(done.removed)}
-        typer.echo(json.dumps(said, indent=2))
+        document = {
+            "directory": str(directory),
+            "runs": [entry.run for entry in entries],
+            "removed": list(done.removed),
+        }
+        typer.echo(json.dumps(document, indent=2))
         return
     typer.echo(f"The site has {count_of(done.runs, 'run')}: {visible_line(str(directory / INDEX))}")
     if left_out:
@@ -55,32 +59,32 @@ def site(
 
 
 def _wanted(names: Sequence[str], store: Store) -> list[Head]:
-    # Those that ended, the newest first by the time at which they were begun. Raises RequestError.
+    # Newest first by the start time.
     chosen = {store.find_run(name).id for name in names}
-    found = [one for one in store.runs() if (one.id in chosen if names else one.stopped)]
-    for one in found:
-        if not one.stopped:
-            raise RequestError(f"run {one.id} is not finished", hint="finish it with its own command")
-    if not found:
+    selected = [run for run in store.runs() if (run.id in chosen if names else run.stopped)]
+    for run in selected:
+        if not run.stopped:
+            raise RequestError(f"run {run.id} is not finished", hint="finish it with its own command")
+    if not selected:
         raise RequestError("there are no runs that ended", hint="run a study first, such as ajuste run granularity")
-    return sorted(found, key=lambda one: (one.created, one.id), reverse=True)
+    return sorted(selected, key=lambda run: (run.created, run.id), reverse=True)
 
 
-def _entry(one: Head, store: Store) -> SiteEntry:
+def _entry(run: Head, store: Store) -> SiteEntry:
     from ajuste.cli.showing import contents_of
     from ajuste.report.site import SiteEntry
     from ajuste.run.outcome import results_of
 
-    results = results_of(store.find_run(one.id), store)
+    results = results_of(store.find_run(run.id), store)
     return SiteEntry(
-        run=one.id,
-        study=one.study,
+        run=run.id,
+        study=run.study,
         title=results.title,
         answer=results.answer or results.stopped_because,
-        created=one.created,
-        kernel=one.kernel,
-        workload=one.workload,
-        tags=tuple(one.tags.split()),
+        created=run.created,
+        kernel=run.kernel,
+        workload=run.workload,
+        tags=tuple(run.tags.split()),
         contents=contents_of(results),
     )
 
@@ -89,5 +93,5 @@ def _reports(runs: Sequence[Head], store: Store) -> Iterator[Report]:
     from ajuste.report.results import results_report
     from ajuste.run.outcome import results_of
 
-    for one in runs:
-        yield results_report(results_of(store.find_run(one.id), store))
+    for run in runs:
+        yield results_report(results_of(store.find_run(run.id), store))

@@ -1,4 +1,4 @@
-"""``ajuste store``: whether what is kept is intact, what to do where it is not, and what to forget."""
+"""``ajuste store``: check, back up, salvage and clean up the store of all runs."""
 
 from __future__ import annotations
 
@@ -41,27 +41,30 @@ app = Commands(
 def check(as_json: Json = False) -> None:
     """Verify the store's file and every checksum and count. Exit code 1 if anything is damaged."""
     url = home().store_url
-    found = inspect_store(url)
+    findings = inspect_store(url)
     if as_json:
-        typer.echo(json.dumps({"store": redact_password(url), "intact": not found.damaged, **asdict(found)}, indent=2))
-    else:
-        whole = _amount(found)
         typer.echo(
-            f"{whole} in {redact_password(url)} are intact." if not found.damaged else f"{whole} are intact. Damaged:"
+            json.dumps({"store": redact_password(url), "intact": not findings.damaged, **asdict(findings)}, indent=2)
         )
-        for line in found.damaged:
+    else:
+        whole = _amount(findings)
+        typer.echo(
+            f"{whole} in {redact_password(url)} are intact."
+            if not findings.damaged
+            else f"{whole} are intact. Damaged:"
+        )
+        for line in findings.damaged:
             typer.echo(f"  {visible_line(line)}")
-    if found.damaged:
+    if findings.damaged:
         raise RunError(
             f"the store {redact_password(url)} is damaged",
             hint="run ajuste store salvage -o FILE to save all that is intact",
         )
 
 
-def _amount(found: Findings) -> str:
-    # What there is, for a sentence.
-    suites = f", {count_of(found.suites, 'suite')}" if found.suites else ""
-    return f"{count_of(found.runs, 'run')}{suites} and {count_of(found.trials, 'trial')}"
+def _amount(findings: Findings) -> str:
+    suites = f", {count_of(findings.suites, 'suite')}" if findings.suites else ""
+    return f"{count_of(findings.runs, 'run')}{suites} and {count_of(findings.trials, 'trial')}"
 
 
 @app.command()
@@ -94,13 +97,13 @@ def backup(
     """Copy the store to FILE, also while runs go on, and verify the copy."""
     if not file.absolute().parent.is_dir():
         raise RequestError(f"{file}: expected a file in an existing directory")
-    found = back_up(home().store_url, file)
+    findings = back_up(home().store_url, file)
     size = file.stat().st_size
     if as_json:
-        counts = {"runs": found.runs, "trials": found.trials, "suites": found.suites}
+        counts = {"runs": findings.runs, "trials": findings.trials, "suites": findings.suites}
         typer.echo(json.dumps({"file": str(file), **counts, "size_bytes": size}, indent=2))
         return
-    typer.echo(f"{_amount(found)} are in {visible_line(str(file))} ({size_text(size)}), verified.")
+    typer.echo(f"{_amount(findings)} are in {visible_line(str(file))} ({size_text(size)}), verified.")
 
 
 @app.command()
@@ -110,17 +113,17 @@ def size(as_json: Json = False) -> None:
     url = home().store_url
     with Store(url) as store:
         names = {run.id: run.study for run in store.runs()}
-    found = sizes(url)
-    rows = sorted(found.runs.items(), key=lambda row: -sum(row[1].values()))
+    room = sizes(url)
+    rows = sorted(room.runs.items(), key=lambda row: -sum(row[1].values()))
     if as_json:
-        said = [{"run": run, "study": names.get(run), "size_bytes": parts} for run, parts in rows]
-        typer.echo(json.dumps({"store": redact_password(url), "file_bytes": found.file, "runs": said}, indent=2))
+        documents = [{"run": run, "study": names.get(run), "size_bytes": parts} for run, parts in rows]
+        typer.echo(json.dumps({"store": redact_password(url), "file_bytes": room.file, "runs": documents}, indent=2))
         return
     for run, parts in rows:
         kinds = ", ".join(f"{kind} {size_text(part)}" for kind, part in parts.items() if part)
         name = visible_line(names.get(run, "deleted; other runs have its trials"))
         typer.echo(f"{run}  {name}  {size_text(sum(parts.values()))}: {kinds}")
-    typer.echo(f"{count_of(len(names), 'run')}; the file has {size_text(found.file)}.")
+    typer.echo(f"{count_of(len(names), 'run')}; the file has {size_text(room.file)}.")
 
 
 @app.command()
@@ -150,20 +153,20 @@ def tag(
     if remove and not changed:
         raise RequestError("--remove requires a tag or --pin", hint="remove the note by --note ''")
     with Store(place.store_url) as store:
-        found = store.find_run(run)
-        (before,) = (one.tags.split() for one in store.runs() if one.id == found.id)
+        stored = store.find_run(run)
+        (before,) = (head.tags.split() for head in store.runs() if head.id == stored.id)
         tags = set(before) - set(changed) if remove else {*before, *changed}
         if note is not None:
-            notes.keep(found.id, note)
+            notes.keep(stored.id, note)
         if changed:
-            store.tag(found, tags)
-    said = notes.of(found.id).rstrip()
+            store.tag(stored, tags)
+    text = notes.of(stored.id).rstrip()
     if as_json:
-        typer.echo(json.dumps({"run": found.id, "tags": sorted(tags), "note": said}, indent=2))
+        typer.echo(json.dumps({"run": stored.id, "tags": sorted(tags), "note": text}, indent=2))
         return
-    typer.echo(f"{found.id}: {visible_line(' '.join(sorted(tags))) or 'no tags'}")
-    if said:
-        typer.echo(visible(said))
+    typer.echo(f"{stored.id}: {visible_line(' '.join(sorted(tags))) or 'no tags'}")
+    if text:
+        typer.echo(visible(text))
 
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -205,17 +208,15 @@ def prune(
     url = home().store_url
     with Store(url) as store:
         place = home()
-        found = [run for run in unwanted.among(store.runs()) if not is_measured(run, store, place)]
-        if dry_run or not found:
-            _say_deleted(found, as_json=as_json, dry_run=dry_run)
+        matches = [run for run in unwanted.among(store.runs()) if not is_measured(run, store, place)]
+        if dry_run or not matches:
+            _say_deleted(matches, as_json=as_json, dry_run=dry_run)
             return
-        _delete(store, found, yes=yes, as_json=as_json)
+        _delete(store, matches, yes=yes, as_json=as_json)
     shrink(url)
 
 
 def _delete(store: Store, runs: Sequence[Head], *, yes: bool, as_json: bool) -> None:
-    # Delete `runs`, once a person agrees. Raises RequestError where nobody can be asked, and for a run that another
-    # process measures.
     what = count_of(len(runs), "run")
     if not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -25,13 +25,13 @@ def studies(context: typer.Context, as_json: Json = False) -> None:
         if as_json:
             raise RequestError("--json applies only to the list of studies", hint="use ajuste studies --json")
         return
-    found = builtin_studies()
+    builtin = builtin_studies()
     if as_json:
-        rows = [{"name": s.name, "title": s.title, "question": s.question} for s in found]
+        rows = [{"name": s.name, "title": s.title, "question": s.question} for s in builtin]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     console = Console()
-    for study in found:
+    for study in builtin:
         console.print(study.name, style="bold")
         for text in (study.title, study.question):
             if console.is_terminal:

@@ -92,14 +92,14 @@ def suite(
     chosen, place = find_suite(name), home()
     request = with_kernels_of_source(request)
     activity = Activity(log=True, quiet=showing.silent)
-    means = RunOptions(place, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), say=activity.say)
+    run_options = RunOptions(place, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), say=activity.say)
     wanted = SuiteRequest(chosen, chosen.chosen(tuple(members or ())), request, keep_going=keep_going, fresh=fresh)
-    run = SuiteRun(wanted, catalogue(), means, command_line(), quiet=showing.silent)
+    run = SuiteRun(wanted, catalogue(), run_options, command_line(), quiet=showing.silent)
     if dry_run:
-        _show_plans(chosen.table.name, run.studies, means, as_json=showing.as_json)
+        _show_plans(chosen.table.name, run.studies, run_options, as_json=showing.as_json)
         return 0
     first = next(iter(run.studies.values()))
-    if names := built_for(first, catalogue(), means, quiet=showing.silent):
+    if names := built_for(first, catalogue(), run_options, quiet=showing.silent):
         run = run.on_kernels(names)
     with activity:  # The measurement of each member has its own display.
         run.check()
@@ -113,38 +113,42 @@ def suite(
     return 1 if run.failed else 0
 
 
-def _show_plans(name: str, studies: Mapping[str, Study], means: RunOptions, *, as_json: bool) -> None:
-    # The plan of each member; as one document, by the members' names.
+def _show_plans(name: str, studies: Mapping[str, Study], run_options: RunOptions, *, as_json: bool) -> None:
     if not as_json:
         for study in studies.values():
-            show_plan(study, catalogue(), means, as_json=False)
+            show_plan(study, catalogue(), run_options, as_json=False)
         return
-    plans = {member: plan_of(study, catalogue(), means).model_dump(mode="json") for member, study in studies.items()}
+    plans = {
+        member: plan_of(study, catalogue(), run_options).model_dump(mode="json") for member, study in studies.items()
+    }
     typer.echo(json.dumps({"suite": name, "members": plans}, indent=2, ensure_ascii=False))
 
 
 def _list_suites(*, as_json: bool) -> None:
-    found = builtin_suites()
+    suites = builtin_suites()
     if as_json:
         rows = [
-            {"name": one.table.name, "title": one.table.title, "members": [member.name for member in one.table.members]}
-            for one in found
+            {
+                "name": suite.table.name,
+                "title": suite.table.title,
+                "members": [member.name for member in suite.table.members],
+            }
+            for suite in suites
         ]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     console = Console(soft_wrap=True)
-    for one in found:
-        console.print(one.table.name, style="bold")
-        console.print(f"    {one.table.title}\n    {', '.join(member.name for member in one.table.members)}")
+    for suite in suites:
+        console.print(suite.table.name, style="bold")
+        console.print(f"    {suite.table.title}\n    {', '.join(member.name for member in suite.table.members)}")
 
 
 def _studies_of(result: SuiteResult, place: Home) -> dict[str, str]:
-    # The study of each member that was measured, as a file.
     from ajuste.store.store import Store
 
     command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"
     with Store(place.store_url) as store:
-        runs = {one.name: store.find_run(one.run) for one in result.members if one.run}
+        runs = {member.name: store.find_run(member.run) for member in result.members if member.run}
     studies = {name: ResolvedStudy.model_validate_json(run.resolved).study for name, run in runs.items()}
     return {name: study_text(study.document(), f"{command} (member {name})") for name, study in studies.items()}
 
@@ -166,8 +170,10 @@ def show_suite(result: SuiteResult, place: Home, showing: Showing, *, lkml: bool
     with Store(place.store_url) as store:
         for member in result.members:
             if member.metrics:
-                found = results_of(store.find_run(member.run), store)
-                write_report(results_report(found), place.reports / f"{member.run}.html", contents_of(found))
+                member_results = results_of(store.find_run(member.run), store)
+                write_report(
+                    results_report(member_results), place.reports / f"{member.run}.html", contents_of(member_results)
+                )
     make_room(REPORTS, place)
     if showing.browser:
         open_report(path)

@@ -1,4 +1,4 @@
-"""``ajuste transfer``: whether what a guest answered holds on the machine itself, and the atlas of all such answers."""
+"""``ajuste transfer``: compare the answers of a guest with those of the host, and show the atlas of all comparisons."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def transfer(
         atlas = merge_atlases(shipped_atlas(), own_atlas())
         report, document = atlas_report(atlas), atlas.model_dump_json(indent=2)
     else:
-        found = _compared(guest, host, add=add)
-        report, document = transfer_report(found), found.model_dump_json(indent=2)
+        comparison = _compared(guest, host, add=add)
+        report, document = transfer_report(comparison), comparison.model_dump_json(indent=2)
     if as_json:
         typer.echo(document)
     else:
@@ -79,7 +79,7 @@ def transfer(
 
 
 def own_atlas() -> Atlas:
-    """Return what was added here."""
+    """Return the atlas of this home; empty if nothing was added. Raises RequestError."""
     path = home().data / "atlas.json"
     try:
         return Atlas.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else Atlas()
@@ -89,21 +89,20 @@ def own_atlas() -> Atlas:
 
 
 def _compared(guest: str, host: str, *, add: bool) -> Transfer:
-    # What both runs say; with `add` it is kept in the atlas of this home.
     from ajuste.store.store import Store
 
     with Store(home().store_url) as store:
         in_guest, on_host = (results_of(store.find_run(name), store) for name in (guest, host))
-    found = compared(in_guest, on_host)
+    comparison = compared(in_guest, on_host)
     if add:
-        questions = Atlas(questions=atlas_questions(found, in_guest, on_host, catalogue()))
+        questions = Atlas(questions=atlas_questions(comparison, in_guest, on_host, catalogue()))
         replace_file(
             home().data / "atlas.json", merge_atlases(own_atlas(), questions).model_dump_json(indent=1).encode()
         )
-    return found
+    return comparison
 
 
-# What a transfer shows, as a report: guest and host side by side.
+# A comparison as a report: guest and host side by side.
 
 
 _AGREEMENT: Final[dict[TransferAgreement, str]] = {
@@ -114,29 +113,29 @@ _AGREEMENT: Final[dict[TransferAgreement, str]] = {
 }
 
 
-def transfer_report(found: Transfer) -> Report:
-    """The answer, then every question metric by metric."""
+def transfer_report(comparison: Transfer) -> Report:
+    """Return the report of a comparison: the answer, then every question metric by metric."""
     return Report(
         title="Does it transfer?",
-        headline=found.answer,
+        headline=comparison.answer,
         sections=(
             Section(
                 title="Guest and host side by side",
                 blocks=(
-                    _table([row for row in found.rows if row.deciding] or found.rows, intervals=False),
-                    *_left_out(found),
-                    *(Paragraph(note) for note in found.notes),
+                    _table([row for row in comparison.rows if row.deciding] or comparison.rows, intervals=False),
+                    *_left_out(comparison),
+                    *(Paragraph(note) for note in comparison.notes),
                 ),
                 name="side-by-side",
                 about="The effect of each configuration against the baseline on the metrics that decide.",
             ),
             Section(
                 title="All metrics, with intervals",
-                blocks=(_table(found.rows, intervals=True),),
+                blocks=(_table(comparison.rows, intervals=True),),
                 name="intervals",
                 depth="detail",
             ),
-            Section(title="The runs", blocks=(_runs(found),), name="runs", depth="detail"),
+            Section(title="The runs", blocks=(_runs(comparison),), name="runs", depth="detail"),
         ),
         stem="transfer",
     )
@@ -177,8 +176,8 @@ def _side(row: TransferRow, side: TransferSide, *, intervals: bool) -> str:
     return f"{side.verdict} {middle} ({low} to {high})" if intervals else f"{side.verdict} {middle}"
 
 
-def _left_out(found: Transfer) -> tuple[Block, ...]:
-    sides = (("guest", found.only_guest), ("host", found.only_host))
+def _left_out(comparison: Transfer) -> tuple[Block, ...]:
+    sides = (("guest", comparison.only_guest), ("host", comparison.only_host))
     return tuple(
         Paragraph(f"Only the {name} was asked: {', '.join(questions[:10])}{' …' if len(questions) > 10 else ''}.")
         for name, questions in sides
@@ -186,7 +185,7 @@ def _left_out(found: Transfer) -> tuple[Block, ...]:
     )
 
 
-def _runs(found: Transfer) -> Facts:
+def _runs(comparison: Transfer) -> Facts:
     return Facts(
         tuple(
             Fact(name, run.run, parts=(
@@ -195,13 +194,13 @@ def _runs(found: Transfer) -> Facts:
                 Fact("confidence", percent(run.level)),
                 Fact("digest", run.digest[:16]),
             ))
-            for name, run in (("guest", found.guest), ("host", found.host))
+            for name, run in (("guest", comparison.guest), ("host", comparison.host))
         )
     )  # fmt: skip
 
 
 def atlas_report(atlas: Atlas) -> Report:
-    """How often guests and hosts agreed, by what was varied, then question by question."""
+    """Return the report of an atlas: how often guests and hosts agreed, by what was varied, then each question."""
     every = agreement("all", atlas.questions)
     return Report(
         title="Where guests answer as hosts do",
@@ -266,19 +265,19 @@ def _questions_table(atlas: Atlas) -> Table:
                 tuple(
                     Row(
                         (
-                            f"{one.question}: {one.row.configuration}",
-                            one.row.metric,
-                            _side(one.row, one.row.guest, intervals=False),
-                            _side(one.row, one.row.host, intervals=False),
-                            _AGREEMENT[one.row.agreement],
+                            f"{question.question}: {question.row.configuration}",
+                            question.row.metric,
+                            _side(question.row, question.row.guest, intervals=False),
+                            _side(question.row, question.row.host, intervals=False),
+                            _AGREEMENT[question.row.agreement],
                         ),
-                        marked=one.row.agreement in ("opposite", "different"),
+                        marked=question.row.agreement in ("opposite", "different"),
                     )
-                    for one in atlas.questions
-                    if one.kind == kind
+                    for question in atlas.questions
+                    if question.kind == kind
                 ),
             )
-            for kind in dict.fromkeys(one.kind for one in atlas.questions)
+            for kind in dict.fromkeys(question.kind for question in atlas.questions)
         ),
         name="questions",
     )

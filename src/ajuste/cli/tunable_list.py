@@ -17,38 +17,40 @@ from ajuste.report.console import Console
 from ajuste.report.display import Activity
 
 
-def list_tunables(found: list[Tunable], version: KernelVersion | None, as_json: bool, *, grouped: bool = True) -> None:
-    """Print what was ``found``, with the paths in a kernel of ``version``; ``grouped`` by subsystem on a terminal."""
+def list_tunables(
+    tunables: list[Tunable], version: KernelVersion | None, as_json: bool, *, grouped: bool = True
+) -> None:
+    """Print ``tunables`` with their paths in a kernel of ``version``; on a terminal ``grouped`` by subsystem."""
     if as_json:
-        rows = [t.model_dump(mode="json") | {"kernels": kernels(t), "path": _path(t, version)} for t in found]
+        rows = [t.model_dump(mode="json") | {"kernels": kernels(t), "path": _path(t, version)} for t in tunables]
         print(json.dumps({"tunables": rows}, indent=2, ensure_ascii=False))
         return
     console = Console()
     if not console.is_terminal:
-        for tunable in found:
+        for tunable in tunables:
             print("\t".join((tunable.subsystem, tunable.name, kernels(tunable), tunable.title)))
         return
-    _print_list(found, console, grouped=grouped)
+    _print_list(tunables, console, grouped=grouped)
 
 
-def _print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None:
-    # Name, title and kernels of each, under a heading for each subsystem if `grouped` (they come in that order).
-    width = max(len(tunable.name) for tunable in found)
+def _print_list(tunables: list[Tunable], console: Console, *, grouped: bool) -> None:
+    # `groupby` relies on the catalogue's order, which is by subsystem.
+    width = max(len(tunable.name) for tunable in tunables)
     if not grouped:
-        console.print(_rows(found, width))
+        console.print(_rows(tunables, width))
         return
-    for subsystem, group in groupby(found, key=lambda tunable: tunable.subsystem):
+    for subsystem, group in groupby(tunables, key=lambda tunable: tunable.subsystem):
         console.print(subsystem, style="bold")
         console.print(Padding(_rows(list(group), width), (0, 0, 1, 2)))
     console.print("ajuste tunables show NAME explains one, with its value; --kernel K shows it for that kernel")
 
 
-def _rows(found: list[Tunable], width: int) -> Table:
+def _rows(tunables: list[Tunable], width: int) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=width)
     table.add_column(overflow="fold")
     table.add_column(style="dim", overflow="fold")
-    for tunable in found:
+    for tunable in tunables:
         table.add_row(tunable.name, tunable.title, kernels(tunable))
     return table
 
@@ -59,7 +61,7 @@ def _path(tunable: Tunable, version: KernelVersion | None) -> str | None:
 
 
 def version_of(kernel: str) -> KernelVersion:
-    """Without fetching anything where the spec itself says it."""
+    """Return the version of ``kernel``; fetch the kernel only where its spec does not give it."""
     spec = parse_spec(kernel)
     if isinstance(spec, PackagedKernel) and "." in (spec.release or spec.version):
         return KernelVersion.parse(spec.release or spec.version)

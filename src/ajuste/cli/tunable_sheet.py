@@ -32,15 +32,16 @@ from ajuste.report.display import Activity
 if TYPE_CHECKING:
     from ajuste.executor.executor import Executor
 
-# Instances whose values are shown.
+# Maximum number of instances whose values are shown.
 _SHOWN = 16
 
 
 @dataclass(frozen=True)
 class TunableSheet:
-    """A tunable with what was found ``on`` a machine. ``read_as`` is the tunable or the instance of it that was read;
-    ``instead`` what the kernel has in its place, ``initial`` the value at boot where it is known. ``found`` are all
-    instances of this machine.
+    """A tunable with its value ``on`` a machine.
+
+    ``read_as`` names the tunable or the instance of it that was read. ``instead`` is the tunable that this kernel has
+    in its place, ``initial`` the value at boot if known. ``instances`` are all of this machine.
     """
 
     tunable: Tunable
@@ -51,20 +52,20 @@ class TunableSheet:
     current: Current = field(default_factory=Current)
     initial: str | None = None
     instead: tuple[Tunable, Current] | None = None
-    found: tuple[Here, ...] = ()
+    instances: tuple[Here, ...] = ()
 
     @property
     def locked(self) -> str:
-        """Why it cannot be changed on this machine, where it has a value; empty if nothing is in the way."""
-        locks = [here.locked for here in self.found if here.tunable.name == self.read_as]
+        """Return why the tunable cannot be changed on this machine; empty if it can, or has no value."""
+        locks = [here.locked for here in self.instances if here.tunable.name == self.read_as]
         return locks[0] if locks and self.current.value is not None else ""
 
 
-# The sheet of one.
+# The sheet of one tunable.
 
 
 def show_sheet(tunable: Tunable, kernel: str | None, cpus: int, *, as_json: bool) -> None:
-    """``tunable`` with its value in a guest with ``kernel`` and so many ``cpus``, or on this machine."""
+    """Print ``tunable`` with its value on this machine, or in a guest with ``kernel`` and so many ``cpus``."""
     sheet = _guest(tunable, kernel, cpus) if kernel else _host(tunable)
     if as_json:
         print(json.dumps(_document(sheet), indent=2, ensure_ascii=False))
@@ -75,10 +76,10 @@ def show_sheet(tunable: Tunable, kernel: str | None, cpus: int, *, as_json: bool
 def _host(tunable: Tunable) -> TunableSheet:
     try:
         with HostExecutor() as target:
-            found = tunables_here(target, catalogue(), [tunable], HostMachine())
-            return _sheet(found[0].tunable, target, "this machine", of=tunable, found=found)
+            instances = tunables_here(target, catalogue(), [tunable], HostMachine())
+            return _sheet(instances[0].tunable, target, "this machine", of=tunable, instances=instances)
     except AjusteError as error:
-        # The explanation is worth showing where this machine cannot be asked.
+        # The explanation is useful even where this machine's values cannot be read.
         return TunableSheet(
             tunable=tunable, on="this machine", current=Current(problem=f"not readable: {error.message}")
         )
@@ -94,22 +95,24 @@ def _guest(tunable: Tunable, kernel: str, cpus: int) -> TunableSheet:
             return _sheet(catalogue().example(tunable), guest, kernel, of=tunable)
 
 
-def _sheet(asked: Tunable, target: Executor, on: str, *, of: Tunable, found: Sequence[Here] = ()) -> TunableSheet:
-    # The sheet `of` an entry with the value of `asked`, or with all that was `found` here.
+def _sheet(
+    instance: Tunable, target: Executor, on: str, *, of: Tunable, instances: Sequence[Here] = ()
+) -> TunableSheet:
+    # Values of `instances` were read before; without them the target reads that of `instance`.
     version = KernelVersion.parse(target.hello.kernel)
     other = None if of.place_in(version) else catalogue().counterpart(of, version)
-    wanted = [*(() if found else (asked,)), *((catalogue().example(other),) if other else ())]
-    values = current_values(target, wanted) | {here.tunable.name: here.current for here in found}
+    wanted = [*(() if instances else (instance,)), *((catalogue().example(other),) if other else ())]
+    values = current_values(target, wanted) | {here.tunable.name: here.current for here in instances}
     return TunableSheet(
         tunable=of,
         on=on,
         kernel=target.hello.kernel,
         cpus=target.hello.cpus,
-        read_as=asked.name,
-        current=values[asked.name],
+        read_as=instance.name,
+        current=values[instance.name],
         initial=initial_value(of, version, target.hello.cpus),
         instead=(other, values[catalogue().example(other).name]) if other else None,
-        found=tuple(found),
+        instances=tuple(instances),
     )
 
 
@@ -128,7 +131,7 @@ def _document(sheet: TunableSheet) -> dict[str, Any]:
         "initial": sheet.initial,
         "instead": instead,
         "locked": sheet.locked or None,
-        "instances": [_here_document(here) for here in sheet.found] if len(sheet.found) > 1 else None,
+        "instances": [_here_document(here) for here in sheet.instances] if len(sheet.instances) > 1 else None,
     }
 
 
@@ -137,7 +140,6 @@ def _value_document(name: str, current: Current) -> dict[str, str | None]:
 
 
 def _print_sheet(sheet: TunableSheet, console: Console) -> None:
-    # All of the entry, with the value on top.
     tunable = sheet.tunable
     console.print(Text(tunable.name, style="bold") + Text(f"  {tunable.title}"))
     console.print(Padding(tunable.what, (1, 0, 1, 2)))
@@ -152,9 +154,9 @@ def _print_sheet(sheet: TunableSheet, console: Console) -> None:
 def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
     tunable = sheet.tunable
     lines: list[tuple[str, RenderableType]] = [("Value", _value(sheet))]
-    lines += [("", _other(here)) for here in sheet.found[1:_SHOWN]]
-    if len(sheet.found) > _SHOWN:
-        lines.append(("", Text(f"and {len(sheet.found) - _SHOWN} more", style="dim")))
+    lines += [("", _other(here)) for here in sheet.instances[1:_SHOWN]]
+    if len(sheet.instances) > _SHOWN:
+        lines.append(("", Text(f"and {len(sheet.instances) - _SHOWN} more", style="dim")))
     if sheet.locked:
         lines.append(("Locked", Text(sheet.locked, style="yellow")))
     if sheet.instead:
@@ -199,9 +201,9 @@ def _value(sheet: TunableSheet) -> Text:
     machine = f"on {sheet.on}" + (f" (Linux {sheet.kernel}, {count_of(sheet.cpus, 'CPU')})" if sheet.kernel else "")
     if current.value is None:
         return Text(current.problem, style="yellow") + Text(f"\n{machine}", style="dim")
-    shown = _with_unit(current.value, sheet.tunable) if current.value else "empty: not supported by this machine"
+    text = _with_unit(current.value, sheet.tunable) if current.value else "empty: not supported by this machine"
     which = f"{sheet.read_as} " if sheet.read_as != sheet.tunable.name else ""
-    return Text(shown, style="bold") + Text(f"  {which}{machine}", style="dim")
+    return Text(text, style="bold") + Text(f"  {which}{machine}", style="dim")
 
 
 def _other(here: Here) -> Text:
@@ -218,7 +220,6 @@ def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
 
 
 def _counters(tunable: Tunable) -> str:
-    # The kernel's counters that show whether it can matter.
     conditions = catalogue().relevance_conditions(tunable)
     return ", ".join(dict.fromkeys(name for condition in conditions for name in condition.counters))
 
@@ -227,12 +228,12 @@ def _place(where: Where) -> RenderableType:
     text = _words(where)
     if where.flag:
         text += f", the word {where.flag} or NO_{where.flag}"
-    told = [span(where)]
+    notes = [span(where)]
     if where.needs:
-        told.append("needs " + " and ".join(_option(option, where) for option in where.needs.split()))
+        notes.append("needs " + " and ".join(_option(option, where) for option in where.needs.split()))
     if where.note:
-        told.append(where.note)
-    return Group(Text(text), Padding(Text("; ".join(told), style="dim"), (0, 0, 0, 2)))
+        notes.append(where.note)
+    return Group(Text(text), Padding(Text("; ".join(notes), style="dim"), (0, 0, 0, 2)))
 
 
 def _words(where: Where) -> str:
@@ -270,28 +271,27 @@ def _with_unit(value: str, tunable: Tunable) -> str:
     return f"{value} {tunable.unit}" if tunable.unit and tunable.type in ("integer", "integers") else value
 
 
-# The list of ``ajuste tunables --here``: every setting of this machine with its value.
+# ``ajuste tunables --here``: every tunable of this machine with its value.
 
 
 def list_here(as_json: bool) -> None:
-    """A document, a line for each with tabs between, or a table in a terminal: name, value, why it is locked."""
+    """Print every tunable of this machine: name, value, and why it is locked."""
     with HostExecutor() as target:
-        found = tunables_here(target, catalogue(), list(catalogue().tunables.values()), HostMachine())
+        instances = tunables_here(target, catalogue(), list(catalogue().tunables.values()), HostMachine())
     if as_json:
-        print(json.dumps({"tunables": [_here_document(here) for here in found]}, indent=2, ensure_ascii=False))
+        print(json.dumps({"tunables": [_here_document(here) for here in instances]}, indent=2, ensure_ascii=False))
         return
     console = Console()
     if not console.is_terminal:
-        for here in found:
+        for here in instances:
             print("\t".join((here.tunable.name, _shown_value(here), _reason(here))))
         return
-    for subsystem, group in groupby(found, key=lambda here: here.tunable.subsystem):
+    for subsystem, group in groupby(instances, key=lambda here: here.tunable.subsystem):
         console.print(subsystem, style="bold")
         console.print(Padding(_here_table(list(group)), (0, 0, 1, 2)))
 
 
 def _here_document(here: Here) -> dict[str, str | None]:
-    # One of them for a program: `value` is as the kernel shows it, `locked` says why it cannot be changed.
     return {
         "name": here.tunable.name,
         "subsystem": here.tunable.subsystem,
@@ -304,24 +304,22 @@ def _here_document(here: Here) -> dict[str, str | None]:
 
 
 def _shown_value(here: Here) -> str:
-    # The value on one line; empty if there is none.
     return visible_line(" ".join((here.current.value or "").split()))
 
 
 def _reason(here: Here) -> str:
-    # Why there is no value, or why it cannot be changed; empty if all is well.
     if here.current.value is None:
         return visible_line(here.current.problem)
     return f"locked: {visible_line(here.locked)}" if here.locked else ""
 
 
-def _here_table(found: list[Here]) -> Table:
+def _here_table(instances: list[Here]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for here in found:
-        told = Text(_shown_value(here), style="bold")
+    for here in instances:
+        text = Text(_shown_value(here), style="bold")
         if _reason(here):
-            told += Text(f"  {_reason(here)}" if told else _reason(here), style="yellow")
-        table.add_row(here.tunable.name, told)
+            text += Text(f"  {_reason(here)}" if text else _reason(here), style="yellow")
+        table.add_row(here.tunable.name, text)
     return table

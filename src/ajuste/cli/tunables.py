@@ -1,4 +1,4 @@
-"""``ajuste tunables``: what the catalogue knows, and the values that it has here or in a guest."""
+"""``ajuste tunables``: list and explain the catalogue's tunables, with their values here or in a guest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tunables(
     if here and kernel:
         raise RequestError("--here and --kernel are mutually exclusive")
     if here:
-        from ajuste.cli.tunable_sheet import list_here  # what asks a machine takes longer to load than the list
+        from ajuste.cli.tunable_sheet import list_here  # the executors take longer to load than the list
 
         list_here(as_json)
         return
@@ -63,16 +63,20 @@ def search(
 
     Example: $ ajuste tunables search dirty memory
     """
-    of_services = {one.name.removeprefix(SERVICE_PREFIX): one for one in _of_services()}
+    of_services = {tunable.name.removeprefix(SERVICE_PREFIX): tunable for tunable in _of_services()}
     rest = [word for word in words if word.lower() not in ("service", "services")]
-    found = catalogue().search(rest) if rest else []
+    matches = catalogue().search(rest) if rest else []
     if len(rest) < len(words):
-        found = [of_services[one.name] for one in found if one.name in of_services] if rest else [*of_services.values()]
-    if not found:
+        matches = (
+            [of_services[tunable.name] for tunable in matches if tunable.name in of_services]
+            if rest
+            else [*of_services.values()]
+        )
+    if not matches:
         raise RequestError(f"no tunable matches {' '.join(words)}", hint="list all with ajuste tunables")
     from ajuste.cli.tunable_list import list_tunables
 
-    list_tunables(found, None, as_json, grouped=False)
+    list_tunables(matches, None, as_json, grouped=False)
 
 
 @app.command()
@@ -87,7 +91,7 @@ def show(
 
     Example: $ ajuste tunables show 'net.gro[lo]'
     """
-    services = {one.name: one for one in _of_services()} if name.startswith(SERVICE_PREFIX) else {}
+    services = {tunable.name: tunable for tunable in _of_services()} if name.startswith(SERVICE_PREFIX) else {}
     tunable = services.get(name) or catalogue().find_tunable(name)
     from ajuste.cli.tunable_sheet import show_sheet
 
@@ -95,7 +99,7 @@ def show(
 
 
 def _of_services() -> list[Tunable]:
-    # The attributes of processes that services have, too: `service.nice` and the others.
+    # Services have the process attributes of workloads, as `service.nice` and so on.
     tunables = catalogue().tunables
     return [
         tunables[name].model_copy(
@@ -111,5 +115,4 @@ def _of_services() -> list[Tunable]:
 
 
 def _title(title: str) -> str:
-    # ... of a service instead of the workload.
     return title.replace("the workload", "a service") if "the workload" in title else f"{title} of a service"

@@ -82,22 +82,24 @@ def tune(
             "--cluster does not support a search under the wall clock: each block depends on the last",
             hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",
         )
-    means = replace(machines.means(), cluster=where)
+    run_options = replace(machines.run_options(), cluster=where)
     named = command_line()
-    names = built_for(chosen, known, means, quiet=showing.silent, search=search)
+    names = built_for(chosen, known, run_options, quiet=showing.silent, search=search)
     chosen = with_kernels(chosen, names)
 
     def anew(experiment: Experiment, store: Store) -> bool:
-        # A finished search is shown, whatever the clock: to search again is asked for.
-        kept = store.latest_run(experiment.fingerprint, experiment.resolved.study.design.seed)
-        finished = kept is not None and kept.stopped in ("decided", "budget")
+        # A finished search is shown under the wall clock, too: only --fresh searches again.
+        latest = store.latest_run(experiment.fingerprint, experiment.resolved.study.design.seed)
+        finished = latest is not None and latest.stopped in ("decided", "budget")
         return fresh or not (finished or goes_on(experiment, store))
 
-    with measured(chosen, known, means, named=named, anew=anew, quiet=showing.quiet, search=search) as found:
-        done, results = found.run, found.results()
-    showing.show(results, again=done.created if found.again else "")
+    with measured(
+        chosen, known, run_options, named=named, anew=anew, quiet=showing.quiet, search=search
+    ) as measurement:
+        done, results = measurement.run, measurement.results()
+    showing.show(results, again=done.created if measurement.again else "")
     if done.stopped == "failed":
-        raise found.failure("the search")
+        raise measurement.failure("the search")
 
 
 def _search(
@@ -107,7 +109,7 @@ def _search(
     trials: int | None,
     sampler: SamplerName | None,
 ) -> Search:
-    # What the options say, and the study's table where they say nothing.
+    # Options take precedence over the study's table.
     table = study.tune
     return Search(
         objectives=tuple(objectives or table.objectives or study.analysis.metrics[:1]),

@@ -1,4 +1,4 @@
-"""``ajuste --version``: the version, and what else a bug report has to say of an installation."""
+"""``ajuste --version``: the version, and the facts about an installation for a bug report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_S = 10
 
 
 def show_version(*, verbose: bool, as_json: bool) -> None:
-    """Print the version; all build facts if ``verbose``; nothing is changed."""
+    """Print the version, with ``verbose`` also all facts about the installation."""
     if as_json:
         document = facts() if verbose else {"ajuste": ajuste_version()}
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
@@ -36,9 +36,9 @@ def show_version(*, verbose: bool, as_json: bool) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """What decides how this installation behaves. What cannot be found out is ``None``, or a ``problem``."""
+    """Return the facts that decide how this installation behaves; an unknown one is ``None`` or a ``problem``."""
     build = recorded()
-    commit = build.get("commit") or (_said("git", "-C", str(TREE), "rev-parse", "HEAD") if in_tree() else None)
+    commit = build.get("commit") or (_first_line("git", "-C", str(TREE), "rev-parse", "HEAD") if in_tree() else None)
     return {
         "ajuste": ajuste_version(),
         "commit": commit,
@@ -59,20 +59,20 @@ def facts() -> dict[str, Any]:
 def _program(name: str, build: dict[str, Any]) -> dict[str, Any]:
     try:
         program = native_program(name)
-        found = file_sha256(program)
+        sha256 = file_sha256(program)
     except (AjusteError, OSError) as error:
         return {"problem": str(error)}
     expected = (build.get("programs") or {}).get(name)
-    said = {"as_built": found == expected} if expected else {}
-    return {"path": str(program), "sha256": found, "version": _said(str(program), "--version"), **said}
+    comparison = {"as_built": sha256 == expected} if expected else {}
+    return {"path": str(program), "sha256": sha256, "version": _first_line(str(program), "--version"), **comparison}
 
 
 def _qemu() -> dict[str, str | None] | None:
-    # The machine's own; Ajuste fetches a newer one where a study needs it.
+    # Only the installed QEMU: Ajuste fetches a newer one where a study needs it.
     program = shutil.which(f"qemu-system-{platform.machine()}")
     if program is None:
         return None
-    match = re.search(r"version ([0-9][0-9.]*)", _said(program, "--version") or "")
+    match = re.search(r"version ([0-9][0-9.]*)", _first_line(program, "--version") or "")
     return {"path": program, "version": match[1] if match else None}
 
 
@@ -91,8 +91,7 @@ def _system() -> str | None:
         return None
 
 
-def _said(*command: str) -> str | None:
-    # The first line that a program prints.
+def _first_line(*command: str) -> str | None:
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LONGEST_S, check=False
@@ -104,5 +103,5 @@ def _said(*command: str) -> str | None:
 
 def _line(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_line(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_line(inner)}" for name, inner in value.items())
     return {None: "unknown", True: "yes", False: "no"}.get(value, str(value))

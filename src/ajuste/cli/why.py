@@ -1,4 +1,4 @@
-"""``ajuste why``: what the scheduler does otherwise under a configuration than under the baseline."""
+"""``ajuste why``: explain by the scheduler's decisions why a configuration differs from the baseline."""
 
 from __future__ import annotations
 
@@ -85,18 +85,18 @@ def why(
     _check_perfetto(perfetto, divergence=divergence)
     place = home()
     with Store(place.store_url) as store:
-        found = store.find_run(run)
-        results = results_of(found, store)
+        stored = store.find_run(run)
+        results = results_of(stored, store)
         if divergence:
-            require_followable(found)
+            require_followable(stored)
         chosen = _chosen(results, configuration, store)
         with Activity(quiet=as_json) as activity:
-            means = RunOptions(place, accept_risk=accept_risk, say=activity.say, wait_s=wait_seconds(wait))
-            record(found, chosen, store, catalogue(), means, fresh=fresh, decisions=divergence)
-        results = results_of(found, store)
-        recorded = store.recorded(found) if perfetto is not None else {}
-    explanation = next(one for one in results.explanations if one.configuration == chosen)
-    path = html or place.reports / f"{found.id}.html"
+            run_options = RunOptions(place, accept_risk=accept_risk, say=activity.say, wait_s=wait_seconds(wait))
+            record(stored, chosen, store, catalogue(), run_options, fresh=fresh, decisions=divergence)
+        results = results_of(stored, store)
+        recorded = store.recorded(stored) if perfetto is not None else {}
+    explanation = next(candidate for candidate in results.explanations if candidate.configuration == chosen)
+    path = html or place.reports / f"{stored.id}.html"
     write_report(results_report(results), path)
     if perfetto is not None:
         _write_perfetto(perfetto, results, explanation, recorded)
@@ -108,8 +108,8 @@ def why(
         if perfetto is not None:
             typer.echo(f"\nTrace of both trials: {visible(str(perfetto))} (open it at https://ui.perfetto.dev)")
     elif is_known:
-        shown = explanation_report(results, explanation, verbose=verbose)
-        print_report(shown, Console(file=sys.stdout), verbose=verbose, path=path)
+        summary = explanation_report(results, explanation, verbose=verbose)
+        print_report(summary, Console(file=sys.stdout), verbose=verbose, path=path)
     if divergence and explanation.divergence is None:
         raise RunError(
             f"the decisions could not be followed: {explanation.notes[-1] if explanation.notes else 'no reason given'}",
@@ -123,7 +123,6 @@ def why(
 
 
 def _check_perfetto(path: Path | None, *, divergence: bool) -> None:
-    # Whether a trace can be written there. Raises RequestError.
     if path is None:
         return
     if not divergence:
@@ -136,23 +135,22 @@ def _check_perfetto(path: Path | None, *, divergence: bool) -> None:
 
 
 def _write_perfetto(path: Path, results: Results, explanation: Explanation, recorded: Mapping[str, Recorded]) -> None:
-    # Both trials, if both were followed. Raises RequestError where that cannot be written.
     if explanation.divergence is None:
         return
     from ajuste.report.perfetto import Followed, write_trace
 
     pair = (recorded[explanation.baseline.configuration], recorded[explanation.configuration])
     called = called_in(results, explanation, result_labels(results))
-    baseline, own = (
-        Followed(name, one.kernel, one.decisions)
-        for name, one in zip(called, pair, strict=True)
-        if one.decisions is not None
+    baseline, other = (
+        Followed(name, recording.kernel, recording.decisions)
+        for name, recording in zip(called, pair, strict=True)
+        if recording.decisions is not None
     )
-    write_trace(path, baseline, own, explanation.divergence)
+    write_trace(path, baseline, other, explanation.divergence)
 
 
 def _chosen(results: Results, configuration: str | None, store: Store) -> str:
-    names = [one.name for one in results.configurations if not one.baseline]
+    names = [candidate.name for candidate in results.configurations if not candidate.baseline]
     if configuration is None:
         chosen = deciding_configuration(results)
         if chosen is None:
@@ -167,7 +165,11 @@ def _chosen(results: Results, configuration: str | None, store: Store) -> str:
                 hint="name one run, and a configuration of it",
             )
         baseline = "the baseline; expected another configuration"
-        what = baseline if any(one.name == configuration for one in results.configurations) else "no configuration"
+        what = (
+            baseline
+            if any(candidate.name == configuration for candidate in results.configurations)
+            else "no configuration"
+        )
         raise RequestError(
             f"{configuration!r} is {what}{nearest(configuration, names)}",
             hint=f"choose one of {', '.join(names[:10])}{', …' if len(names) > 10 else ''}",

@@ -1,4 +1,4 @@
-"""Where trials run: the one interface that the runner knows."""
+"""The interface of all places that run trials, the only one that the runner knows."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ if TYPE_CHECKING:
     from ajuste.model.modelled import ModelledMachine
 
 NOTES: Final = "notes"
-"""Where the environment of an executor has what a reader of the results must know, in sentences."""
+"""The key in an executor's environment for sentences that a reader of the results must know."""
 
 LEFT_OUT: Final = "workers left out"
-"""In an executor's environment: who gave what is not so."""
+"""The key in an executor's environment for workers that returned wrong results."""
 
 ROUNDS: Final = 100
-"""Where several trials run at once, blocks are measured together until each of those has come so often, unless it may
-be time to stop before: only in the last round something waits for the others.
+"""Maximum number of trials in a row on each of several parallel places, unless the study may stop before.
+
+Blocks are measured together for so many rounds, because at the end of the last round places wait for each other.
 """
 
 Depth = Literal["counts", "functions", "decisions"]
-"""What the lens counts: instructions by task, or by function, too; and whether it also writes down what the scheduler
-decides.
-"""
+"""The depth of the lens: instructions by task, also by function, or with the scheduler's decisions as well."""
 
 Some = TypeVar("Some")
 
@@ -80,12 +79,12 @@ class TrialDone(NamedTuple):
     by: str = ""
 
 
-Begun = Callable[[TrialRequest], None]
-"""Is told of trials that begin, from any thread; of several that nothing comes between only of the first."""
+OnStart = Callable[[TrialRequest], None]
+"""The callback for trials that start, called from any thread; of trials that run as one unit only for the first."""
 
 
 class Untrusted(Exception):
-    """The machines ``where`` gave what is not so: nothing that they gave may be kept. They are not asked again."""
+    """The machines ``where`` returned wrong results: all their trials have to be dropped. They get no others."""
 
     def __init__(self, where: Sequence[str]) -> None:
         super().__init__(", ".join(where))
@@ -93,14 +92,15 @@ class Untrusted(Exception):
 
 
 class Executor(ABC):
-    """A place that carries out plans. A context manager: entering makes it ready (a guest boots), leaving removes
-    all of it, and may be done twice.
+    """A place that carries out plans.
+
+    A context manager: entering makes it ready (a guest boots), leaving removes all of it, and may be done twice.
     """
 
     keeps_values = False
-    """Whether a trial finds what the one before it has left."""
+    """True if a trial starts from the values that the one before it left."""
     whole_blocks = False
-    """Whether the trials of a block must be asked for together."""
+    """True if the trials of a block must be requested together."""
 
     @property
     @abstractmethod
@@ -109,16 +109,16 @@ class Executor(ABC):
     @property
     @abstractmethod
     def environment(self) -> dict[str, str]:
-        """Facts for people, once entered, such as kernel, QEMU version and command line."""
+        """Return facts for people, once entered, such as kernel, QEMU version and command line."""
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:
-        """Facts on each of several machines that has been there, by its name."""
+        """Return facts on each machine of several that has measured, by name."""
         return {}
 
     @property
     def present(self) -> tuple[str, ...]:
-        """The names of several machines that can measure now."""
+        """Return the names of the machines, of several, that can measure now."""
         return ()
 
     @property
@@ -169,14 +169,18 @@ class Executor(ABC):
         """Return ``decisions`` of a trial that it counted, with the names of functions and tasks."""
         raise RequestError("only guests of this machine know the names of functions")
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Carry out trials, each in its own executor (all of this kind), begun in this order and as many at once as
-        there is room for. Gives them back as they are done: what nothing may come between, together.
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
+        """Carry out trials, each in its own executor (all of this kind); yield them as they are done.
 
-        Leaves out those whose machine is not there (any more). Raises Untrusted, and what ``run`` does.
+        They start in this order, as many at once as ``parallel`` allows. Trials that ran as one unit come together.
+        Trials whose machine is gone are left out.
+
+        Raises:
+            Untrusted: Machines returned wrong results.
+            AjusteError: As ``run``.
         """
         parallel = min(request.executor.parallel for request in requests)
-        works = (_trial(request, begun) for request in requests)
+        works = (_trial(request, on_start) for request in requests)
         if parallel == 1:
             for work in works:
                 yield from work
@@ -191,39 +195,40 @@ class Executor(ABC):
         return up_to_a_look(math.ceil(rounds * self.parallel / pace.trials) - 1, pace.measured, limits)
 
 
-def _trial(request: TrialRequest, begun: Begun) -> Iterator[list[TrialDone]]:
+def _trial(request: TrialRequest, on_start: OnStart) -> Iterator[list[TrialDone]]:
     plan = request.plan()
-    begun(request)
+    on_start(request)
     started = now()
     yield [TrialDone(request, plan, started, request.carry_out(plan))]
 
 
 def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Iterable[Executor]) -> Iterator[Some]:
-    """Yield what ``works`` give: ``parallel`` of them go on at once, begun in this order, and none goes on before its
-    result was taken. Where one raises Untrusted, the others are done first; where one raises anything else, or nobody
-    wants more, the executors are left.
+    """Yield the results of ``works``, of which ``threads`` run at once, started in this order.
+
+    None continues before its result was taken: a trial is stored before the next one starts. Where one raises
+    Untrusted, the others finish first. Where one raises anything else, or the consumer stops, ``executors`` are left.
     """
-    given: SimpleQueue[tuple[Some | None, Future[None] | None]] = SimpleQueue()
+    results: SimpleQueue[tuple[Some | None, Future[None] | None]] = SimpleQueue()
     was_taken, is_over = Semaphore(0), Event()
     untrusted: list[str] = []
 
     def follow(work: Iterator[Some]) -> None:
         try:
             for some in work:
-                given.put((some, None))
+                results.put((some, None))
                 if not is_over.is_set():
                     was_taken.acquire()
-        except Untrusted as found:
-            untrusted.extend(found.where)
+        except Untrusted as error:
+            untrusted.extend(error.where)
 
     pool = ThreadPoolExecutor(threads, thread_name_prefix="trial")
     try:
         futures = [pool.submit(follow, work) for work in works]
         for future in futures:
-            future.add_done_callback(lambda ended: given.put((None, ended)))
+            future.add_done_callback(lambda ended: results.put((None, ended)))
         left = len(futures)
         while left:
-            some, ended = given.get()
+            some, ended = results.get()
             if some is not None:
                 yield some
                 was_taken.release()
@@ -231,7 +236,7 @@ def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Itera
                 ended.result()
                 left -= 1
     except BaseException:
-        # The pool would wait for what runs: end it instead. What was cut short is no trial.
+        # The pool would wait for running trials: leaving the executors ends them. What was cut short is dropped.
         pool.shutdown(wait=False, cancel_futures=True)
         is_over.set()
         was_taken.release(threads)

@@ -1,4 +1,4 @@
-"""From the bytes that an agent said to events, believing nothing: the guest may be broken, cut off or hostile."""
+"""The parser of an agent's output, which trusts nothing: the guest may be broken, cut off or hostile."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ajuste.model.plan import Plan, SamplerSource, chooses
 LONGEST_STREAM_BYTES = 64 << 20
 MOST_EVENTS = 100_000
 KEY_BYTES = 32
-"""Of the key before each line in a guest: of every trial another one."""
+"""Length of the key before each line of a guest, a new one for each trial."""
 
 # A byte that is not UTF-8 becomes U+FFFD, which takes three.
 _REPLACEMENT_BYTES = 3
@@ -45,7 +45,7 @@ _EXCERPT_BYTES = 100
 
 @dataclass(frozen=True)
 class Boot:
-    """How a guest began. ``problem`` is empty if it arrived at its gate; ``rest`` is all that was said after that."""
+    """The boot of a guest. ``problem`` is empty if it reached its gate; ``rest`` is the output after that."""
 
     hello: Hello | None
     gate: Gate | None
@@ -55,8 +55,9 @@ class Boot:
 
 @dataclass(frozen=True)
 class Stream:
-    """One trial's events. ``lines`` are exactly those that ``events`` were parsed from: all of them if ``problem`` is
-    empty, else those before it.
+    """The events of a trial.
+
+    ``lines`` are exactly those that ``events`` were parsed from: all if ``problem`` is empty, else those before it.
     """
 
     lines: str
@@ -134,7 +135,7 @@ def read_trial(content: bytes, plan: Plan, *, restores: bool = False, key: bytes
 
 
 def _joined(lines: list[bytes]) -> str:
-    # Each line was parsed as JSON, and so is UTF-8.
+    # Decoding cannot fail: each line was parsed as JSON, and so is UTF-8.
     return "".join(f"{line.decode()}\n" for line in lines)
 
 
@@ -243,18 +244,18 @@ def _check_complete(kinds: EventsByKind, plan: Plan) -> None:
         raise _Wrong("what the scheduler did is reported just where the plan asks for it")
 
 
-# Whether what an agent says that its samplers read can be what the plan asked for.
+# Checks that samples of an agent are possible under the plan.
 
 
-# At the start, at the workload's end, at the observation's end, and one for an interval that is not whole.
+# Readings at the start, at the workload's end, at the observation's end, and one for a partial interval.
 _EXTRA_READINGS = 4
-# For a workload that does not die at once at its time limit.
+# Extra time for a workload that does not die at once at its time limit.
 _SLACK_NS = 30_000_000_000
 _LARGEST = 2**64
 
 
 def _problem_of_samples(kinds: EventsByKind, plan: Plan) -> str:
-    # What is wrong with the samples of a trial, in one line; empty if nothing is. Each must be of a source and of
+    # Returns one line; empty if the samples are possible. Each must be of a source and of
     # figures that a sampler of the plan reads; they come in the order of time, no more than the plan has time for, and
     # as many as each sampler is said to have read.
     samples = kinds.of(Sample)

@@ -1,4 +1,4 @@
-"""Who may ask what of the lab page: this machine only, with a token, from its own pages; and not without limit.
+"""The guard of the lab page: it serves this machine only, needs a token, refuses other sites, and limits requests.
 
 The page changes things, so it is guarded as Jupyter guards its own: a token in the first address, then a cookie that no
 other site's pages can use. Source: OWASP Cross-Site Request Forgery Prevention Cheat Sheet; Fetch Metadata (W3C).
@@ -40,9 +40,9 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY: Final = 512 * 1024
 IMPORT: Final = "/import"
-"""Where bundles are sent to."""
+"""The address that takes bundles."""
 LARGEST_BUNDLE: Final = 64 << 20
-"""Of some 100,000 trials. ``ajuste import`` takes larger ones."""
+"""Maximum size of a bundle in bytes, about 100,000 trials. ``ajuste import`` takes larger ones."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 VIEWED: Final = frozenset(
     (
@@ -54,9 +54,9 @@ VIEWED: Final = frozenset(
         *("/api/campaigns", "/api/campaign_ledger"),
     )
 )
-"""What a viewer may open, with GET. These read the store: they start no process, ask no network and never wait."""
+"""The routes that a viewer may GET. They read the store: they start no process, use no network and never wait."""
 MOST_VIEWED: Final = {"asked": 20, "followed": 120}
-"""Requests of viewers at once, and runs that they follow: the other threads and connections are the owner's."""
+"""Maximum number of viewers' requests at once, and of runs that they follow: the rest is reserved for the owner."""
 _SAFE: Final = ("GET", "HEAD")
 # Plots make an empty style element, whose rules they then add: the digest of nothing.
 _EMPTY_STYLE: Final = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -77,7 +77,7 @@ _HEADERS: Final = (
 
 @dataclass
 class Allowance:
-    """So many requests a second, and a ``burst`` at once; ``clock`` gives seconds that only grow."""
+    """A token bucket: ``rate`` requests a second, a ``burst`` at once; ``clock`` is monotonic, in seconds."""
 
     rate: float
     burst: float
@@ -155,10 +155,10 @@ class Access:
                 scope, send, 421, "this address is not the lab page's", "open the address that ajuste serve printed"
             )
             return
-        given = self._given(scope, headers)
-        role = self._role(given)
+        presented = self._token(scope, headers)
+        role = self._role(presented)
         if role is None:
-            await self._unknown(scope, send, given)
+            await self._unknown(scope, send, presented)
             return
         if not (self._reading[role] if scope["method"] in _SAFE or role == "viewer" else self._changing).take():
             await _refuse(scope, send, 429, "too many requests", "wait a few seconds, then try again")
@@ -180,7 +180,7 @@ class Access:
         finally:
             self._viewing[kind] -= role == "viewer"
 
-    def _given(self, scope: Scope, headers: dict[str, str]) -> str:
+    def _token(self, scope: Scope, headers: dict[str, str]) -> str:
         if token := dict(_query(scope)).get("token"):
             return token
         kind, _, token = headers.get("authorization", "").partition(" ")
@@ -192,22 +192,22 @@ class Access:
             return ""
         return cookie.value if cookie else ""
 
-    def _role(self, given: str) -> Role | None:
+    def _role(self, presented: str) -> Role | None:
         matched: Role | None = None
         for role, token in self._tokens.items():
-            if hmac.compare_digest(given.encode(), token.encode()):
+            if hmac.compare_digest(presented.encode(), token.encode()):
                 matched = role
         return matched
 
-    async def _unknown(self, scope: Scope, send: Send, given: str) -> None:
-        if given and not self._guessing.take():
+    async def _unknown(self, scope: Scope, send: Send, presented: str) -> None:
+        if presented and not self._guessing.take():
             await _refuse(scope, send, 429, "too many wrong tokens", "wait a minute")
             return
-        message = "the token is wrong" if given else "a token is required"
+        message = "the token is wrong" if presented else "a token is required"
         await _refuse(scope, send, 403, message, "open the address that ajuste serve printed")
 
     async def _welcome(self, scope: Scope, send: Send, token: str) -> None:
-        # Keep the token in a cookie, and take it out of the address, which would be in the browser's history.
+        # The cookie replaces the token in the address, which the browser's history would keep.
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
         place = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={token}; Path=/; HttpOnly; SameSite=Strict"
@@ -241,7 +241,7 @@ class Access:
         return None
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        received, begun, too_large = 0, False, False
+        received, started, too_large = 0, False, False
 
         async def counted() -> Message:
             nonlocal received, too_large
@@ -253,14 +253,14 @@ class Access:
             return message
 
         async def guarded(message: Message) -> None:
-            nonlocal begun
-            if too_large and not begun:  # What the application says of that is no answer for people.
+            nonlocal started
+            if too_large and not started:  # The application answers the exception with an error page of its own.
                 return
             if message["type"] == "http.response.start":
-                begun = True
-                given = {name.lower() for name, _ in message["headers"]}
-                more = [header for header in _HEADERS if header[0] not in given]
-                if b"cache-control" not in given:
+                started = True
+                present = {name.lower() for name, _ in message["headers"]}
+                more = [header for header in _HEADERS if header[0] not in present]
+                if b"cache-control" not in present:
                     more.append((b"cache-control", b"no-store"))
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
@@ -268,7 +268,7 @@ class Access:
         try:
             await self._within(scope, counted, guarded)
         except _TooLarge:
-            if not begun:
+            if not started:
                 await _refuse(scope, send, *_too_large(scope))
 
 
@@ -322,7 +322,7 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _ascii(place: str) -> bytes:
-    # No line break, nothing that is not ASCII: it goes into a header.
+    # Percent-encoded: a line break in a header would begin another one.
     from urllib.parse import quote
 
     return quote(place, safe="/?&=%+:,;@~!$'()*-._[]").encode("ascii")
@@ -335,9 +335,9 @@ HOST: Final = "127.0.0.1"
 
 
 MOST_CONNECTIONS: Final = 200
-"""Of the owner, and as many of all others together."""
+"""Maximum number of connections of the owner, and of all others together."""
 HEADER_SECONDS: Final = 10.0
-"""So long a client may take to send the headers of a request."""
+"""Time limit in seconds for the headers of a request."""
 # Connections that the event loop accepts before it answers the next request: each takes a descriptor.
 _AT_ONCE: Final = 32
 # Connections that wait in the kernel meanwhile.
@@ -345,17 +345,16 @@ _WAITING: Final = 1024
 
 
 class _Connection(H11Protocol):
-    # One that sends no request is closed: after `HEADER_SECONDS`, and at once if new ones need its place.
+    # An idle connection is closed after `HEADER_SECONDS`, or at once if new ones need its place.
     #
-    # All clients are on this machine and so have one address: who opens many loses the oldest first, and nobody else
-    # takes a place of the owner's.
+    # All clients are on this machine and have one address, so no limit for each is possible: the oldest idle one is
+    # closed first, and the owner's places are reserved.
     _deadline: asyncio.TimerHandle | None = None
     since = 0.0
     is_owners = False
 
     @property
     def is_waiting(self) -> bool:
-        # Whether it has no request that is being answered.
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -392,11 +391,11 @@ class _Connection(H11Protocol):
 
 
 def _is_owners(transport: asyncio.Transport) -> bool:
-    # Whether the client is a process of the owner or of root, as far as the kernel says (sock_diag(7)).
-    own, peer = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
-    if not own or not peer:
+    # The kernel knows the user of the client's socket (sock_diag(7)): a client on this machine has no say in it.
+    local, peer = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+    if not local or not peer:
         return False
-    from_client = (*peer, *own)
+    from_client = (*peer, *local)
     addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host in from_client[::2])
     ports = struct.pack("!HH", *from_client[1::2])
     which = struct.pack("=BBxxI", socket.AF_INET, socket.IPPROTO_TCP, 0xFFFFFFFF)
@@ -423,8 +422,8 @@ class _Server(uvicorn.Server):
         self._listening = listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # What a client does wrong, and descriptors that are all in use, are no news for a terminal.
-        asyncio.get_running_loop().set_exception_handler(lambda _, found: _LOG.warning("%s", found["message"]))
+        # Clients' mistakes and a lack of descriptors belong into the log, not onto the terminal.
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: _LOG.warning("%s", context["message"]))
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_WAITING)

@@ -49,7 +49,7 @@ from ajuste.model.wording import shortened
 PREFIX: Final = "/api"
 
 PAGE_LIMITS: Final = AgentLimits(trials=100_000, minutes=24 * 60, calls=1200)
-"""Of programs that have the token of the lab page: as much as a day's work of a person."""
+"""The limits of programs that have the token of the lab page: about a day's work of a person."""
 
 
 def api_routes(service: LabService) -> list[Route]:

@@ -1,4 +1,4 @@
-"""What runs are found by besides what the store lists: their settings, and the verdicts that they came to.
+"""The search index of runs: their settings and verdicts, which the store's list does not have.
 
 It is read once from what the store keeps of each run, which takes long for thousands, and then kept in the cache.
 """
@@ -21,7 +21,7 @@ from ajuste.store.following import RunFollower
 from ajuste.store.head import Head
 
 _VERSION: Final = 1
-# So many new runs are read while a page waits; more are read beside it.
+# Maximum number of new runs that are read while a page waits; more are read in the background.
 _AT_ONCE: Final = 40
 
 

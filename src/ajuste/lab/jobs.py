@@ -25,9 +25,9 @@ from ajuste.model.capability import Asked, child_environment
 from ajuste.model.error import RequestError
 
 AJUSTE: Final = (sys.executable, "-P", "-c", "from ajuste.cli.main import main; main()")
-"""This very Ajuste as a command; the words of its command line follow."""
+"""The command that runs this installation of Ajuste; the words of a command line follow it."""
 MOST_JOBS: Final = 4
-"""So many measure at once: more would only disturb each other."""
+"""Maximum number of jobs that measure at once: more would only disturb each other."""
 GRACE_S: Final = 30.0
 """A job that keeps its own limit ends before this is over."""
 _KEPT_BYTES: Final = 1 << 20
@@ -42,7 +42,7 @@ class Job:
     study: str
     pid: int
     started: int
-    """When the process began, in ticks since boot: a number that is used again is no longer this process."""
+    """Start time of the process in ticks since boot: it distinguishes the process from a later one with its number."""
     created: str
     directory: Path
 
@@ -54,25 +54,25 @@ class Job:
 
     @property
     def run(self) -> str:
-        """The id of its run, once it has one."""
+        """Return the id of its run, once it has one."""
         runs = (line.get("run", "") for line in self._lines() if line.get("event") in _BEGUN)
         return next((str(run) for run in runs), "")
 
     @property
     def doing(self) -> str:
-        """The last progress message: ``booting debian:5.10``."""
+        """Return the last progress message: ``booting debian:5.10``."""
         texts = [line.get("text", "") for line in self._lines() if line.get("event") == "progress"]
         return str(texts[-1]) if texts else ""
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None while it measures, or if it was killed."""
+        """Return the exit code; None while it measures, or if it was killed."""
         codes = [line.get("exit_code") for line in self._lines() if line.get("event") == "command ended"]
         return codes[-1] if codes and isinstance(codes[-1], int) else None
 
     @property
     def problem(self) -> str:
-        """The error message, if it failed."""
+        """Return the error message, if it failed."""
         code = self.exit_code
         if self.alive or code in (0, 130):
             return ""
@@ -96,7 +96,7 @@ class Job:
 
 
 class Jobs:
-    """Those of one home, the newest first. ``command`` is that of Ajuste."""
+    """The jobs of one home, the newest first. ``command`` runs Ajuste."""
 
     def __init__(self, home: Home, command: Sequence[str] = AJUSTE) -> None:
         self.directory = home.state / "lab"
@@ -107,7 +107,7 @@ class Jobs:
         return sorted(jobs, key=lambda job: (job.created, job.id), reverse=True)
 
     def find(self, job_id: str) -> Job:
-        """Raises RequestError."""
+        """Return the job ``job_id``. Raises RequestError if it is not found."""
         job = next((job for job in self.all() if job.id == job_id), None)
         if job is None:
             raise RequestError(f"job {job_id[:80]!r} not found", hint="list the jobs")
@@ -129,11 +129,15 @@ class Jobs:
         words: Sequence[str],
         directory: Path,
         *,
-        asked: Asked | None = None,
+        rights: Asked | None = None,
         minutes: float | None = None,
     ) -> Job:
-        """Start ``ajuste WORDS`` in ``directory`` for who ``asked``. After ``minutes`` of this machine's time and some
-        grace it is interrupted, and then killed. Raises RequestError while too many measure.
+        """Start ``ajuste WORDS`` in ``directory`` with the ``rights`` of the client that asked for it.
+
+        After ``minutes`` of this machine's time and some grace it is interrupted, and then killed.
+
+        Raises:
+            RequestError: Too many jobs are running.
         """
         if sum(job.alive for job in self.all()) >= MOST_JOBS:
             raise RequestError(f"{MOST_JOBS} runs are going on; expected fewer", hint="wait for one, or pause it")
@@ -144,7 +148,7 @@ class Jobs:
             process = subprocess.Popen(
                 [*limit, *self._command, "--log", str(log), *words],
                 cwd=directory,
-                env=_environment(asked),
+                env=_environment(rights),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
@@ -159,15 +163,15 @@ class Jobs:
         (directory / "job.json").write_text(json.dumps(about), encoding="utf-8")
         return Job(directory.name, study, process.pid, about["started"], about["created"], directory)  # type: ignore[arg-type]
 
-    def asked(
-        self, words: Sequence[str], directory: Path, timeout_s: float = 120.0, *, asked: Asked | None = None
+    def output_of(
+        self, words: Sequence[str], directory: Path, timeout_s: float = 120.0, *, rights: Asked | None = None
     ) -> str:
         """Return what ``ajuste WORDS`` prints. Raises RequestError with its message if it fails."""
         try:
             done = subprocess.run(
                 [*self._command, *words],
                 cwd=directory,
-                env=_environment(asked),
+                env=_environment(rights),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=timeout_s,
@@ -190,8 +194,8 @@ class Jobs:
             return []
 
 
-def _environment(asked: Asked | None) -> dict[str, str] | None:
-    return None if asked is None else {**os.environ, **child_environment(asked)}
+def _environment(rights: Asked | None) -> dict[str, str] | None:
+    return None if rights is None else {**os.environ, **child_environment(rights)}
 
 
 def _read(directory: Path) -> Job | None:

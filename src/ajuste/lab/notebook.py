@@ -60,17 +60,17 @@ class MeasuredRun:
 
     @property
     def id(self) -> str:
-        """What the store calls it, for ``load`` and ``ajuste report``."""
+        """Return the run's id, for ``load`` and ``ajuste report``."""
         return self.results.run
 
     @property
     def answer(self) -> str:
-        """The answer to the study's question, in a sentence or two; empty if there is none."""
+        """Return the answer to the study's question, in a sentence or two; empty if there is none."""
         return self.results.answer
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """A configuration against the baseline on one metric, each."""
+        """Return the verdicts, each on one configuration against the baseline and one metric."""
         return self.results.verdicts
 
     @property
@@ -225,7 +225,7 @@ def _levels(levels: Levels) -> str:
 
 
 def _command_line(request: Request) -> str:
-    # The same for a terminal: how the run is named, and what repeats it.
+    # The command for a terminal that repeats the run; it also names the run.
     commands = [word for command in request.commands for word in ("--", *command)]
     return shlex.join(["ajuste", "compare", *words_of(request), *commands])
 
@@ -238,10 +238,12 @@ def _measured(
             f"{next(iter(wanted))} is not built", hint="build it with ajuste kernel build, and name it as mine:NAME"
         )
     anew = unless_going_on(fresh)
-    with measured(study, catalogue(), options, named=named, anew=anew, quiet=quiet, name_chosen=name_chosen) as found:
-        if found.run.stopped == "failed":
-            raise found.failure()
-        return _loaded(found.run, found.store)
+    with measured(
+        study, catalogue(), options, named=named, anew=anew, quiet=quiet, name_chosen=name_chosen
+    ) as measurement:
+        if measurement.run.stopped == "failed":
+            raise measurement.failure()
+        return _loaded(measurement.run, measurement.store)
 
 
 def _loaded(run: Run, store: Store) -> MeasuredRun:

@@ -91,7 +91,7 @@ def request_run(request: Request) -> tuple[Laboratory, Run]:
 
 
 def is_writer(request: Request) -> bool:
-    """Whether who asks may change things."""
+    """Return whether the client may change things."""
     return request.scope.get("role") == "writer"
 
 

@@ -1,4 +1,4 @@
-"""What a client of the lab may ask, whether a page, a program by HTTP, or an agent: look, plan, start, stop, keep."""
+"""The lab's operations for pages, programs by HTTP and agents: look, plan, start, stop, keep."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STUDY_FILE: Final = "study.toml"
 
 
 class LabService:
-    """One store and one machine. Safe to use from several threads; what it raises is an AjusteError.
+    """The lab of one store and one machine. Safe to use from several threads; it raises only AjusteError.
 
     Nothing of the host is written unless ``allow_host``: studies run in guests.
     """
@@ -91,18 +91,18 @@ class LabService:
         return results_of(run, self.store)
 
     def is_going_on(self, run: Run | Head) -> bool:
-        """Whether a process measures it now, also where somebody else started it."""
+        """Return whether a process measures ``run`` now, also one that somebody else started."""
         if run.stopped:
             return False
         return _is_locked(self.home.state / lock_name(run.fingerprint, run.seed))
 
     # Planning and starting.
 
-    def checked(self, document: Mapping[str, Any], asked: Asked | None = None) -> tuple[Study, str]:
+    def checked(self, document: Mapping[str, Any], rights: Asked | None = None) -> tuple[Study, str]:
         """Return the study in ``document``, as a study file has it, and the text of that file.
 
-        Raises RequestError with all that is wrong, and for what may not be asked for, by the lab page unless somebody
-        else ``asked``.
+        Raises:
+            RequestError: The study is wrong, or contains what ``rights`` (default: of the lab page) do not allow.
         """
         plain = _plain(document)
         if problems := beyond_limits(plain):
@@ -111,12 +111,13 @@ class LabService:
         if len(text) > MOST_STUDY_BYTES:
             raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
         options: frozenset[Rule] = frozenset({"--allow-host"}) if self.allow_host else frozenset()
-        asked = asked or Asked("page", options=options)
+        rights = rights or Asked("page", options=options)
         source = StudySource(Path(STUDY_FILE), text)
-        # Before any file that it names is looked at; what its kernels are is known later.
-        require_allowed(parse_study(plain, source), asked, catalogue(), lambda _: "kernel package")
+        # The first check comes before any file that the study names is opened; the kinds of its kernels are known only
+        # afterwards.
+        require_allowed(parse_study(plain, source), rights, catalogue(), lambda _: "kernel package")
         study = checked_study(plain, source, catalogue(), parse_kernel=parse_study_spec)
-        require_allowed(study, asked, catalogue(), kernel_kind)
+        require_allowed(study, rights, catalogue(), kernel_kind)
         return study, text
 
     def document(self, run: Run) -> dict[str, Any]:
@@ -134,21 +135,21 @@ class LabService:
         with self._study_file(text) as file:
             return read_toml(file, "study", "see `ajuste help study-fields`, or ajuste schema")[0]
 
-    def asked(self, words: Sequence[str]) -> str:
+    def output_of(self, words: Sequence[str]) -> str:
         """Return what ``ajuste WORDS`` prints; WORDS must change nothing. Raises RequestError if it fails."""
         make_directory(self.jobs.directory)
-        return self.jobs.asked(words, self.jobs.directory)
+        return self.jobs.output_of(words, self.jobs.directory)
 
-    def plan(self, document: Mapping[str, Any], asked: Asked | None = None) -> PlannedStudy:
+    def plan(self, document: Mapping[str, Any], rights: Asked | None = None) -> PlannedStudy:
         """Return every write, command and trial of a study; nothing is done. Raises RequestError."""
-        _, text = self.checked(document, asked)
+        _, text = self.checked(document, rights)
         with self._study_file(text) as file:
             words = ["plan", str(file), "--json"]
-            return PlannedStudy.model_validate_json(self.jobs.asked(words, file.parent, asked=asked))
+            return PlannedStudy.model_validate_json(self.jobs.output_of(words, file.parent, rights=rights))
 
     @contextmanager
     def _study_file(self, text: str) -> Iterator[Path]:
-        # A file that is there for a moment only: what is wrong with it is said without its place.
+        # A temporary file: errors in it are reported without its path.
         directory = self.jobs.new_directory()
         file = directory / STUDY_FILE
         try:
@@ -166,10 +167,10 @@ class LabService:
         *,
         fresh: bool = False,
         max_minutes: float | None = None,
-        asked: Asked | None = None,
+        rights: Asked | None = None,
     ) -> Job:
         """Run a study as a child process, for at most ``max_minutes``. Raises RequestError for one that cannot run."""
-        study, text = self.checked(document, asked)
+        study, text = self.checked(document, rights)
         directory = self.jobs.new_directory()
         file = directory / STUDY_FILE
         file.write_text(text, encoding="utf-8")
@@ -177,7 +178,7 @@ class LabService:
         if max_minutes is not None:
             options += ["--max-time", f"{60 * max_minutes:g}s"]
         words = ["run", str(file), *options, "--quiet", "--json"]
-        return self.jobs.start(study.name, words, directory, asked=asked, minutes=max_minutes)
+        return self.jobs.start(study.name, words, directory, rights=rights, minutes=max_minutes)
 
     # Keeping in order.
 
@@ -210,13 +211,13 @@ def _without(directory: Path, problem: RequestError) -> RequestError:
 
 
 def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
-    # Without objects of any library, and in an order in which TOML has plain values before tables.
+    # A copy without objects of any library.
     plain: dict[str, Any] = json.loads(json.dumps(document))
     return plain
 
 
 def _is_locked(file: Path) -> bool:
-    # Whether a process holds a lock on `file`, without taking it: who wants it must not be refused for us.
+    # Read from /proc and not tried with flock(2): a process that wants the lock at that moment would be refused.
     #
     # Source: proc_locks(5): `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`. The device is not compared: some
     # file systems tell stat(2) another one.

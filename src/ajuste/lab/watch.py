@@ -1,6 +1,4 @@
-"""What the pages share: one service, one index of runs, how quiet the machine was, and one look at the store for
-all.
-"""
+"""The state that pages share: one service, one index of runs, checks of the machine, and one follower for each run."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ MOST_KEPT: Final = 500
 
 @dataclass(frozen=True)
 class QuietCheck:
-    """One diagnosis and when it was made."""
+    """A diagnosis with its time."""
 
     at: datetime
     diagnosis: Diagnosis
@@ -87,7 +85,7 @@ class Quietness:
         words = ["doctor", *(["--quick"] if quick else []), "--json"]
         try:
             make_directory(self._file.parent)
-            diagnosis = json.loads(self._jobs.asked(words, self._file.parent, timeout_s=180))
+            diagnosis = json.loads(self._jobs.output_of(words, self._file.parent, timeout_s=180))
             line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="seconds"), "diagnosis": diagnosis})
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
@@ -99,17 +97,17 @@ class Quietness:
 
 LOOK_SECONDS: Final = 0.15
 BEAT_SECONDS: Final = 2.0
-"""So often viewers hear whether it still goes on, and how much time is left."""
+"""Interval in seconds at which viewers hear whether the run goes on, and how much time is left."""
 ANALYSIS_SHARE: Final = 0.1
 """Looking at intervals while a run goes on may take this share of one CPU."""
-# What is longer than that between two trials, and than any trial, is no part of the pace.
+# A gap between two trials that is longer than this and than any trial is an interruption, not part of the pace.
 _PAUSE_SECONDS: Final = 10.0
 MOST_POINTS: Final = 2000
 MOST_VIEWERS: Final = 64
 
 
 class RunWatch:
-    """One run, as its viewers see it. ``events`` of all viewers come from one task."""
+    """A run as its viewers see it. ``events`` of all viewers come from one task."""
 
     def __init__(self, service: LabService, run: Run, clock: Callable[[], float] = time.time) -> None:
         self._service = service
@@ -144,7 +142,6 @@ class RunWatch:
             self._viewers.discard(queue)
 
     async def _look(self) -> None:
-        # Until the run ends or nobody looks any more.
         with RunFollower(self._service.home.store_url) as follower:
             self._trials = list(await asyncio.to_thread(follower.since, self._run.id, 0))
             self._tell(self._begin())
@@ -177,7 +174,7 @@ class RunWatch:
         return True
 
     async def _analyse(self) -> None:
-        # Once a block is complete, if the last time is long enough ago.
+        # Once a block is complete, and within the share of CPU time that `ANALYSIS_SHARE` allows.
         done = self._blocks_done()
         if done == self._analysed_blocks or time.monotonic() < self._rest_until:
             return
@@ -276,7 +273,7 @@ def time_left(
 
 
 class Watches:
-    """One for each run that somebody looks at."""
+    """The watches of all runs that somebody looks at."""
 
     def __init__(self, service: LabService) -> None:
         self._service = service
@@ -353,7 +350,7 @@ class Laboratory:
     quietness: Quietness = field(init=False)
     watches: Watches = field(init=False)
     kept_kernels: tuple[float, dict[str, Any]] | None = None
-    """When kernels were listed last, and what came of it."""
+    """The last list of kernels with its time, in seconds of the monotonic clock."""
 
     def __post_init__(self) -> None:
         home = self.service.home

@@ -77,7 +77,7 @@ def test_what_is_cached_needs_no_network_and_is_the_same(bookworm: Archive, own:
 
 def test_planning_fetches_no_package(bookworm: Archive, own: Home) -> None:
     planned = plan_packages(["server"], own, silent)
-    assert (planned.release, planned.asked, planned.root) == ("bookworm", ("server",), None)
+    assert (planned.release, planned.names, planned.root) == ("bookworm", ("server",), None)
     assert planned.download_bytes == sum(one.size_bytes for one in planned.packages) > 0
     assert not list(packages_directory(own).glob("*"))
 

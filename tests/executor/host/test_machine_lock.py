@@ -38,7 +38,7 @@ try:
 except AjusteError as error:
     print(error.exit_code, error, flush=True)
 else:
-    print("held", *lock.found, flush=True)
+    print("held", *lock.notes, flush=True)
     time.sleep(600)
 """
 
@@ -240,7 +240,7 @@ def test_what_is_in_roots_place_is_taken_away_and_neither_followed_nor_opened(
         found = path.lstat()
         assert stat.S_ISREG(found.st_mode)
         assert (found.st_uid, found.st_nlink) == (0, 1)
-        assert lock.found == [f"removed {path}, which Ajuste had not made (it belonged to the user {BOB})"]
+        assert lock.notes == [f"removed {path}, which Ajuste had not made (it belonged to the user {BOB})"]
     assert victim.read_text() == "precious"
 
 
@@ -296,9 +296,9 @@ class TestRestoring:
         other = users.holder(use="measurement")
         began = time.monotonic()
         with MachineLock("restoration", directory) as lock:
-            assert len(lock.found) == 1
-            assert lock.found[0].startswith(f"{directory / OWN} is held by process {other.pid}, since ")
-            assert lock.found[0].endswith("which is not an experiment")
+            assert len(lock.notes) == 1
+            assert lock.notes[0].startswith(f"{directory / OWN} is held by process {other.pid}, since ")
+            assert lock.notes[0].endswith("which is not an experiment")
         assert time.monotonic() - began < CLEARING_SECONDS, "nobody is waited for"
         assert status(directory)["pid"] == other.pid, "it still says that it has the machine"
 
@@ -307,7 +307,7 @@ class TestRestoring:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             with MachineLock("restoration", directory) as lock:
-                assert f"held by process {os.getpid()}, which is not an experiment" in lock.found[0]
+                assert f"held by process {os.getpid()}, which is not an experiment" in lock.notes[0]
         finally:
             os.close(descriptor)
 
@@ -394,4 +394,4 @@ class TestOfSeveralUsers:
         uses: tuple[Use, ...] = ("measurement", "restoration")
         for use in uses:
             with MachineLock(use, directory) as lock:
-                assert lock.found == []
+                assert lock.notes == []

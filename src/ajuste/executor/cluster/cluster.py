@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
 from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Transcript, read_observations, run_plan
-from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
+from ajuste.executor.executor import LEFT_OUT, Executor, OnStart, TrialDone, TrialRequest, Untrusted, now, side_by_side
 from ajuste.machine.inventory.inventory import Inventory, summarise
 from ajuste.model.base import first_problem
 from ajuste.model.caller import open_given
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from distributed import Future
 
 AHEAD: Final = 2
-"""For each thread of a worker so many trials are under way or wait, so that none waits for the store."""
+"""Number of trials in flight for each thread of a worker: with only one, a worker would wait for the store."""
 CHECKED_IN: Final = 10
-"""One of so many trials is measured twice, and the first of each worker."""
+"""Number of trials of which one is measured twice; the first one of each worker always is."""
 MOST_TRIES: Final = 4
 
 
@@ -89,7 +89,7 @@ class ClusterExecutor(Executor):
         self._absence = Absence()
         self._left = threading.Event()
         self.repeated = 0
-        """Trials that were measured twice."""
+        """Number of trials that were measured twice."""
 
     @property
     def hello(self) -> Hello:
@@ -121,7 +121,7 @@ class ClusterExecutor(Executor):
         self._left.set()
         self._stack.close()
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         """Run several kinds of guests at once. Ends early if the executor is left meanwhile."""
         if any(request.study.counts_instructions for request in requests):
             raise RequestError(
@@ -131,15 +131,15 @@ class ClusterExecutor(Executor):
         for request in requests:
             by_executor.setdefault(request.executor, []).append(request)
         if len(by_executor) == 1:
-            yield from self._share_out(requests, begun)
+            yield from self._share_out(requests, on_start)
         else:
-            works = [executor.carry_out(group, begun) for executor, group in by_executor.items()]
+            works = [executor.carry_out(group, on_start) for executor, group in by_executor.items()]
             yield from side_by_side(works, len(works), by_executor)
 
-    def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def _share_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         ended: Ended = queue.SimpleQueue()
         flying: dict[Key, _Flight] = {}
-        waiting = (_begun(request, begun) for request in requests)
+        waiting = (_started_flight(request, on_start) for request in requests)
         try:
             while True:
                 done = self._look(flying, ended)
@@ -155,7 +155,7 @@ class ClusterExecutor(Executor):
             self._connection.cancel([flight.future for flight in flying.values() if flight.future is not None])
 
     def _send(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> None:
-        # Submit those that any worker may do together, and each that may not by itself.
+        # A repetition goes to another worker than the first measurement, so each is submitted by itself.
         anywhere = None if not self._refused else set(self._fitting)
         for flight in flights:
             flight.workers = set(self._fitting) - {flight.first.done.by} if flight.first else anywhere
@@ -205,8 +205,7 @@ class ClusterExecutor(Executor):
         return [trial for flight in here for trial in self._compared(flight, None)]
 
     def _compared(self, flight: _Flight, other: Answer | None) -> list[TrialDone]:
-        # Return the trial if two machines measured the same. Raises: Untrusted: They did not; this machine decided who
-        # is wrong.
+        # Without a second worker, or if two disagree, this machine measures the trial and decides who is wrong.
         assert flight.first is not None
         self.repeated += 1
         first, done = flight.first
@@ -227,7 +226,7 @@ class ClusterExecutor(Executor):
         return [done]
 
     def _look(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
-        # Now and then: which workers there are. What waits for one that is gone is sent to another.
+        # A trial that waits for workers that are gone would wait for ever: it is sent to another.
         self._connection.require_alive()
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return []
@@ -273,8 +272,8 @@ class ClusterExecutor(Executor):
 
     def _admit(self, workers: dict[str, int]) -> None:
         lacking: dict[str, list[str]] = {}
-        asked = workers.keys() - self._refused.keys()
-        for address, answer in self._connection.ask("survey", self._job, workers=asked).items():
+        candidates = workers.keys() - self._refused.keys()
+        for address, answer in self._connection.ask("survey", self._job, workers=candidates).items():
             if answer.refusal or answer.error:
                 self._refused[address] = f"{address} ({answer.where}): {answer.refusal or answer.error}"
                 self._fitting.pop(address, None)
@@ -319,9 +318,9 @@ def _same(first: Transcript, other: Transcript) -> bool:
     return (first.lines, first.problem) == (other.lines, other.problem)
 
 
-def _begun(request: TrialRequest, begun: Begun) -> _Flight:
+def _started_flight(request: TrialRequest, on_start: OnStart) -> _Flight:
     plan = request.plan()
-    begun(request)
+    on_start(request)
     return _Flight(request, plan)
 
 
@@ -330,7 +329,7 @@ def _lost(flight: _Flight) -> TrialDone:
     return TrialDone(flight.request, flight.plan, now(), lost)
 
 
-# Machines of a cluster as they are, each of which measures whole blocks by its own clock.
+# Machines of a cluster that measure on the host: whole blocks, by their own clocks.
 
 
 if TYPE_CHECKING:
@@ -338,9 +337,9 @@ if TYPE_CHECKING:
     from distributed import Future
 
 MOST_LOST: Final = 3
-"""A block during which so many machines were lost is not begun again: it may be to blame."""
+"""Number of machines lost during one block after which the run ends: the block may be the cause."""
 MOST_LISTED: Final = 40
-"""Machines whose names are listed."""
+"""Maximum number of machines whose names are listed."""
 
 
 @dataclass(frozen=True)
@@ -352,7 +351,7 @@ class _Machine:
 
 
 class _Block(NamedTuple):
-    # Trials that one machine runs one after the other: `machine`, if it must be that one.
+    # Trials that one machine runs one after the other; `machine` names it if it must be a certain one.
     number: int
     requests: tuple[TrialRequest, ...]
     machine: str
@@ -432,7 +431,7 @@ class BenchExecutor(Executor):
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         return on_each(self.parallel, pace, limits)
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         """Run one block on each machine at a time, given back whole; another machine repeats that of a lost one."""
         by_block: dict[int, list[TrialRequest]] = {}
         for request in requests:
@@ -442,7 +441,7 @@ class BenchExecutor(Executor):
         try:
             while waiting or self._flying:
                 self._look(waiting)
-                self._send(waiting, ended, begun)
+                self._send(waiting, ended, on_start)
                 for future, answer in self._connection.taken(ended) if self._flying else ():
                     flight = self._flying.pop(future.key, None)
                     if flight is not None and (done := self._received(flight, answer, waiting)):
@@ -451,15 +450,15 @@ class BenchExecutor(Executor):
             self._connection.cancel([flight.future for flight in self._flying.values()])
             self._flying.clear()
 
-    def _send(self, waiting: deque[_Block], ended: Ended, begun: Begun) -> None:
-        # Give each free machine the first block that it may have; drop those of machines that are gone.
+    def _send(self, waiting: deque[_Block], ended: Ended, on_start: OnStart) -> None:
+        # A block that only a certain machine may have is dropped once that machine is gone.
         busy = {flight.machine.worker for flight in self._flying.values()}
         for machine in [machine for machine in self._there.values() if machine.worker not in busy]:
             block = next((block for block in waiting if block.machine in ("", machine.name)), None)
             if block is None:
                 continue
             waiting.remove(block)
-            begun(block.requests[0])
+            on_start(block.requests[0])
             plans = tuple(request._replace(study=machine.resolved).plan() for request in block.requests)
             (future,) = self._connection.submit("bench-carry-out", self._job, [plans], ended, [machine.worker])
             self._flying[future.key] = _BlockFlight(block, machine, plans, future)
@@ -499,7 +498,7 @@ class BenchExecutor(Executor):
         waiting.appendleft(flight.block)
 
     def _look(self, waiting: deque[_Block]) -> None:
-        # The question also tells the machines that this side is there.
+        # `bench-renew` also renews the machines' leases: without it they restore everything and end the study.
         self._connection.require_alive()
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return
@@ -522,8 +521,8 @@ class BenchExecutor(Executor):
             self._say("waiting for a machine")
 
     def _admit(self, workers: dict[str, int]) -> None:
-        asked = workers.keys() - self._there.keys() - self._refused.keys()
-        for worker, answer in self._connection.ask("bench-survey", self._job, workers=asked).items():
+        candidates = workers.keys() - self._there.keys() - self._refused.keys()
+        for worker, answer in self._connection.ask("bench-survey", self._job, workers=candidates).items():
             if reason := answer.refusal or answer.error:
                 self._refuse(worker, answer, reason)
                 continue

@@ -1,4 +1,4 @@
-"""The coordinator's client of a Dask scheduler: which workers there are, what they are asked, what they answer."""
+"""The coordinator's client of a Dask scheduler: it lists workers, sends requests and collects answers."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 Ended: TypeAlias = "queue.SimpleQueue[Future[Any]]"
 
 WORKER_SECONDS: Final = 60.0
-"""A cluster may be without any worker for so long before the run ends."""
+"""Time in seconds without any worker after which the run ends."""
 LOOK_SECONDS: Final = 3.0
-"""So often a coordinator looks which workers there are."""
+"""Interval in seconds at which a coordinator looks for new and lost workers."""
 _WAIT_SECONDS = 0.5
-# Workers that are sent a file at the same time.
+# Maximum number of workers that receive a file at the same time.
 _AT_ONCE = 16
 
 
 class Connection:
-    """Opened at its first use, closed when it is left."""
+    """A connection to a scheduler, opened by ``open`` and closed when the context is left."""
 
     def __init__(self, cluster: Cluster, say: Say) -> None:
         self.cluster = cluster
@@ -119,10 +119,10 @@ class Connection:
         for first in range(0, len(addresses), _AT_ONCE if body else max(1, len(addresses))):
             group = addresses[first : first + _AT_ONCE] if body else addresses
             try:
-                given = self._running.run(ask_beside, ask, job, body, workers=group, on_error="return")
+                replies = self._running.run(ask_beside, ask, job, body, workers=group, on_error="return")
             except OSError:
                 raise self._lost() from None
-            for address, reply in given.items():
+            for address, reply in replies.items():
                 if isinstance(reply, bytes):
                     answers[address] = _read(reply)
                 elif not isinstance(reply, OSError):
@@ -133,7 +133,7 @@ class Connection:
     def submit(
         self, ask: Ask, job: str, plans: Sequence[Sequence[Plan]], ended: Ended, workers: Collection[str] | None
     ) -> list[Future[Any]]:
-        """Have one of ``workers``, or of all, do each of ``plans``; put what has ended into ``ended``."""
+        """Submit each of ``plans`` to one of ``workers`` (default: any); futures go to ``ended`` when they end."""
         self.require_alive()
         from ajuste.executor.cluster.worker import work
 
@@ -202,7 +202,7 @@ class Connection:
 
 
 class Absence:
-    """How long a cluster has had no worker."""
+    """A timer of how long a cluster has had no worker."""
 
     def __init__(self) -> None:
         self._since: float | None = None

@@ -1,4 +1,4 @@
-"""What a coordinator and its workers say to each other: JSON of these models, validated by the receiver.
+"""The messages between a coordinator and its workers: JSON of these models, validated by the receiver.
 
 Dask carries it as bytes.
 """
@@ -39,7 +39,7 @@ Line = Annotated[str, Field(max_length=2000), AfterValidator(visible_line)]
 Ask: TypeAlias = Literal[
     "survey", "receive", "open", "carry-out", "close", "bench-survey", "bench-carry-out", "bench-renew", "bench-close"
 ]
-"""What a worker can be asked."""
+"""The requests that a worker takes."""
 PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 
 
@@ -125,7 +125,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
 
 
 class Transcript(ClosedModel):
-    """What was observed of a plan; its lines are read by the receiver."""
+    """The raw observation of a plan; the receiver parses its lines."""
 
     lines: str = Field(default="", max_length=LONGEST_STREAM_BYTES)
     problem: Line = ""
@@ -135,7 +135,7 @@ class Transcript(ClosedModel):
 
 
 class Answer(ClosedModel):
-    """What the worker at ``worker`` on the machine ``where`` answers: what was asked for, or why not.
+    """The answer of the worker at ``worker`` on the machine ``where``: the result, or why there is none.
 
     ``refusal`` says why it can do nothing for the study, ``lacks`` which files it needs; ``error`` has a ``hint`` and
     whether the request is ``wrong``.
@@ -156,7 +156,7 @@ class Answer(ClosedModel):
     done: tuple[Transcript, ...] | None = None
 
     def require(self) -> None:
-        """Raise the error that it tells of."""
+        """Raise the error of the answer, if it has one."""
         if self.error is not None:
             kind = RequestError if self.wrong else RunError
             raise kind(f"{self.error} (on {self.where})", hint=self.hint)

@@ -69,7 +69,7 @@ from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
 NAME: Final = "ajuste"
-"""Of the plug-in in a worker, which coordinators add when they first ask something."""
+"""Name of the plug-in in a worker, which coordinators add with their first request."""
 BENCH: Final = "ajuste-bench"
 """The resource of workers whose machine may be measured: ``dask worker --resources ajuste-bench=1``."""
 
@@ -226,7 +226,7 @@ def _until_interrupted(work: Coroutine[Any, Any, None]) -> None:
 
 
 MOST_GUESTS: Final = 4
-"""Guests kept ready: each has its snapshot in this machine's memory."""
+"""Maximum number of guests that stay booted: each has its snapshot in this machine's memory."""
 _SPARE_BYTES = 64 << 20
 
 
@@ -392,18 +392,18 @@ def _qemu_version(clock: Clock, cpus: int, topology: Topology | None, home: Home
     return choose_emulator(clock, cpus, home, lambda _: None, topology=topology, paced=paced).version
 
 
-# A worker's machine, measured as it is: one study at a time, one block at a time.
+# Trials on a worker's own host: one study at a time, one block at a time.
 #
 # Its lock is held, and its values are journalled and restored, as for an experiment that was started here.
 
 
 LEASE_SECONDS: Final = 60.0
-"""A coordinator that is silent for so long is gone: everything is restored, in the middle of a block if need be."""
+"""Time in seconds after which a silent coordinator is lost: everything is restored, even in the middle of a block."""
 
 
 @dataclass(frozen=True)
 class _Sent:
-    # The place of a study that was sent: `directory` may be here as well.
+    # The source of a study that a coordinator sent; its `directory` may exist on this machine, too.
     directory: Path
     hint: str = "the study was sent by its coordinator"
 
@@ -413,7 +413,7 @@ class _Sent:
 
 @dataclass
 class _Stay:
-    # A study that is on the machine. After `ended` no plan begins; after `gone` everything is restored.
+    # A study that holds the machine. After `ended` no plan starts; after `gone` everything is restored.
     job: HostJob
     resolved: ResolvedStudy
     lease: threading.Timer
@@ -424,7 +424,7 @@ class _Stay:
 
 
 class Bench:
-    """This machine. ``make`` makes the executor of a study that was resolved on it."""
+    """The host of a worker as a place to measure. ``make`` returns the executor of a study that was resolved here."""
 
     def __init__(self, make: Callable[[ResolvedStudy], Executor], lease_s: float = LEASE_SECONDS) -> None:
         self._make = make

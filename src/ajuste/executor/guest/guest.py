@@ -70,7 +70,7 @@ _MOST_RECORDED_BYTES = 192 << 20
 
 @dataclass(frozen=True)
 class _Ready:
-    # What entering made. `kept_as` is the name of the snapshot in the cache, if it came from there.
+    # The resources of an entered guest. `kept_as` is the name of the snapshot in the cache, if it came from there.
     session: MachineSession
     machine: GuestMachine
     initramfs: Initramfs
@@ -82,7 +82,7 @@ class _Ready:
 
 
 class GuestOptions(TypedDict):
-    """What of a guest does not depend on where it runs; as ``GuestExecutor`` takes it."""
+    """The options of ``GuestExecutor`` that do not depend on the machine that runs the guest."""
 
     clock: Clock
     cpus: int
@@ -294,7 +294,7 @@ class GuestExecutor(Executor):
         return {machine.kernel: self._image.sha256, initramfs.path: initramfs.sha256}
 
     def _renewed(self, ready: _Ready, error: NotRestored) -> _Ready:
-        # After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads.
+        # QEMU refused a cached snapshot, perhaps in several threads at once: only the first of them boots anew.
         with self._renewing:
             if self._entered is not ready:
                 return self._entered
@@ -410,7 +410,7 @@ class GuestExecutor(Executor):
     def _at_gate(
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs
     ) -> tuple[Booted, Snapshot | None, str]:
-        # A machine that comes to the same is booted once, and then read from the cache by its name.
+        # Under the virtual clock equal machines boot to equal bytes: the snapshot is cached by a hash of all inputs.
         if not self._snapshot or self._clock == "wall":
             return *self._boot(session, machine, initramfs, saved=self._snapshot), ""
         name = booted.snapshot_name(machine, self._image.sha256, initramfs.sha256)

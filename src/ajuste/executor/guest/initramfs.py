@@ -93,7 +93,7 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
 
 
 def _nowhere(_: str) -> None:
-    """A guest without packages has only what it is given."""
+    """Find no program: a guest without packages has only what is put into it."""
 
 
 def _add_program(tree: FileTree, program: Path, packages: dict[str, str], find: FindThere) -> None:
@@ -174,7 +174,7 @@ def _check_study_file(name: str, source: Path) -> tuple[int, bool]:
     return status.st_size, bool(status.st_mode & 0o111)
 
 
-# What a guest is given of this machine.
+# The files of this machine that a guest gets.
 
 
 class GuestFiles(BaseModel):

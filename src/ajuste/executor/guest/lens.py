@@ -40,12 +40,12 @@ from ajuste.model.modelled import ModelledCache, ModelledMachine, OuterCache, Tr
 from ajuste.model.plan import node_distances
 
 LARGEST_BYTES: Final = 64 << 20
-"""As much is read of what the lens has written."""
+"""Maximum size in bytes that is read of the lens's output."""
 
 _Document = TypeVar("_Document", bound=BaseModel)
 _KERNEL_SPACE: Final = 1 << 63
 _LOAD_SECONDS: Final = 60
-# Of Intel CPUs since Skylake; those of AMD take about half.
+# Cycles of a PAUSE on Intel CPUs since Skylake; on those of AMD it takes about half.
 _PAUSE_CYCLES: Final = 140
 
 
@@ -174,7 +174,7 @@ def _library() -> Path:
     return library
 
 
-# What the lens needs of QEMU to give each CPU a clock (native/lens/src/parallel.rs).
+# Symbols of QEMU that the lens needs to give each CPU a clock (native/lens/src/parallel.rs).
 _CLOCK_OF_CPUS: Final = (
     *("bql_locked", "cpu_exec_end", "cpu_exec_start", "cpu_thread_is_idle", "cpus_get_accel", "current_cpu"),
     *("icount_get", "icount_get_raw", "icount_handle_interrupt", "icount_to_ns", "icount_update"),
@@ -259,10 +259,10 @@ def _read(document: type[_Document], named: str, file: Path, complaint: str) -> 
 
 
 _PAGE: Final = 4096
-# So many bytes at least must be alike before a file is taken for what is mapped.
+# Minimum number of equal bytes before a file is taken for the mapped one.
 _LEAST_BYTES: Final = 8
 _FUNCTIONS: Final = ("STT_FUNC", "STT_GNU_IFUNC")
-# Where packages of debug symbols put them, by build ID (gdb's manual, Separate Debug Files).
+# The directory of debug symbols by build ID (gdb's manual, Separate Debug Files).
 _DEBUG: Final = Path("/usr/lib/debug/.build-id")
 
 
@@ -276,7 +276,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Function:
-    # `end` is behind its last byte.
+    # `end` is the address after the last byte.
     name: str
     end: int
 
@@ -333,7 +333,7 @@ class Mapped:
 
     @property
     def places(self) -> range:
-        """From its first code to its last."""
+        """Return the range of addresses from the program's first code to its last."""
         parts = self.program.parts
         return range(
             self.base + min(part.address for part in parts), self.base + max(part.address + part.size for part in parts)
@@ -360,7 +360,7 @@ def _program(path: str, content: bytes, lists: tuple[Path, ...]) -> Program | No
 
 
 def _read_functions(content: bytes) -> Iterator[tuple[int, _Function]]:
-    # Of all symbol tables; of several names at one address the plainest comes last.
+    # Of several names at one address the plainest comes last: the caller's dictionary keeps that.
     functions: list[tuple[int, _Function]] = []
     try:
         for section in ELFFile(io.BytesIO(content)).iter_sections():
@@ -378,7 +378,7 @@ def _read_functions(content: bytes) -> Iterator[tuple[int, _Function]]:
 
 
 def _functions_listed(content: bytes, lists: Iterable[Path]) -> Iterator[tuple[int, _Function]]:
-    # Those of the list that begins with the program's SHA-256: nobody else's names are its own (setup/symbols).
+    # A list belongs to the program whose SHA-256 it begins with: names of another build would be wrong (setup/symbols).
     digest = hashlib.sha256(content).hexdigest() if lists else ""
     for file in lists:
         try:
@@ -531,7 +531,7 @@ def _notes(costs: NamedCosts, find_package: Callable[[str], str]) -> Iterator[st
 
 
 _LEAST_SHARE: Final = 0.001
-# Where a guest has programs of Ajuste's, which are built without symbols: a list beside them has their names.
+# Paths in a guest of Ajuste's programs, which are built without symbols: a list beside them has their names.
 _BUNDLED: Final = ("/init", f"/ajuste/bin/{WORKLOADS}", f"/ajuste/bin/{SERVICE}")
 
 

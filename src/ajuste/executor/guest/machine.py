@@ -33,7 +33,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Plan
 from ajuste.model.results import Clock
 
-# The files that a guest was begun with: they stay in the cache, and do not change.
+# The files that a guest was started with: they stay in the cache, and must not change.
 
 
 _AGAIN: Final = "run the same command again; it replaces damaged files of the cache"
@@ -61,10 +61,10 @@ def require_intact(checksums: Mapping[Path, str]) -> None:
 
 
 LARGEST_OUTPUT_BYTES = 64 << 20
-"""What a guest may print on its console, and say as events: each. The kernel lets QEMU write no more (RLIMIT_FSIZE)."""
+"""Maximum size in bytes of a guest's console and of its events, each; the kernel enforces it (RLIMIT_FSIZE)."""
 
 DATE = float(timegm((2020, 1, 1, 0, 0, 0)))
-"""When every machine is switched on, by its own clock (see ``command_line``), in seconds since 1970."""
+"""The time at which every guest starts by its own clock (see ``command_line``), in seconds since 1970."""
 
 _CONSOLE_TAIL_BYTES = 8192
 _LOOK_EVERY_SECONDS = 10.0
@@ -78,7 +78,7 @@ _NUMBERS = itertools.count()
 
 
 class Outcome(Enum):
-    """Why waiting for a guest ended."""
+    """The reasons why waiting for a guest ended."""
 
     STOPPED = "the machine stopped itself"
     ENDED = "QEMU ended"
@@ -86,7 +86,7 @@ class Outcome(Enum):
     LOUD = "the guest printed too much"
 
 
-# Emulation of a busy machine may take so many seconds for one of the guest's.
+# Maximum number of seconds that emulation on a busy machine may take for one second of the guest.
 _SLOWEST: Final = 30
 _SLACK_SECONDS: Final = 60
 _GUEST_SLACK_SECONDS: Final = 20
@@ -94,14 +94,14 @@ _GUEST_SLACK_SECONDS: Final = 20
 
 @dataclass(frozen=True)
 class MachineLimit:
-    """How long a guest may take: seconds of this machine's time, and of its own (``None``: as long)."""
+    """The time limits of a guest in seconds: of this machine, and of its own clock (``None``: no limit of its own)."""
 
     host_s: float
     guest_s: float | None = None
 
     @classmethod
     def of(cls, plan: Plan, clock: Clock) -> Self:
-        """For a plan; a busy machine may take long for one second of the guest's."""
+        """Return the limits for ``plan``: a busy machine may take long for one second of the guest."""
         work_ns = (
             plan.settle_ns
             + plan.perturbation.start_delay_ns
@@ -118,10 +118,10 @@ class DidNotStart(RunError):
 
 
 class RunningMachine:
-    """One QEMU with its files in the session's directory; entering starts it, leaving kills it and removes them.
+    """A QEMU process with its files in the session's directory; entering starts it, leaving kills it and removes them.
 
-    It dies with the thread that entered (PR_SET_PDEATHSIG), and so with this process, however that ends. To be used by
-    one thread.
+    The kernel kills it with the thread that entered (PR_SET_PDEATHSIG), so it never outlives this process. Only that
+    thread may use it.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class RunningMachine:
         return None if self._process is None else self._process.poll()
 
     def resume(self) -> None:
-        # Asked while the machine is stopped, because a question to a running one costs it time.
+        # The clock is read before the machine runs: a monitor command to a running machine costs it time.
         self.resumed_at_s = self.guest_seconds()
         with contextlib.suppress(MonitorClosed):  # It may end at once; ``wait`` says how.
             self.monitor.execute("cont")
@@ -335,7 +335,7 @@ class RunningMachine:
 
 
 class _Vigil:
-    # Looks, now and then, at a guest with a clock of its own: whether its time is over or stands still for good.
+    # A guest with a clock of its own can exceed its time, or halt for good: both are seen only by looking.
     def __init__(self, machine: RunningMachine, limit: MachineLimit) -> None:
         self._machine = machine
         self._limit_s = limit.guest_s or 0.0

@@ -32,7 +32,7 @@ else:
 
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 
-# What readers of compressed files raise.
+# The exceptions of readers of compressed files.
 _MALFORMED = (lzma.LZMAError, zstd.ZstdError, OSError, EOFError, ValueError, struct.error)
 
 
@@ -68,13 +68,13 @@ def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ..
             hint="name the directory of its modules: path:VMLINUZ,modules=DIR",
         )
     files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
-    kept = _Kept(kernel, kernel.vmlinuz.parent, read_checksums(kernel.vmlinuz.parent))
-    built_in = _built_in(kernel.modules, kept)
+    files_of_kernel = _Kept(kernel, kernel.vmlinuz.parent, read_checksums(kernel.vmlinuz.parent))
+    built_in = _built_in(kernel.modules, files_of_kernel)
     ordered: dict[str, Module] = {}
     for text in names:
         name, _, parameters = text.strip().partition(" ")
         name = _canonical(name)
-        _add(name, kept, files, built_in, ordered, ())
+        _add(name, files_of_kernel, files, built_in, ordered, ())
         if parameters.strip():
             _check_loadable(name, parameters, kernel, built_in)
             ordered[name] = replace(ordered[name], parameters=parameters.strip())
@@ -92,13 +92,12 @@ def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: f
 
 @dataclass(frozen=True)
 class _Kept:
-    # The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a kernel of the user's has none.
+    # The files of a kernel with their SHA-256 by name. Ajuste has no checksums of a user's own kernel.
     kernel: KernelImage
     directory: Path
     digests: Mapping[str, str]
 
     def read(self, path: Path) -> bytes:
-        # Raises RunError for a file that is not what was kept, RequestError for one that cannot be read.
         try:
             content = read_kept(path)
         except OSError as error:
@@ -122,7 +121,7 @@ class _Kept:
 
 def _add(
     name: str,
-    kept: _Kept,
+    files_of_kernel: _Kept,
     files: dict[str, Path],
     built_in: frozenset[str],
     ordered: dict[str, Module],
@@ -130,7 +129,7 @@ def _add(
 ) -> None:
     if name in ordered or name in built_in or name in above:
         return
-    kernel = kept.kernel
+    kernel = files_of_kernel.kernel
     if name not in files:
         nearest = nearest_names(name, sorted({*files, *built_in}), most=3, likeness=70)
         raise RequestError(
@@ -138,11 +137,11 @@ def _add(
             hint=f"nearest: {', '.join(nearest)}" if nearest else None,
         )
     path = files[name]
-    content = _decompressed(path, kept.read(path))
+    content = _decompressed(path, files_of_kernel.read(path))
     hard, soft = _dependencies(path, content)
     wanted = (_soft(dependency, files) for dependency in soft)
     for dependency in (*hard, *(module for module in wanted if module is not None)):
-        _add(_canonical(dependency), kept, files, built_in, ordered, (*above, name))
+        _add(_canonical(dependency), files_of_kernel, files, built_in, ordered, (*above, name))
     assert kernel.modules is not None
     place = PurePosixPath("/lib/modules") / kernel.release / path.relative_to(kernel.modules).as_posix()
     ordered[name] = Module(name, place.with_name(f"{_stem(path)}.ko"), content)
@@ -189,11 +188,11 @@ def _decompressed(path: Path, content: bytes) -> bytes:
         raise RequestError(f"cannot decompress {path}: {error}", hint="fetch or build the kernel again") from error
 
 
-def _built_in(modules: Path, kept: _Kept) -> frozenset[str]:
+def _built_in(modules: Path, files_of_kernel: _Kept) -> frozenset[str]:
     listing = modules / "modules.builtin"
     if not listing.is_file():
         return frozenset()
-    lines = kept.read(listing).decode(errors="replace").splitlines()
+    lines = files_of_kernel.read(listing).decode(errors="replace").splitlines()
     return frozenset(_canonical(_stem(Path(line))) for line in lines if line)
 
 

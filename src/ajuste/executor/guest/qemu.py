@@ -1,4 +1,4 @@
-"""Which QEMU runs a machine, the installed one or one that Ajuste fetched, and with which command line."""
+"""The choice of QEMU for a machine, installed or fetched by Ajuste, and its command line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Emulator(BaseModel):
 
 
 def require_guests() -> None:
-    """Raises RequestError on a machine whose agent cannot run in a guest: the kernels are those of x86_64."""
+    """Raise RequestError on a machine whose agent cannot run in a guest: the kernels are those of x86_64."""
     machine = platform.machine()
     if machine != "x86_64":
         raise RequestError(
@@ -131,7 +131,7 @@ def installed_emulator(binary: Path) -> Emulator:
     return Emulator(binary=binary, version=match[1])
 
 
-# Whether KVM can be used here: only if a real kernel was seen to boot with it.
+# KVM is used only if a real kernel was seen to boot with it.
 #
 # ``/dev/kvm`` can exist, open and create machines and still not run a kernel (on nested hosts, for example).
 
@@ -147,7 +147,7 @@ class Accelerator(BaseModel):
 
 
 class _Answer(BaseModel):
-    # A probe's result, good for one boot of this machine, one QEMU and one kernel.
+    # The result of a probe, valid for one boot of this machine, one QEMU and one kernel.
     boot: str
     emulator: str
     kernel: str
@@ -167,24 +167,24 @@ def choose_accelerator(
     kept until the next boot of this machine, for this version of QEMU (``emulator``) and this ``kernel`` (SHA-256).
     ``AJUSTE_ACCELERATOR=tcg`` skips all that. Raises RequestError for any other value of it.
     """
-    asked = environment.get("AJUSTE_ACCELERATOR", "")
-    if asked not in ("", "tcg"):
-        raise RequestError(f"AJUSTE_ACCELERATOR is {asked!r}; expected tcg, or nothing")
-    if asked == "tcg":
+    choice = environment.get("AJUSTE_ACCELERATOR", "")
+    if choice not in ("", "tcg"):
+        raise RequestError(f"AJUSTE_ACCELERATOR is {choice!r}; expected tcg, or nothing")
+    if choice == "tcg":
         return Accelerator(name="tcg", reason="AJUSTE_ACCELERATOR=tcg")
     if not DEVICE.exists():
         return Accelerator(name="tcg", reason=f"this machine has no {DEVICE}")
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return Accelerator(name="tcg", reason=f"this user may not use {DEVICE}")
     boot = boot_id()
-    kept = home.state / "accelerator.json"
-    known = _read(kept)
+    stored = home.state / "accelerator.json"
+    known = _read(stored)
     if known is not None and (known.boot, known.emulator, known.kernel) == (boot, emulator, kernel):
         return known.accelerator
     accelerator = _probe(boots)
     answer = _Answer(boot=boot, emulator=emulator, kernel=kernel, accelerator=accelerator)
-    make_directory(kept.parent)
-    replace_file(kept, answer.model_dump_json().encode() + b"\n", mode=0o600)
+    make_directory(stored.parent)
+    replace_file(stored, answer.model_dump_json().encode() + b"\n", mode=0o600)
     return accelerator
 
 
@@ -198,9 +198,9 @@ def _probe(boots: Callable[[], str]) -> Accelerator:
     return Accelerator(name="kvm", reason="a trial boot with KVM succeeded")
 
 
-def _read(kept: Path) -> _Answer | None:
+def _read(file: Path) -> _Answer | None:
     try:
-        return _Answer.model_validate_json(read_kept(kept))
+        return _Answer.model_validate_json(read_kept(file))
     except (OSError, ValidationError):
         return None
 
@@ -411,7 +411,7 @@ def checked_layout(layout: GuestLayout, cpus: int) -> GuestLayout:
 
 # Options of QEMU for a machine whose topology is given.
 #
-# Only as an Intel CPU does an emulated one show threads, dies, and who shares a cache (CPUID leaves 4 and 0x1f;
+# Among emulated CPUs only those of Intel show threads, dies, and who shares a cache (CPUID leaves 4 and 0x1f;
 # target/i386/cpu.c). ``level`` is above all leaves that it has: what asks for one that is not there, as the firmware
 # does, is given the highest, and QEMU 10.0 ends itself where that is 0x1f. As an Intel CPU it would wait for
 # interrupts by MWAIT, which emulation never ends, and be taken for one with the flaw Meltdown: the kernel would empty

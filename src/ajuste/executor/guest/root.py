@@ -123,7 +123,7 @@ def build_root(files: Sequence[Path], packages: tuple[PackageVersion, ...], rele
 
 @dataclass
 class _Root:
-    # `places` are those that were written so far; `texts` the contents of a few that are needed later.
+    # `places` are the paths written so far, `texts` the contents of a few that are needed later.
     places: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
@@ -220,7 +220,7 @@ def _is_wanted(path: PurePosixPath) -> bool:
 
 
 def _is_reserved(place: str) -> bool:
-    # Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr.
+    # The guest's own files: the directories that it mounts, the agent, the links into /usr.
     first, slash, _ = place.partition("/")
     return (
         place in ("", ".")
@@ -311,7 +311,7 @@ def _alternative(link: str, name: str, path: str, priority: int) -> Iterator[Alt
 
 
 def _of_java(text: str) -> Iterator[Alternative]:
-    # Those that a Java lists for update-java-alternatives(8): lines such as `hl java /usr/lib/jvm/…/bin/java`.
+    # Lists for update-java-alternatives(8) have lines such as `hl java /usr/lib/jvm/…/bin/java`.
     priority = re.search(r"^priority=([0-9]{1,6})$", text, re.MULTILINE)
     for line in text.splitlines():
         words = line.split()
@@ -329,53 +329,57 @@ def with_users(master: str, guest_users: str) -> str:
 # Debian packages of a guest: fetched and laid out once, then kept as they are until the cache is cleared.
 
 
-# Of an entry, and of what is made of packages: with another it is made anew.
+# Version of a cache entry and of its layout: an entry with another version is made anew.
 _LAYOUT: Final = 1
 _RECORD: Final = "root.json"
 _ARCHIVE: Final = "root.cpio"
 
 
-def fetch_root(asked: Sequence[str], home: Home, say: Say) -> GuestRoot:
-    """Return the packages ``asked`` for, as a guest has them: from the cache, which needs no network, or else from the
-    distribution's archive.
+def fetch_root(names: Sequence[str], home: Home, say: Say) -> GuestRoot:
+    """Return the packages ``names`` laid out for a guest, from the cache or else from the distribution's archive.
 
-    Raises RequestError for packages that there are not and for a disk that is too full, RunError where fetching fails.
+    Cached packages need no network.
+
+    Raises:
+        RequestError: A package is not found, or the disk is too full.
+        RunError: Fetching failed.
     """
-    request = read_request(asked)
+    request = read_request(names)
     directory = packages_directory(home)
     with keeping_in(directory, "packages"):
-        if root := _kept(request, home, say):
+        if root := _cached(request, home, say):
             return root
         with locked(directory / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching packages")):
             # The other process may just have made it.
-            return _kept(request, home, lambda _: None) or _made(request, home, say)
+            return _cached(request, home, lambda _: None) or _made(request, home, say)
 
 
 @dataclass(frozen=True)
 class PlannedPackages:
-    """What a request comes to before anything is fetched. ``download_bytes`` are still to be fetched. ``root`` is there
-    if all of it is.
+    """The packages of a request before anything is fetched.
+
+    ``names`` are those of the request, ``download_bytes`` the size still to fetch. ``root`` is set if all are cached.
     """
 
     release: str
-    asked: tuple[str, ...]
+    names: tuple[str, ...]
     packages: tuple[PackageVersion, ...]
     download_bytes: int
     root: GuestRoot | None
 
 
-def plan_packages(asked: Sequence[str], home: Home, say: Say) -> PlannedPackages:
+def plan_packages(names: Sequence[str], home: Home, say: Say) -> PlannedPackages:
     """Return what ``fetch_root`` would give, without fetching a package. Raises as that does."""
-    request = read_request(asked)
+    request = read_request(names)
     with keeping_in(packages_directory(home), "packages"):
-        if root := _kept(request, home, say):
+        if root := _cached(request, home, say):
             return PlannedPackages(root.release, request.names, root.packages, 0, root)
         chosen = choose_packages(request, home, say)
         missing = sum(package.size_bytes for package in chosen.missing(home))
     return PlannedPackages(request.release, request.names, described(chosen.packages), missing, None)
 
 
-def _kept(request: PackageRequest, home: Home, say: Say) -> GuestRoot | None:
+def _cached(request: PackageRequest, home: Home, say: Say) -> GuestRoot | None:
     directory = _directory(request, home)
     try:
         root = GuestRoot.model_validate_json(read_kept(directory / _RECORD))
@@ -391,7 +395,7 @@ def _kept(request: PackageRequest, home: Home, say: Say) -> GuestRoot | None:
 
 @cache
 def _damage(directory: Path, _inode: int, _changed_ns: int) -> str | None:
-    # Read once by a process, unless the archive changes: it can have hundreds of MB.
+    # Cached for the process: the archive can have hundreds of MB. The arguments change with the file.
     return find_any_damage(directory)
 
 

@@ -77,10 +77,10 @@ def await_gate(machine: RunningMachine, limit: MachineLimit = BOOT_LIMIT) -> Arr
     raise BootFailure(boot.problem + (f" ({complaint.splitlines()[-1]})" if complaint else ""), console)
 
 
-# What a kernel must have so that a guest comes up, and which of it one lacks that did not.
+# The options that a kernel needs to boot as a guest, and which of them a kernel lacks that did not boot.
 
 
-# By option; the likeliest causes first.
+# Reasons by option, the likeliest first.
 _NEEDS: Final = {
     "64BIT": "it is not a 64-bit kernel",
     "BLK_DEV_INITRD": "it cannot use an initramfs",
@@ -97,7 +97,7 @@ _NEEDS: Final = {
     "PRINTK": "it prints nothing",
 }
 
-# By what the console says.
+# Reasons by the text of the console.
 _SIGNS: Final = {
     "Unable to mount root fs": "it did not use its initramfs",
     "No working init found": "it could not run the first program of the initramfs",
@@ -124,7 +124,7 @@ def _off(config: Path | None) -> frozenset[str]:
     return frozenset(name for name in _NEEDS if not options[name].is_on)
 
 
-# How a guest ended, in words.
+# The ends of a guest, in words.
 
 
 def what_went_wrong(running: RunningMachine, outcome: Outcome, console: str) -> str:
@@ -217,7 +217,7 @@ class Snapshot:
         return self._descriptor
 
     def open(self) -> BufferedReader:
-        """To be read from its beginning, by as many readers at once as there are."""
+        """Return the snapshot, open at its beginning; several readers do not disturb each other."""
         return Path(f"/proc/self/fd/{self._descriptor}").open("rb")
 
     def close(self) -> None:
@@ -283,7 +283,7 @@ class Booted(BaseModel):
 
 
 class Damaged(Exception):
-    """What was kept of a machine is not what it was; it was dropped. The message says what is wrong with it."""
+    """A cached machine was damaged, and dropped. The message says what is wrong with it."""
 
 
 def snapshot_name(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
@@ -305,9 +305,9 @@ def snapshot_name(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: s
 
 def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
     """Return the intact machine of that name with its snapshot, or ``None``. Raises Damaged after removing another."""
-    kept = _file(home, name)
+    path = _file(home, name)
     try:
-        with open_kept(kept) as file:
+        with open_kept(path) as file:
             head = file.readline(_LONGEST_LINE) + file.readline(_LONGEST_LINE)
             booted = Booted.model_validate_json(unsealed(head))
             snapshot = Snapshot.of_file(file)
@@ -324,19 +324,19 @@ def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
         drop(home, name)
         raise Damaged("its SHA-256 changed")
     with contextlib.suppress(OSError):
-        os.utime(kept)
+        os.utime(path)
     _LOG.info("snapshot found", extra={"kernel": booted.hello.kernel})
     return booted, snapshot
 
 
 def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
-    """Keep it for next time, if there is room; nothing depends on that."""
-    kept = _file(home, name)
+    """Cache a booted machine, if there is room; a failure is ignored."""
+    path = _file(home, name)
     with contextlib.suppress(OSError):
-        make_directory(kept.parent)
+        make_directory(path.parent)
         drop(home, name)
-        # It is held meanwhile: what nobody holds is a leftover.
-        with replaced(kept) as new, holding(new), snapshot.open() as content, new.open("wb") as file:
+        # Held while it is written: clean-up takes a file that nobody holds for a leftover.
+        with replaced(path) as new, holding(new), snapshot.open() as content, new.open("wb") as file:
             file.write(sealed(booted.model_dump_json()).encode())
             shutil.copyfileobj(content, file, 1 << 20)
         make_room(SNAPSHOTS, home)
@@ -344,14 +344,14 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
 
 def drop(home: Home, name: str) -> None:
     """Remove whatever is there of that name, as far as possible."""
-    kept = _file(home, name)
-    _LOG.warning("snapshot dropped", extra={"file": str(kept)})
+    path = _file(home, name)
+    _LOG.warning("snapshot dropped", extra={"file": str(path)})
     try:
-        kept.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
     except OSError:
-        shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _file(home: Home, name: str) -> Path:
-    # Two lines, what is known of the machine below its checksum; then its snapshot.
+    # Format: a checksum, a line of JSON on the machine, then the snapshot's bytes.
     return home.booted / f"{name}.snapshot"

@@ -75,7 +75,7 @@ def write_archive(entries: Iterable[tuple[str, Entry]], out: BinaryIO) -> None:
 
 
 def write_in_order(entries: Iterable[tuple[str, Entry]], out: BinaryIO) -> None:
-    """As ``write_archive``, in the order that they come in: parents before their children."""
+    """Write ``entries`` as ``write_archive``, but in their own order: parents have to precede their children."""
     for inode, (path, entry) in enumerate(entries, start=1):
         _write_entry(out, inode, path, entry)
     _header(out, 0, _TRAILER, mode=0, size=0)
@@ -162,7 +162,7 @@ MERGED = ("bin", "sbin", "lib", "lib64", "lib32")
 """Directories that are links into /usr, as on every current distribution (the UsrMerge)."""
 
 HIDDEN = ("proc", "sys", "dev", "ajuste", "study")
-"""Where the guest mounts its own file systems or keeps its own files: nothing of this machine can be put there."""
+"""Directories in which the guest mounts its own file systems or has its own files: no file of the host goes there."""
 
 TEXTS = {
     "etc/passwd": (
@@ -244,16 +244,16 @@ def place_in_tree(path: str) -> str:
     return f"usr/{normal}" if normal.partition("/")[0] in MERGED else normal
 
 
-# Scripts: which interpreter their first line asks for.
+# Scripts, and the interpreters that their first lines name.
 #
 # Source: execve(2), section "Interpreter scripts"; env(1) of GNU coreutils for ``-S``.
 
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where ``env`` looks for a program in the guest."""
+"""The path on which ``env`` looks for a program in the guest."""
 
 FindThere = Callable[[str], str | None]
-"""From the name or path of a program to where the guest has it anyway."""
+"""A function from the name or path of a program to the path at which every guest has it, or None."""
 
 _LONGEST_LINE = 256
 _NEEDS_A_TREE = re.compile(
@@ -314,7 +314,7 @@ def check_self_contained(program: Path, wanted_by: str) -> None:
             )
 
 
-# Which files a program needs to be loaded, found as the dynamic linker would, without running the program.
+# The files that a program needs to be loaded, found as the dynamic linker would, without running the program.
 #
 # Source: ld.so(8), and System V ABI, chapter 5, for the search order; glibc's nptl and debug directories for what
 # loads libgcc_s at run time.

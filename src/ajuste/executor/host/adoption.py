@@ -59,8 +59,9 @@ class BootFile(ClosedModel):
 
 
 class Adoption(ClosedModel):
-    """What stays of ``run``, since when and in which boot, with what speaks for it. ``unit`` applies ``files`` at boot
-    if they are no sysctls.
+    """The winner of ``run`` that stays in force, with its boot, time and evidence.
+
+    ``unit`` applies ``files`` at boot if they are no sysctls.
     """
 
     version: Literal[1] = 1
@@ -87,7 +88,7 @@ class Adoption(ClosedModel):
     @property
     def settings(self) -> str:
         """Return the values, in words."""
-        return ", ".join(f"{one.tunable} = {one.value} (was {one.before})" for one in self.values)
+        return ", ".join(f"{value.tunable} = {value.value} (was {value.before})" for value in self.values)
 
     @property
     def undo(self) -> str:
@@ -213,28 +214,28 @@ def adopt(adoption: Adoption, directory: Path = ADOPTED) -> None:
 
 
 def _forget_processes(journal: Path) -> None:
-    # Those that the agent had started are dead. Weeks later others may have their numbers, and restoring kills what is
-    # on the agent's roll.
+    # The processes that the agent started are dead. Weeks later others may have their numbers, and restoring kills all
+    # processes on the agent's roll.
     (_ROLLS / f"ajuste-{'-'.join(journal.stem.split('-')[-2:])}").unlink(missing_ok=True)
 
 
 def adoptions(directory: Path = ADOPTED) -> tuple[Adoption, ...]:
     """Return what is adopted on this machine, the oldest first: names of journals begin with the time."""
-    found = []
+    records = []
     for path in sorted(directory.glob(f"*{_RECORD}")):
         try:
-            found.append(Adoption.model_validate_json(path.read_bytes()))
+            records.append(Adoption.model_validate_json(path.read_bytes()))
         except (OSError, ValidationError):
             _LOG.warning("record of an adoption not read", extra={"path": str(path)})
-    return tuple(found)
+    return tuple(records)
 
 
 def adoption_of(run: str, directory: Path = ADOPTED) -> Adoption:
     """Return what is adopted from ``run`` (or from the run whose id begins so). Raises RequestError."""
     known = adoptions(directory)
-    matches = [one for one in known if one.run.startswith(run)]
-    if len({one.run for one in matches}) != 1:
-        names = ", ".join(one.run for one in matches or known)
+    matches = [adoption for adoption in known if adoption.run.startswith(run)]
+    if len({adoption.run for adoption in matches}) != 1:
+        names = ", ".join(adoption.run for adoption in matches or known)
         raise RequestError(
             f"--run {run}: expected a run whose winner is adopted",
             hint=f"name one of {names}" if names else "see `ajuste live --help`",
@@ -245,13 +246,13 @@ def adoption_of(run: str, directory: Path = ADOPTED) -> Adoption:
 def adopted_from(changed: Iterable[Location], directory: Path = ADOPTED) -> tuple[Adoption, ...]:
     """Return the adoptions of this boot that have one of these places."""
     places = frozenset(changed)
-    return tuple(one for one in adoptions(directory) if one.is_of_this_boot and places & one.places)
+    return tuple(adoption for adoption in adoptions(directory) if adoption.is_of_this_boot and places & adoption.places)
 
 
 def require_latest(adoption: Adoption, directory: Path = ADOPTED) -> None:
     """Raise RequestError if a later adoption has one of the same places: its old value is this one's value."""
     of_this_boot = adopted_from(adoption.places, directory)
-    later = [one for one in of_this_boot if one.journal > adoption.journal] if adoption.is_of_this_boot else []
+    later = [other for other in of_this_boot if other.journal > adoption.journal] if adoption.is_of_this_boot else []
     if later:
         raise RequestError(
             f"run {later[-1].run} was adopted later for the same settings; restore it first",
@@ -260,26 +261,30 @@ def require_latest(adoption: Adoption, directory: Path = ADOPTED) -> None:
 
 
 def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
-    """Put the old values back, remove the files for the next boots, and then the record; returns what was done. The
-    machine's lock must be held. Raises RunError, and keeps the record then.
+    """Restore the old values, remove the files for the next boots, then the record; return what was done, in words.
+
+    The machine's lock must be held.
+
+    Raises:
+        RunError: Not all was restored; the record is kept.
     """
     journal = directory / adoption.journal
-    said = []
+    messages = []
     if journal.exists():
         _forget_processes(journal)
         restoration = restore_all(_scope(journal))
-        said += [line for event in restoration.events if (line := _told(event))]
+        messages += [line for event in restoration.events if (line := _event_words(event))]
         if not restoration.done:
-            raise RunError("; ".join([*said, restoration.complaint, "not everything is restored"]).strip("; "))
+            raise RunError("; ".join([*messages, restoration.complaint, "not everything is restored"]).strip("; "))
     elif adoption.is_of_this_boot:
-        said.append(f"its journal is gone; the values were: {adoption.settings}")
-    said += _remove_files(adoption)
+        messages.append(f"its journal is gone; the values were: {adoption.settings}")
+    messages += _remove_files(adoption)
     record_of(journal).unlink(missing_ok=True)
     sync_to_disk(directory)
-    return said
+    return messages
 
 
-def _told(event: dict[str, Any]) -> str:
+def _event_words(event: dict[str, Any]) -> str:
     if event["event"] == "journal":
         is_void = event["state"] == "void"
         return "the reboot has undone the values; those of the file stay until the next boot" if is_void else ""
@@ -287,19 +292,19 @@ def _told(event: dict[str, Any]) -> str:
 
 
 def _remove_files(adoption: Adoption) -> list[str]:
-    said = []
-    if adoption.unit:  # Stopping it puts back what it has found at this boot.
+    messages = []
+    if adoption.unit:  # Stopping the unit restores the values that it replaced at this boot.
         with suppress(OSError):
             subprocess.run(["systemctl", "disable", "--now", adoption.unit], capture_output=True, check=False)
     for file in adoption.files:
         path = Path(file.path)
         try:
-            own = file_sha256(path) == file.sha256
+            unchanged = file_sha256(path) == file.sha256
         except FileNotFoundError:
             continue
-        if own:
+        if unchanged:
             path.unlink()
-            said.append(f"removed {path}")
+            messages.append(f"removed {path}")
         else:
-            said.append(f"{path} was edited since, and stays: remove it by hand")
-    return said
+            messages.append(f"{path} was edited since, and stays: remove it by hand")
+    return messages

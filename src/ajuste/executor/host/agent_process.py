@@ -27,7 +27,7 @@ every word would wake beside what is measured, and the agent would wait for it.
 _CHUNK_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 20
 _COMPLAINT_BYTES = 1 << 16
-# In no other line: in a text of JSON the quotes would be escaped, and no figure is called so.
+# No other line contains this: inside a JSON string the quotes would be escaped, and no number has this name.
 _LAST = b'"event":"end"'
 _LATE = "it did not end within its time limit"
 _ENDED = "it has ended"
@@ -68,7 +68,7 @@ class AgentProcess:
         assert self._process.stdout is not None
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
         for pipe in (self._stdin, self._stdout):
-            # Where the kernel permits it: plans and events of many short trials.
+            # Plans and events of many short trials exceed the default. The kernel may refuse (pipe-user-pages-soft).
             with suppress(OSError):
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._poll = select.poll()
@@ -159,7 +159,7 @@ class AgentProcess:
         return taken
 
     def _take_stream(self) -> bytes | None:
-        # All until the end of a plan, if it was said. Only whole lines are looked at, and each once.
+        # Only whole lines are searched, each once: the last event may have arrived in part.
         end = self._said.rfind(b"\n") + 1
         position = self._said.find(_LAST, self._checked, end)
         if position >= 0:
@@ -188,7 +188,7 @@ class AgentProcess:
             stopped_s = now_s - self._stopped_s.setdefault(pid, now_s) if state == "T" else 0.0
             if state != "T":
                 self._stopped_s.pop(pid, None)
-            # What works or waits for a disk is not stuck.
+            # A process that runs (R) or waits for a disk (D) is not stuck.
             is_late = pid in late_s and overdue_s > late_s[pid] and state in ("S", "T", "t")
             if stopped_s > STOPPED_SECONDS or is_late:
                 with suppress(ProcessLookupError):
@@ -265,7 +265,7 @@ def _await_guardians() -> None:
 
 
 def _guardians() -> list[int]:
-    # This process's, whichever of its threads started the agent.
+    # Children of all threads: any of them may have started the agent.
     return [pid for pid in _children(os.getpid()) if _name_and_state(pid)[0] == _GUARDIAN]
 
 
@@ -286,7 +286,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _name_and_state(pid: int) -> tuple[str, str]:
-    # As proc_pid_stat(5) has them; empty where the process is gone.
+    # The name may contain blanks and parentheses, so the last one ends it (proc_pid_stat(5)).
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
     except OSError:

@@ -90,7 +90,7 @@ def _none(catalogue: Catalogue, tunable: Tunable, where: Where, machine: HostMac
 def _no_device(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
     for name, chosen in tunable.chosen.items():
         part = catalogue.parts[name]
-        # What is inside of another thing is missed with the file.
+        # A part inside another one is reported with its file.
         if part.there.count("*") > 1:
             continue
         there = [read for device in machine.names_in(part.there) if (read := part.read(device))]
@@ -171,7 +171,7 @@ def _right(machine: HostMachine, capability: int) -> str:
     return "" if machine.can(capability) else NEEDS_ROOT
 
 
-# What a trial on this machine may do to it with the rights that there are, known before anything runs.
+# The rights of a trial on this machine, checked before anything runs.
 
 
 WITHOUT_ROOT = (
@@ -293,7 +293,7 @@ def _absence(tunable: Tunable, version: KernelVersion) -> str:
     return f"not there: it requires {' and '.join(wants)}{note}" if wants else f"not there{note}"
 
 
-# What of the catalogue this machine has, with its values, and what stands in the way of changing it.
+# The catalogue's tunables on this machine, with their values and what locks them.
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,7 @@ def _no_choice(tunable: Tunable, current: Current) -> str:
     return f"the kernel says {value}" if tunable.type == "choice" and value and value not in tunable.choices else ""
 
 
-# What of this machine decides whether a tunable can be changed: build options, lockdown, rights, files, devices.
+# Facts of this machine that decide whether a tunable can be changed: build options, lockdown, rights, files, devices.
 
 
 _ROOT = Path("/")
@@ -477,7 +477,7 @@ class HostMachine:
         return content.decode(errors="replace")
 
 
-# What a machine has: which of several there are of a tunable, and which files are in a directory of the kernel's.
+# The parts of a machine: instances of a tunable, and files in a directory of the kernel.
 
 
 def instances_here(

@@ -1,4 +1,4 @@
-"""Who called Ajuste on this machine: whose the processes of a trial are, and what they find."""
+"""The user who called Ajuste on this machine, who owns the processes of a trial, and their environment."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from ajuste.model.tunable import Tunable
 from ajuste.study.site import Site
 
 SERVICES: Final = tuple(Path(f"/var/tmp/ajuste-services{n}") for n in ("", *(f".{n}" for n in range(1, 10))))  # noqa: S108
-"""Each user has a directory there, with the UID appended: the first that no other user has taken."""
+"""Directories of users' services, with the UID appended: each user has the first that nobody else has taken."""
 ROOTS_SERVICES: Final = Path("/var/lib/ajuste-services/uid")
-"""… and those of root's services are where only root can make any."""
+"""The directory of root's services, with the UID appended, in which only root can make one."""
 _INTERNAL = (b"AJUSTE_", b"SUDO_")
-# Where those of clients begin (net.ipv4.ip_local_port_range).
+# Ports of clients begin here (net.ipv4.ip_local_port_range).
 _LAST_PORT = 32768
-# What a byte that is not UTF-8 is added to, in a plan.
+# A byte that is not UTF-8 is this plus its value in a plan.
 _BYTES = 0x10FF00
 
 
 AGENTS: Final = Path("/var/tmp/ajuste-agent")  # noqa: S108 - made anew, or refused
-"""Where the commands of an agent work."""
+"""The working directory of an agent's commands."""
 
 
 def host_site() -> Site:
@@ -94,9 +94,10 @@ def works_for_agent(environment: Mapping[str, str] = os.environ) -> bool:
 
 @contextmanager
 def agents_directory(place: Path = AGENTS) -> Iterator[None]:
-    """Have an empty directory of the user nobody, where that is whose the commands are; it is removed in the end.
+    """Make an empty directory of the user nobody for an agent's commands, and remove it at the end.
 
-    Raises RequestError where another user made it.
+    Raises:
+        RequestError: Another user made the directory.
     """
     user = invoking_user() if works_for_agent() else None
     if user is None:
@@ -169,18 +170,18 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 def callers_variables(user: User | None, block: bytes | None = None) -> dict[bytes, bytes]:
     """Return ``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
     variables = _variables(_started_with() if block is None else block)
-    kept = {name: value for name, value in variables.items() if not name.startswith(_INTERNAL)}
+    inherited = {name: value for name, value in variables.items() if not name.startswith(_INTERNAL)}
     if works_for_agent():
-        path = kept.get(b"PATH", os.fsencode(os.defpath))
+        path = inherited.get(b"PATH", os.fsencode(os.defpath))
         return {b"HOME": os.fsencode(AGENTS), b"LANG": b"C.UTF-8", b"PATH": path}
     if user is None:
-        return kept
+        return inherited
     try:
         entry = pwd.getpwuid(user.uid)
     except KeyError:
-        return kept
+        return inherited
     name = os.fsencode(entry.pw_name)
-    return kept | {b"HOME": os.fsencode(entry.pw_dir), b"USER": name, b"LOGNAME": name}
+    return inherited | {b"HOME": os.fsencode(entry.pw_dir), b"USER": name, b"LOGNAME": name}
 
 
 def plan_text(text: bytes) -> str:
@@ -218,12 +219,12 @@ def _variables(block: bytes) -> dict[bytes, bytes]:
     return variables
 
 
-# What a plan for this machine gets when it is carried out, and nobody writes down: the caller's environment, and what
-# the kernel changes along with a tunable.
+# Additions to a plan for this machine that only its execution has, and no record: the caller's environment, and the
+# values that the kernel changes along with a tunable.
 
 
 class Completion:
-    """For this machine with a kernel of ``version``. What was found once is taken again, so that it costs little."""
+    """The completion of plans for this machine with a kernel of ``version``; facts are cached, so that it is quick."""
 
     def __init__(self, catalogue: Catalogue, version: KernelVersion) -> None:
         self._catalogue = catalogue
@@ -273,14 +274,14 @@ def services_place(places: Sequence[Path] = SERVICES) -> Path:
     if uid == 0:
         return ROOTS_SERVICES
     directories = {place: Path(f"{place}-{uid}") for place in places}
-    free = (p for p, one in directories.items() if _is_user_directory(one, uid) or not os.path.lexists(one))
+    free = (p for p, path in directories.items() if _is_user_directory(path, uid) or not os.path.lexists(path))
     return next(free, places[0])
 
 
 @contextmanager
 def services_directories(users: Iterable[User | None], place: Path = ROOTS_SERVICES) -> Iterator[None]:
-    """Have a directory of each of the ``users`` where root's services have theirs: they cannot make one there."""
-    owners = {user.uid: user.gid for user in (one or User(uid=0, gid=0) for one in users)}
+    """Make a directory for each of ``users`` beside those of root's services, where users cannot make one."""
+    owners = {user.uid: user.gid for user in (owner or User(uid=0, gid=0) for owner in users)}
     if not owners or os.geteuid() != 0:
         yield
         return
@@ -374,7 +375,7 @@ def _is_user_directory(directory: Path, uid: int) -> bool:
 
 
 def _removed(directory: Path) -> bool:
-    # Whether it is gone; names that lead elsewhere are not followed.
+    # Symbolic links are not followed.
     shutil.rmtree(directory, ignore_errors=True)
     return not directory.exists()
 
@@ -383,7 +384,7 @@ def _removed(directory: Path) -> bool:
 
 
 LAST_LINES: Final = 15
-"""Of a build that failed."""
+"""Maximum number of lines of output that are shown of a failed build."""
 _OF_AJUSTE: Final = ("AJUSTE_", "SUDO_")
 # Variables that lead git to a certain repository (`git rev-parse --local-env-vars`): a hook that calls Ajuste has them,
 # and a checkout must not land there.
@@ -412,22 +413,22 @@ _OF_A_REPOSITORY: Final = frozenset(
 
 @dataclass(frozen=True)
 class Caller:
-    """Who called Ajuste: whose git and builds are. ``user`` is ``None`` where that is who Ajuste runs as."""
+    """The user who called Ajuste and who runs git and builds. ``user`` is ``None`` if Ajuste runs as that user."""
 
     user: User | None
 
     @property
     def environment(self) -> dict[str, str]:
         """Return the caller's environment, without what is Ajuste's, sudo's and of another repository."""
-        kept = {
+        inherited = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(_OF_AJUSTE) and name not in _OF_A_REPOSITORY
         }
         if self.user is None:
-            return kept
+            return inherited
         entry = pwd.getpwuid(self.user.uid)
-        return kept | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+        return inherited | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -476,7 +477,7 @@ _ENDS_WITHIN_S: Final = 10.0
 
 
 def _children() -> set[int]:
-    # Of this process, whichever thread started them (proc_pid_task_tid_children(5)).
+    # The kernel lists children by the thread that started them (proc_pid_task_tid_children(5)).
     pids: set[int] = set()
     for children in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What else this machine did during a trial, and when that is so unusual that the trial is not to be believed.
+"""Other work of this machine during a trial, and the limit beyond which the trial is flagged.
 
 Every machine does other things, and randomised blocks with enough of them take care of that. A trial is flagged only if
 it met with much more of it than the earlier trials of the same configuration: a backup that began, a neighbour who took
@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-# What the commands of a run leave in shared memory: no process holds it, so nothing ends it with its processes.
+# Leftovers of a run's commands in shared memory: no process holds them, so nothing ends them with the processes.
 #
 # It is noticed and said, and not removed: the kernel does not say which process made it, and somebody else's program
 # may have done so meanwhile. A namespace of the trial's own would contain it, and would change what is measured:
@@ -27,7 +27,7 @@ from typing import Final
 
 
 _SHARED_FILES: Final = "dev/shm"
-# Those of agents, which remove them (see `safety/roll.rs`).
+# Prefix of the agents' own files, which they remove (see `safety/roll.rs`).
 _AGENT_FILES: Final = "ajuste-"
 
 # Files of /proc/sysvipc (sysvipc(7)): what they list, and the option of ipcrm(1).
@@ -42,7 +42,7 @@ _MOST_NAMED: Final = 5
 
 @dataclass(frozen=True)
 class Remain:
-    """One thing that outlives its maker: in words, and the command that removes it."""
+    """A leftover of a run, in words, with the command that removes it."""
 
     words: str
     removal: str
@@ -65,7 +65,7 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
 
 
 def _safe(path: str) -> str:
-    # As a shell takes it, and nothing that a terminal would act upon: its maker also chose its name.
+    # A stranger may have chosen the name: it is quoted for a shell, without control characters for the terminal.
     return shlex.quote(path) if path.isprintable() else f"${path!a}"
 
 
@@ -108,7 +108,7 @@ class DisturbanceReading:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Of one trial: how many CPUs did other work, how many the hypervisor took, and how often one was throttled."""
+    """The other work during a trial: CPUs that other processes used, CPUs that the hypervisor took, throttlings."""
 
     other_cpus: float
     stolen_cpus: float

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
 from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
-from ajuste.executor.executor import NOTES, Begun, Executor, TrialDone, TrialRequest
+from ajuste.executor.executor import NOTES, Executor, OnStart, TrialDone, TrialRequest
 from ajuste.executor.host.adoption import HeldPlan
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
 from ajuste.executor.host.availability import require_rights
@@ -123,7 +123,7 @@ class HostExecutor(Executor):
         with ExitStack() as stack:
             if self._journals is not None:
                 self._lock = stack.enter_context(MachineLock("experiment", wait_s=self._wait_s, say=self._say))
-                for note in (*self._lock.found, *require_none_left(self._journals)):
+                for note in (*self._lock.notes, *require_none_left(self._journals)):
                     self._say(note)
                 for left in remove_left_services():
                     self._say(f"Removed {left}, which services of a killed experiment left.")
@@ -144,14 +144,14 @@ class HostExecutor(Executor):
         """Carry out one plan. Raises RequestError for missing rights, RunError where the agent is lost, and where a
         value could not be put back.
         """
-        asked = self._asked(plan)
+        document = self._document(plan)
         if services := root_services(plan, self._daemons):
             self._keep_settings(services, plan)
         began = time.monotonic()
         with self._turn:
             before = self._reading()
             self._in_plan = True
-            stream = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
+            stream = self._with_agent(lambda agent: agent.carry_out(document, _limit_s(plan)))
             self._in_plan = False
             after = self._reading()
         self._restore_settings()
@@ -160,15 +160,13 @@ class HostExecutor(Executor):
         surroundings, disturbances = self._judge(plan, observation.events, before, after, wall_s)
         return replace(observation, console=surroundings, disturbances=tuple(disturbances))
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Carry out trials; several blocks that take but a moment are given back together: nothing
-        comes between them.
-        """
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
+        """Carry out trials; several short blocks come back together, because nothing may run between them."""
         single_block = len({request.slot.block for request in requests}) == 1
         if single_block or any(root_services(request.plan(), self._daemons) for request in requests):
-            yield from super().carry_out(requests, begun)
+            yield from super().carry_out(requests, on_start)
             return
-        begun(requests[0])
+        on_start(requests[0])
         plans = [request.plan() for request in requests]
         done = self.run_in_turn(plans)
         yield [TrialDone(request, plan, *timed) for request, plan, timed in zip(requests, plans, done, strict=True)]
@@ -180,12 +178,12 @@ class HostExecutor(Executor):
         """Run each of ``plans``, with when it began. Results are read when the last one has ended, and what else the
         machine does is not looked at: such trials are too short for it.
         """
-        asked = [(self._asked(plan), _limit_s(plan)) for plan in plans]
+        documents = [(self._document(plan), _limit_s(plan)) for plan in plans]
         with self._turn:
             # The agent's clock (CLOCK_MONOTONIC_RAW) says when each began and how long it took.
             zero_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
             self._in_plan = True
-            streams = self._with_agent(lambda agent: agent.carry_out_in_turn(asked))
+            streams = self._with_agent(lambda agent: agent.carry_out_in_turn(documents))
             self._in_plan = False
         return [self._read_timed(plan, stream, zero_ns) for plan, stream in zip(plans, streams, strict=True)]
 
@@ -195,7 +193,7 @@ class HostExecutor(Executor):
         started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
         return started, replace(observation, host_seconds=(times[-1] - times[0]) / 1e9)
 
-    def _asked(self, plan: Plan) -> bytes:
+    def _document(self, plan: Plan) -> bytes:
         if plan.writes and self._journals is None:
             raise RequestError("cannot change values without a journal: this target supports only reading")
         require_rights(plan)
@@ -238,9 +236,9 @@ class HostExecutor(Executor):
     def holding(self, plan: Plan) -> Iterator[HeldPlan]:
         """Hold the values of ``plan`` by an agent of its own that may leave them in force (see ``HeldPlan``)."""
         assert self._lock is not None, "the machine is not held"
-        asked = self._asked(plan)
+        document = self._document(plan)
         self._end()
-        with HeldPlan(asked, self._lock.descriptor) as held:
+        with HeldPlan(document, self._lock.descriptor) as held:
             yield held
         remove_left_groups()
         self._start()
@@ -351,7 +349,7 @@ def _limit_s(plan: Plan) -> float:
     return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS
 
 
-# This machine in the boots of an experiment: trials run in the boot that they belong to, or ask for it.
+# This machine across the boots of an experiment: a trial runs in its own boot, or requests it.
 
 
 _LOG: Final = logging.getLogger(__name__)
@@ -372,7 +370,7 @@ class RebootingExecutor(Executor):
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of ``inner``: ``boots`` has that of the boots."""
+        """Return the environment of ``inner``; ``boots`` has the facts on each boot."""
         return self._inner.environment
 
     @property
@@ -389,8 +387,8 @@ class RebootingExecutor(Executor):
     def run(self, plan: Plan) -> Observation:
         return self._inner.run(plan)
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Carry out those of the first boot asked for: in it, or else raise RebootWanted for it."""
+    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
+        """Carry out the trials of the first requested boot in it, or raise RebootWanted for it."""
         wanted = _boot_of_request(requests[0])
         ready = [request for request in requests if _boot_of_request(request) == wanted]
         current = self._session.current
@@ -401,10 +399,10 @@ class RebootingExecutor(Executor):
 
             raise RebootWanted
         self._session.begin_trials([(trial.slot.block, trial.slot.position, trial.attempt) for trial in ready])
-        for request in ready:  # One at a time: a trial is kept before the next one begins.
-            yield from super().carry_out([request], begun)
+        for request in ready:  # One at a time: a trial is stored before the next one starts.
+            yield from super().carry_out([request], on_start)
         if rest := [request for request in requests if _boot_of_request(request) != wanted]:
-            yield from self.carry_out(rest, begun)
+            yield from self.carry_out(rest, on_start)
 
 
 def _boot_of_request(request: TrialRequest) -> tuple[int, BootState]:

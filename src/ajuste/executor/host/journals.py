@@ -38,13 +38,13 @@ from ajuste.model.tunable import Marker, Tunable, same_value
 _LOG: Final = logging.getLogger(__name__)
 
 REGISTRY: Final = Path("/var/lib/ajuste/journals")
-"""Where the agent enters every journal of this machine that is not settled, whichever home it is in."""
+"""The agent's registry of all journals of this machine that are not settled, in any home."""
 
 ADOPTED: Final = Path("/var/lib/ajuste/adopted")
 """Journals and records of values that stay (see ``adoption``). They have a registry of their own, beside the other."""
 
 JOURNAL: Final = ".journal"
-"""How the agent names journals."""
+"""The suffix of journals, as the agent names them."""
 
 _PAUSE_SECONDS: Final = 0.05
 
@@ -92,9 +92,7 @@ class JournalLeft(ClosedModel):
 
 @dataclass(frozen=True)
 class Scope:
-    """Which journals: those ``places`` (journals, or directories of them), and with ``registered`` all that the
-    machine's registry names.
-    """
+    """The journals to read: ``places`` (journals, or directories of them), with ``registered`` also the registry's."""
 
     places: tuple[Path, ...] = ()
     registered: bool = True
@@ -112,7 +110,7 @@ def journal_scope(directory: Path, registry: Path = REGISTRY) -> Scope:
     except (FileNotFoundError, NotADirectoryError):
         return Scope(registry=registry)
     except OSError:
-        # What cannot be looked at is the agent's to report.
+        # The agent reports what cannot be read.
         pass
     return Scope((directory,), registry=registry)
 
@@ -126,11 +124,11 @@ def record_of(journal: Path) -> Path:
 
 
 def scopes_left(directory: Path, registry: Path = REGISTRY) -> tuple[Scope, ...]:
-    """As ``journal_scope``, and the journals of adoptions that were interrupted: those without a record."""
+    """Return the scope of ``journal_scope``, and one of interrupted adoptions: journals without a record."""
     usual, adopted = journal_scope(directory, registry), registry.with_name(ADOPTED.name)
     if not adopted.is_dir():
         return (usual,)
-    paths = [Path(one.path) for one in journals_in(Scope((adopted,), registry=adopted))]
+    paths = [Path(journal.path) for journal in journals_in(Scope((adopted,), registry=adopted))]
     left = tuple(path for path in paths if not record_of(path).exists())
     return (usual, Scope(left, registered=False, registry=adopted)) if left else (usual,)
 
@@ -148,8 +146,10 @@ def journals_in(scope: Scope) -> tuple[JournalLeft, ...]:
 
 
 def journals_at_rest(scope: Scope) -> tuple[JournalLeft, ...]:
-    """As ``journals_in``, once a guardian at work or a process that was just killed has let go of its own: what a held
-    journal says is not known, and so what may be written because of it.
+    """Return ``journals_in`` once no journal is held, or after ``CLEARING_SECONDS``.
+
+    A guardian at work, or a process that was just killed, lets go soon. The content of a held journal is unknown, and
+    so is which values restoring may write.
     """
     deadline = time.monotonic() + CLEARING_SECONDS
     while True:
@@ -225,9 +225,7 @@ def permitted(values: Iterable[OldValue]) -> tuple[Location, ...]:
 
 @dataclass(frozen=True)
 class Restoration:
-    """What ``ajuste-agent restore`` said: ``events`` as it printed them, ``complaint`` for people; ``done`` if it was
-    all of it.
-    """
+    """The result of ``ajuste-agent restore``: its ``events``, a ``complaint`` for people; ``done`` if complete."""
 
     done: bool
     events: tuple[dict[str, Any], ...] = field(default=())
@@ -254,10 +252,10 @@ def restore_all(scope: Scope) -> Restoration:
 
 
 def event_words(event: Mapping[str, Any]) -> str:
-    """Return what a restoration says of a value or a journal; empty for anything else."""
+    """Return an event on a value or a journal in words; empty for any other."""
     match event:
-        case {"event": "restored", "tunable": name, "found": found, "value": value}:
-            return f"{name} is {value} ({'as it was' if found == value else f'it was {found}'})"
+        case {"event": "restored", "tunable": name, "found": replaced, "value": value}:
+            return f"{name} is {value} ({'as it was' if replaced == value else f'it was {replaced}'})"
         case {"event": "failed", "message": message}:
             return f"not restored: {message}"
         case {"event": "journal", "path": path, "state": state}:
@@ -269,12 +267,12 @@ def event_words(event: Mapping[str, Any]) -> str:
 def discard(journals: Sequence[Path]) -> None:
     """Remove journals whatever they say. Raises RunError for those that are still there."""
     for registry in (REGISTRY, ADOPTED):
-        own = tuple(path for path in journals if (path.absolute().parent == ADOPTED) == (registry == ADOPTED))
-        ended = _agent("discard", Scope(own, registered=False, registry=registry)) if own else None
+        paths = tuple(path for path in journals if (path.absolute().parent == ADOPTED) == (registry == ADOPTED))
+        ended = _agent("discard", Scope(paths, registered=False, registry=registry)) if paths else None
         if ended is not None and ended.returncode != 0:
             raise RunError(f"not all journals were discarded: {_complaint(ended)}")
         if registry == ADOPTED:
-            for journal in own:
+            for journal in paths:
                 record_of(journal).unlink(missing_ok=True)
 
 
@@ -289,7 +287,7 @@ def _complaint(ended: subprocess.CompletedProcess[bytes]) -> str:
     return ended.stderr.decode(errors="replace").strip()
 
 
-# The machine as it was before a run changed anything, and what of it is otherwise now.
+# The state of the machine before a run changed anything, and its differences now.
 #
 # One small file a run, in the state directory of the home. ``ajuste restore --verify`` compares with the last one.
 
@@ -314,7 +312,10 @@ class KeptState(ClosedModel):
 
 @dataclass(frozen=True)
 class StateDifference:
-    """``now`` is ``None`` where the value cannot be read any more. ``by_ajuste``: a run of this boot wrote it."""
+    """A tunable that differs from the saved state.
+
+    ``now`` is ``None`` if the value cannot be read any more, ``by_ajuste`` true if a run of this boot wrote it.
+    """
 
     tunable: str
     before: str
@@ -324,7 +325,7 @@ class StateDifference:
 
 @dataclass(frozen=True)
 class Verification:
-    """What is otherwise than before the run ``since``, of ``checked`` tunables."""
+    """The differences from the state before the run ``since``, of ``checked`` tunables."""
 
     since: KeptState
     checked: int
@@ -343,7 +344,7 @@ def keep_state(home: Home, run: str, writes: Sequence[Write], target: Executor, 
     """
     directory = kept_states(home)
     files = _files(directory)
-    if any(kept.run == run for kept in _of_this_boot(files)):
+    if any(state.run == run for state in _of_this_boot(files)):
         return
     values, places = read_settings(target, catalogue)
     completion = Completion(catalogue, KernelVersion.parse(target.hello.kernel))
@@ -377,16 +378,16 @@ def verify(home: Home, target: Executor, catalogue: Catalogue) -> Verification:
             f"there is no state to compare with: no run of this home ({home.state}) has changed this machine",
             hint="run a study that writes tunables on this machine first; that saves the state",
         )
-    kept = _of_this_boot(files)
-    if not kept:
+    states = _of_this_boot(files)
+    if not states:
         if not any(map(_parsed, files)):
             raise RunError(f"cannot read the saved state: {files[-1]}")
         raise RequestError(
             "the saved state is from an earlier boot; the reboot has undone all changes",
             hint="compare again after the next run that writes tunables",
         )
-    since = kept[-1]
-    written = {name for state in kept for name in state.written}
+    since = states[-1]
+    written = {name for state in states for name in state.written}
     now, _ = read_settings(target, catalogue, list(since.values))
     return Verification(
         since,
@@ -448,7 +449,7 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _of_this_boot(files: Sequence[Path]) -> list[KeptState]:
-    return [kept for kept in map(_parsed, files) if kept is not None and kept.boot == boot_id()]
+    return [state for state in map(_parsed, files) if state is not None and state.boot == boot_id()]
 
 
 def _parsed(path: Path) -> KeptState | None:

@@ -37,13 +37,13 @@ _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has the machine. ``pid`` is 0 where it cannot be known, ``since`` when it was taken."""
+    """The process that holds the machine's lock, taken at ``since``. ``pid`` is 0 if it cannot be known."""
 
     pid: int
     uid: int
     use: Use = "unknown"
     started: int = 0
-    """In ticks since boot, as proc_pid_stat(5) has it; 0 where it is not known."""
+    """Start time of the process in ticks since boot, as in proc_pid_stat(5); 0 if not known."""
     since: datetime | None = None
 
     @property
@@ -108,7 +108,7 @@ def other_holders(directory: Path) -> Iterator[Holder]:
 
 
 def remove_anothers(path: Path) -> str:
-    """As root: take away what is no plain file of root's, whatever it is, without opening it. Says what was done."""
+    """Remove, as root, whatever is at ``path`` but a plain file of root's, without opening it; return what was done."""
     try:
         status = path.lstat()
     except OSError:
@@ -175,7 +175,7 @@ LOCK: Final = DIRECTORY / "ajuste.lock"
 """Root's."""
 
 CLEARING_SECONDS: Final = 10.0
-"""For so long an agent may still put values back after the one who started it has died."""
+"""Maximum time in seconds for which an agent restores values after the process that started it has died."""
 
 # The locks that this process itself holds now.
 _held_here: set[Path] = set()
@@ -191,7 +191,7 @@ class MachineLock:
 
     Entering raises RequestError, naming the holder, if the machine is still in use after ``wait_s`` seconds; ``say`` is
     told that it waits. Only an experiment of the same user is in the way of a restoration. Anything else, such as a
-    lock that is held for another reason or a file that is not Ajuste's, is said in ``found`` and passed by.
+    lock that is held for another reason or a file that is not Ajuste's, is said in ``notes`` and passed by.
     """
 
     def __init__(self, use: Use, directory: Path = DIRECTORY, *, wait_s: float = 0, say: Say = lambda _: None) -> None:
@@ -203,7 +203,7 @@ class MachineLock:
         self._status = directory / status_name(uid)
         self._descriptor: int | None = None
         self._has_said = False
-        self.found: list[str] = []
+        self.notes: list[str] = []
 
     @property
     def descriptor(self) -> int:
@@ -232,7 +232,7 @@ class MachineLock:
                 except RequestError as error:
                     if self._use != "restoration" or isinstance(error, _InUse):
                         raise
-                    self.found.append(error.message)
+                    self.notes.append(error.message)
         except BaseException:
             self._let_go()
             raise
@@ -244,7 +244,7 @@ class MachineLock:
     def _take(self) -> None:
         deadline = time.monotonic() + CLEARING_SECONDS
         while True:
-            opened = _opened(self._path, self.found)
+            opened = _opened(self._path, self.notes)
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -259,7 +259,7 @@ class MachineLock:
         _held_here.add(self._path)
 
     def _wait_for(self, holder: Holder, deadline: float) -> None:
-        # A moment, if what an experiment started has yet to end: its agent, or its guardian.
+        # An experiment that ended may have an agent or a guardian that still restores values: that takes a moment.
         if self._use == "restoration" and holder.use != "experiment":
             raise RequestError(
                 f"{self._path} is held by {holder}, which is not an experiment", hint="wait until it ends and try again"
@@ -273,12 +273,12 @@ class MachineLock:
         if self._descriptor is None:
             return
         holder = user_holder(self._status)
-        # Whose lock was removed while they had it says so all the same.
+        # A user whose lock file was removed while they held it still has their status file.
         if holder is not None and holder.alive and holder.pid != os.getpid():
             self._refuse_or_pass_by(holder)
             return
         if os.geteuid() == 0 and (note := remove_anothers(self._status)):
-            self.found.append(note)
+            self.notes.append(note)
         write_status(self._status, self._use)
         self._has_said = True
 
@@ -289,7 +289,7 @@ class MachineLock:
     def _refuse_or_pass_by(self, holder: Holder) -> None:
         if self._use != "restoration" or (holder.uid == os.geteuid() and holder.use == "experiment"):
             raise _busy(holder, held=True)
-        self.found.append(f"this machine is in use: {holder}")
+        self.notes.append(f"this machine is in use: {holder}")
 
     def _let_go(self) -> None:
         if self._descriptor is None:
@@ -297,7 +297,7 @@ class MachineLock:
         _held_here.discard(self._path)
         os.close(self._descriptor)
         self._descriptor = None
-        # What inherited the lock still has the machine, and the status stays true.
+        # A child that inherited the lock still holds the machine, and the status stays true.
         if self._has_said and _is_free(self._path):
             self._status.unlink(missing_ok=True)
         self._has_said = False
@@ -327,9 +327,9 @@ def _busy(holder: Holder, *, held: bool) -> RequestError:
 
 
 def _opened(path: Path, notes: list[str]) -> int:
-    # This user's lock file, made if need be. Nobody else could ever open it, or it is not used. Root takes away what is
-    # something else. Opened without O_CREAT first: with fs.protected_regular even root may not create over another's
-    # file in a sticky directory (proc_sys_fs(5)). Raises RequestError.
+    # The lock file must always have been the user's own: whoever could open it could hold the lock. Root removes what
+    # is something else. It is opened without O_CREAT first: with fs.protected_regular even root may not create over
+    # another's file in a sticky directory (proc_sys_fs(5)).
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         for _ in range(_TRIES):

@@ -134,11 +134,13 @@ def prepared_for(
         timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
         wait_s=wait_s,
         daemons=frozenset(service.called for service in resolved.study.workload.services if service.when),
-        servers=[service.command.user for one in resolved.configurations for service in one.services],
+        servers=[
+            service.command.user for configuration in resolved.configurations for service in configuration.services
+        ],
     )
 
 
-# Whether a study may be carried out on this machine at all, known before anything is run.
+# Checks before anything runs: may the study be carried out on this machine at all?
 
 
 REAL_TIME_NOTE = "a real-time process that never sleeps blocks every other process on its CPU"
@@ -164,7 +166,7 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
 
 @dataclass(frozen=True)
 class Risk:
-    """What a study would do to this machine that the person has to accept, and what to do ``instead``."""
+    """An effect of a study on this machine that the user has to accept, with what to do ``instead``."""
 
     what: str
     instead: str
@@ -244,12 +246,12 @@ def _reason_to_hang(configuration: ResolvedConfiguration, catalogue: Catalogue) 
     return ""
 
 
-# The disk that a study is about, on this machine: one that the person names, or a loop device made for the run.
+# The disk of a study on this machine: one that the user names, or a loop device made for the run.
 
 
 DISKS: Final = Path("/sys/block")
 DIRECTORY: Final = Path("/var/tmp")  # noqa: S108 - a file without a name
-"""Where the file of a loop device is, which has no name: on a disk, where /tmp may be in memory."""
+"""The directory of a loop device's unnamed file: it is on a disk, while /tmp may be in memory."""
 
 # include/uapi/linux/loop.h
 _GET_FREE: Final = 0x4C82

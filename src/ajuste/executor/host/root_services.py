@@ -31,7 +31,7 @@ from ajuste.model.wording import count_of
 # it holds the machine's lock.
 _HEADER: Final[Mapping[str, object]] = {"journal": 1, "session": "services", "pid": 1, "started_ticks": 2, "began_s": 3}
 _MOST_NAMED: Final = 5
-# Of tail(1) above each file.
+# The heading of tail(1) above each file.
 _HEADING: Final = re.compile(r"^==> (/\S+) <==\n", re.MULTILINE)
 
 
@@ -93,7 +93,7 @@ class SettingsJournal:
         }
 
     def keep(self) -> None:
-        """Have the journal on the disk. Raises RunError."""
+        """Write the journal to the disk. Raises RunError."""
         try:
             make_directory(self._file.parent)
             replace_file(self._file, self._content, mode=0o600, on_disk=True)

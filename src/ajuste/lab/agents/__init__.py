@@ -1,1 +1,1 @@
-"""What agents and other programs may ask of the lab, and within which limits."""
+"""The interface of the lab for agents and other programs, with its limits."""

@@ -1,4 +1,4 @@
-"""What one client may use: trials, minutes of this machine's time, and calls."""
+"""The budget of one client: trials, minutes of this machine's time, and calls."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class _Charge:
 
 @dataclass
 class AgentBudget:
-    """What a client has used. What is started counts as much as it may take, until it has ended: then as much as it
-    took. Safe to use from several threads; ``clock`` gives seconds that only grow.
+    """The use of a client. A running job is charged at its limits, an ended one at what it used.
+
+    Safe to use from several threads; ``clock`` is monotonic, in seconds.
     """
 
     limits: AgentLimits
@@ -94,7 +95,7 @@ class AgentBudget:
 
     @property
     def open_jobs(self) -> list[str]:
-        """The jobs that were not seen to end."""
+        """Return the jobs that were not seen to end."""
         with self._lock:
             return [job for job, charge in self._charges.items() if not charge.settled]
 

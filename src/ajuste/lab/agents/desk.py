@@ -33,7 +33,7 @@ from ajuste.study.resolved import ResolvedStudy
 
 Document = dict[str, Any]
 
-# So many runs are looked at for what they say of a tunable, the newest first.
+# Maximum number of runs, the newest first, that are searched for a tunable.
 _MOST_EVIDENCE: Final = 200
 _STEP_S: Final = 0.2
 
@@ -49,70 +49,70 @@ class AgentDesk:
     ) -> None:
         self.service = service
         self.budget = budget
-        self.asked = granted("agent", allowed)
+        self.rights = granted("agent", allowed)
         self._known = catalogue()
         self._starting = threading.Lock()
 
     # Looking.
 
-    def tunables(self, asked: requests.TunablesAsked) -> Document:
-        if asked.name:
-            tunable = self._known.find_tunable(asked.name)
+    def tunables(self, request: requests.TunablesAsked) -> Document:
+        if request.name:
+            tunable = self._known.find_tunable(request.name)
             whole = tunable.model_dump(mode="json") | {"kernels": kernels(tunable)}
             return {"tunable": whole, "runs": self._runs_touching(tunable.name)}
-        words = asked.search.split()
+        words = request.search.split()
         matches = self._known.search(words) if words else list(self._known.tunables.values())
         rows = [
             {"name": match.name, "title": match.title, "subsystem": match.subsystem, "kernels": kernels(match)}
-            for match in matches[: asked.limit]
+            for match in matches[: request.limit]
         ]
         return {"tunables": rows, "found": len(matches)}
 
-    def studies(self, asked: requests.NothingAsked) -> Document:
+    def studies(self, request: requests.NothingAsked) -> Document:
         return {"studies": [{"name": s.name, "title": s.title, "question": s.question} for s in builtin_studies()]}
 
-    def runs(self, asked: requests.RunsAsked) -> Document:
-        text = asked.find.lower()
+    def runs(self, request: requests.RunsAsked) -> Document:
+        text = request.find.lower()
         heads = [head for head in self.service.runs() if text in _searched_text(head).lower()]
-        return {"runs": [_listed(head) for head in heads[: asked.limit]], "found": len(heads)}
+        return {"runs": [_listed(head) for head in heads[: request.limit]], "found": len(heads)}
 
-    def verdicts(self, asked: requests.RunAsked) -> Document:
-        run = self.service.run(asked.run)
+    def verdicts(self, request: requests.RunAsked) -> Document:
+        run = self.service.run(request.run)
         return _verdicts(self.service.results(run)) | {"going_on": self.service.is_going_on(run)}
 
-    def differences(self, asked: requests.DifferencesAsked) -> Document:
-        runs = [self.service.run(name).id for name in asked.runs]
+    def differences(self, request: requests.DifferencesAsked) -> Document:
+        runs = [self.service.run(name).id for name in request.runs]
         return {"differences": self._command_output(["report", "--json", "--", *dict.fromkeys(runs)])}
 
-    def export(self, asked: requests.ExportAsked) -> Document:
-        run = self.service.run(asked.run)
-        chosen = [] if asked.configuration is None else [asked.configuration]
-        return {"export": self._command_output(["export", "--format", asked.format, "--json", "--", run.id, *chosen])}
+    def export(self, request: requests.ExportAsked) -> Document:
+        run = self.service.run(request.run)
+        chosen = [] if request.configuration is None else [request.configuration]
+        return {"export": self._command_output(["export", "--format", request.format, "--json", "--", run.id, *chosen])}
 
     # Planning and measuring.
 
-    def plan(self, asked: requests.StudyPlanned) -> Document:
-        planned = self._planned(self._document(asked))
+    def plan(self, request: requests.StudyPlanned) -> Document:
+        planned = self._planned(self._document(request))
         return {"plan": planned.model_dump(mode="json"), "cost": _cost(planned), "left": self.budget.left()}
 
-    def run(self, asked: requests.StudyStarted) -> Document:
+    def run(self, request: requests.StudyStarted) -> Document:
         """Start a study. Raises RequestError for what is wrong, not allowed or beyond the budget."""
-        document = self._document(asked)
+        document = self._document(request)
         planned = self._planned(document)
         cost = _cost(planned)
         trials, minutes = int(cost["trials"]), cost["minutes"]
         job = self._started(
             trials,
             minutes,
-            lambda: self.service.start(document, fresh=asked.fresh, max_minutes=minutes, asked=self.asked),
+            lambda: self.service.start(document, fresh=request.fresh, max_minutes=minutes, rights=self.rights),
         )
-        return self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
+        return self.watch(requests.JobAsked(job=job.id, wait_s=request.wait_s))
 
-    def watch(self, asked: requests.JobAsked) -> Document:
+    def watch(self, request: requests.JobAsked) -> Document:
         """Return how a job of this client stands, at its end or after a while."""
-        job = self._client_job(asked.job)
+        job = self._client_job(request.job)
         waited = 0.0
-        while job.alive and waited < asked.wait_s:
+        while job.alive and waited < request.wait_s:
             time.sleep(_STEP_S)
             waited += _STEP_S
         going_on = job.alive
@@ -124,102 +124,102 @@ class AgentDesk:
             state |= {"run": run.id, "verdicts": _verdicts(self.service.results(run))["verdicts"]}
         return state | {"left": self.budget.left()}
 
-    def stop(self, asked: requests.JobStopped) -> Document:
-        job = self._client_job(asked.job)
+    def stop(self, request: requests.JobStopped) -> Document:
+        job = self._client_job(request.job)
         job.interrupt()
         return {"job": job.id, "stopped": True}
 
-    def why(self, asked: requests.WhyAsked) -> Document:
+    def why(self, request: requests.WhyAsked) -> Document:
         """Return what was recorded of a run, or a job that records it."""
-        run = self.service.run(asked.run)
+        run = self.service.run(request.run)
         results = self.service.results(run)
         names = [configuration.name for configuration in results.configurations if not configuration.baseline]
-        if asked.configuration is not None and asked.configuration not in names:
+        if request.configuration is not None and request.configuration not in names:
             raise RequestError(
-                f"{asked.configuration[:80]!r} is not a configuration of {run.id}",
+                f"{request.configuration[:80]!r} is not a configuration of {run.id}",
                 hint=f"choose one of {', '.join(names[:10])}",
             )
         explanations = [
             explanation.model_dump(mode="json")
             for explanation in results.explanations
-            if asked.configuration in (None, explanation.configuration)
+            if request.configuration in (None, explanation.configuration)
         ]
         if explanations:
             return {"explanations": explanations}
         study = ResolvedStudy.model_validate_json(run.resolved).study
-        require_allowed(study, self.asked, self._known, kernel_kind)
-        chosen = [] if asked.configuration is None else [asked.configuration]
+        require_allowed(study, self.rights, self._known, kernel_kind)
+        chosen = [] if request.configuration is None else [request.configuration]
         words = ["why", "--json", "--", run.id, *chosen]
         job = self._started(2, 10, lambda: self._child("why", words, 10))
-        done = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
+        done = self.watch(requests.JobAsked(job=job.id, wait_s=request.wait_s))
         return done | {"next": "ask why again once the job has ended"}
 
     # Campaigns.
 
-    def campaigns(self, asked: requests.NothingAsked) -> Document:
+    def campaigns(self, request: requests.NothingAsked) -> Document:
         return {"campaigns": campaign_names(self.service.home)}
 
-    def campaign_ledger(self, asked: requests.CampaignAsked) -> Document:
-        kept = find_campaign(self.service.home, asked.campaign)
-        return standing(kept.campaign, kept.ledger.entries).model_dump(mode="json")
+    def campaign_ledger(self, request: requests.CampaignAsked) -> Document:
+        stored = find_campaign(self.service.home, request.campaign)
+        return standing(stored.campaign, stored.ledger.entries).model_dump(mode="json")
 
-    def campaign_propose(self, asked: requests.ProposalMade) -> Document:
+    def campaign_propose(self, request: requests.ProposalMade) -> Document:
         """Start a proposal. Raises RequestError for one that is not allowed; nothing is kept of it."""
-        kept = find_campaign(self.service.home, asked.campaign)
-        studies = kept.studies(self._known)
+        stored = find_campaign(self.service.home, request.campaign)
+        studies = stored.studies(self._known)
         for study in studies:
             if study.target.on_host:
-                require_allowed(study, self.asked, self._known, kernel_kind)
+                require_allowed(study, self.rights, self._known, kernel_kind)
         options = RunOptions(self.service.home, dry=True)
         bench = ExperimentBench(self._known, options, lambda study: progress_of(study, self._known, quiet=True))
-        settings = Evaluator(kept, self._known, bench, self.asked).check(asked.settings)
-        trials = 2 * (kept.campaign.explore + kept.campaign.confirm * len(studies))
+        settings = Evaluator(stored, self._known, bench, self.rights).check(request.settings)
+        trials = 2 * (stored.campaign.explore + stored.campaign.confirm * len(studies))
         minutes = studies[0].budget.max_minutes + sum(study.budget.max_minutes for study in studies)
         words = [word for name, level in settings.items() for word in ("--set", f"{name}={level}")]
-        words = ["campaign", "propose", kept.campaign.name, *words, "--quiet", "--json"]
+        words = ["campaign", "propose", stored.campaign.name, *words, "--quiet", "--json"]
         job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words, minutes))
-        state = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
-        return state | {"ledger": self.campaign_ledger(requests.CampaignAsked(campaign=asked.campaign))}
+        state = self.watch(requests.JobAsked(job=job.id, wait_s=request.wait_s))
+        return state | {"ledger": self.campaign_ledger(requests.CampaignAsked(campaign=request.campaign))}
 
-    def budget_left(self, asked: requests.NothingAsked) -> Document:
+    def budget_left(self, request: requests.NothingAsked) -> Document:
         self._settle()
         limits = self.budget.limits
         return {
             "left": self.budget.left(),
             "limits": {"trials": limits.trials, "minutes": limits.minutes, "calls_per_minute": limits.calls},
-            "this_machine": sorted(self.asked.named),
+            "this_machine": sorted(self.rights.named),
         }
 
-    # What all of them share.
+    # Shared by all operations.
 
-    def _document(self, asked: requests.StudyPlanned) -> Document:
-        if isinstance(asked.study, str):
-            document = tomllib.loads(find_study(self._builtin(asked.study)).read_text(encoding="utf-8"))
+    def _document(self, request: requests.StudyPlanned) -> Document:
+        if isinstance(request.study, str):
+            document = tomllib.loads(find_study(self._builtin(request.study)).read_text(encoding="utf-8"))
         else:
-            document = json.loads(json.dumps(asked.study))
+            document = json.loads(json.dumps(request.study))
         overrides: Mapping[str, Mapping[str, Any]] = {
-            "target": {"kernel": asked.kernel},
-            "design": {"seed": asked.seed},
-            "budget": {"max_blocks": asked.max_blocks, "max_minutes": asked.max_minutes},
+            "target": {"kernel": request.kernel},
+            "design": {"seed": request.seed},
+            "budget": {"max_blocks": request.max_blocks, "max_minutes": request.max_minutes},
         }
         for table, fields in overrides.items():
             more = {name: value for name, value in fields.items() if value is not None}
             if more and isinstance(document.setdefault(table, {}), dict):
                 document[table] |= more
         budget = document.get("budget")
-        if asked.max_blocks is not None and isinstance(budget, dict) and isinstance(budget.get("min_blocks"), int):
-            budget["min_blocks"] = min(budget["min_blocks"], asked.max_blocks)
+        if request.max_blocks is not None and isinstance(budget, dict) and isinstance(budget.get("min_blocks"), int):
+            budget["min_blocks"] = min(budget["min_blocks"], request.max_blocks)
         return document
 
     def _builtin(self, name: str) -> str:
-        # A built-in study: files of this machine are not a client's to name.
+        # Only built-in studies: a client must not read files of this machine.
         names = [study.name for study in builtin_studies()]
         if name not in names:
             raise RequestError(f"study {name[:80]!r} not found", hint=f"expected one of {', '.join(names)}")
         return name
 
     def _planned(self, document: Document) -> PlannedStudy:
-        return self.service.plan(document, self.asked)
+        return self.service.plan(document, self.rights)
 
     def _started(self, trials: int, minutes: float, start: Callable[[], Job]) -> Job:
         with self._starting:
@@ -231,17 +231,17 @@ class AgentDesk:
 
     def _child(self, study: str, words: list[str], minutes: float) -> Job:
         directory = self.service.jobs.new_directory()
-        return self.service.jobs.start(study, words, directory, asked=self.asked, minutes=minutes)
+        return self.service.jobs.start(study, words, directory, rights=self.rights, minutes=minutes)
 
     def _job_run(self, job: Job) -> Run | None:
-        # The run of a job; none where it was stopped before its first trial.
+        # A job that was stopped before its first trial has no run.
         try:
             return self.service.run(job.run) if job.run else None
         except RequestError:
             return None
 
     def _client_job(self, name: str) -> Job:
-        # A job of this client: those of others are not its business.
+        # Jobs of other clients are as good as not there.
         if not self.budget.owns(name):
             raise RequestError(f"job {name[:80]!r} not found", hint="use the job that run or campaign_propose returned")
         return self.service.jobs.find(name)
@@ -257,7 +257,7 @@ class AgentDesk:
     def _command_output(self, words: list[str]) -> Any:
         directory = self.service.jobs.new_directory()
         try:
-            return json.loads(self.service.jobs.asked(words, directory, asked=self.asked))
+            return json.loads(self.service.jobs.output_of(words, directory, rights=self.rights))
         finally:
             directory.rmdir()
 
@@ -275,7 +275,7 @@ _CAMPAIGN: Final = "campaign"
 
 
 def _cost(planned: PlannedStudy) -> dict[str, float]:
-    # At most.
+    # Upper bounds: a run that is decided early takes less.
     blocks = planned.budget.max_blocks
     return {
         "trials": blocks * len(planned.configurations),

@@ -16,7 +16,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 
 MOST_BYTES: Final = 256 * 1024
-"""Of the arguments of one call."""
+"""Maximum size of the arguments of one call, in bytes."""
 
 Asked = TypeVar("Asked", bound=requests.AgentRequest)
 
@@ -49,7 +49,7 @@ class Operation:
 
 
 def _visible(value: Any) -> Any:
-    # A JSON value in which no text hides anything: it may be of any program or stranger.
+    # Texts may come from any program or stranger: control characters are made visible.
     match value:
         case str():
             return visible(value)

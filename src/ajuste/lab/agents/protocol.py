@@ -45,8 +45,8 @@ def protocol_server(desk: AgentDesk) -> Server[Any]:
     async def list_tools(_: Context, __: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListToolsResult:
         return mcp_types.ListToolsResult(tools=[_tool(operation) for operation in OPERATIONS.values()])
 
-    async def call_tool(_: Context, asked: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
-        return await anyio.to_thread.run_sync(partial(answered, desk, asked.name, asked.arguments or {}))
+    async def call_tool(_: Context, call: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+        return await anyio.to_thread.run_sync(partial(answered, desk, call.name, call.arguments or {}))
 
     return Server(
         "ajuste",

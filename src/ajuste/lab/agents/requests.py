@@ -1,4 +1,4 @@
-"""What a client sends for each operation: one model each, from which the schemas of both protocols are made."""
+"""The requests of clients: one model for each operation, from which the schemas of both protocols are made."""
 
 from __future__ import annotations
 

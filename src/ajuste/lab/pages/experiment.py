@@ -61,32 +61,32 @@ def _study_text(request: Request, run: str | None, study: str) -> str:
     return find_study(study).read_text(encoding="utf-8")
 
 
-def plan(request: Request, given: Form) -> Response:
+def plan(request: Request, form: Form) -> Response:
     """Return what the study would do; or the form again, with what is wrong."""
     service = request_lab(request).service
-    text = given.get("text")
+    text = form.get("text")
     document: dict[str, Any] = {}
     try:
-        document = service.read(text) if text is not None else form_document(given)
+        document = service.read(text) if text is not None else form_document(form)
         planned = service.plan(document)
     except AjusteError as error:
         if text is not None:
             return _text_page(request, text, status=400, problem=str(error), hint=error.hint or "")
-        values = {name: given.get(name, default)[:500] for name, default in _EXAMPLES.items()}
-        problems = field_problems(error, given, [str(factor["name"]) for factor in document.get("factor", ())])
-        return _form_page(request, values, _settings(given), 400, problems, error.hint or "")
+        values = {name: form.get(name, default)[:500] for name, default in _EXAMPLES.items()}
+        problems = field_problems(error, form, [str(factor["name"]) for factor in document.get("factor", ())])
+        return _form_page(request, values, _settings(form), 400, problems, error.hint or "")
     written = service.study_text(document) if text is None else text
     return document_page(request, plan_report(planned), template="plan.html.j2", text=written, target=planned.target)
 
 
-def start(request: Request, given: Form) -> Response:
+def start(request: Request, form: Form) -> Response:
     """Run the study in the form."""
     service = request_lab(request).service
-    job = service.start(service.read(given.get("text", "")), fresh=given.get("fresh") == "yes")
+    job = service.start(service.read(form.get("text", "")), fresh=form.get("fresh") == "yes")
     return RedirectResponse(f"/jobs/{job.id}", status_code=303)
 
 
-# Where a problem is, as messages say it, and the field of the form that it comes from.
+# Places in messages, and the fields of the form that they come from.
 _FIELDS: Final = (
     (r"(?:workload\.|--)background", "background"),
     (r"workload\b", "workload"),
@@ -103,12 +103,12 @@ _FIELDS: Final = (
 _PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<message>.+)")
 _FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
 _OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
-# What starts a problem that must keep its case: the name of a setting.
+# A problem that starts with the name of a setting keeps its case.
 _STARTS_WITH_NAME: Final = re.compile(r"\S*[._]\S|\S+ = ")
 _ROW: Final = re.compile(r"(?:setting|levels)_\d")
 
 
-def field_problems(problem: AjusteError, given: Mapping[str, str], factors: Sequence[str]) -> dict[str, str]:
+def field_problems(problem: AjusteError, form: Mapping[str, str], factors: Sequence[str]) -> dict[str, str]:
     """Return what is wrong with each field of the form, or under the empty name with none of them.
 
     ``factors`` are the names of those of the study, in its order.
@@ -116,7 +116,7 @@ def field_problems(problem: AjusteError, given: Mapping[str, str], factors: Sequ
     problems: dict[str, str] = {}
     for line in str(problem).split("\n"):
         placed = _PLACED.fullmatch(line)
-        field = _field_at(placed["place"], given, factors) if placed else ""
+        field = _field_at(placed["place"], form, factors) if placed else ""
         message = placed["message"] if placed and field else line
         message = message if _STARTS_WITH_NAME.match(message) else message[:1].upper() + message[1:]
         sentence = message if message.endswith("?") else f"{message}."
@@ -124,8 +124,8 @@ def field_problems(problem: AjusteError, given: Mapping[str, str], factors: Sequ
     return problems
 
 
-def _field_at(place: str, given: Mapping[str, str], factors: Sequence[str]) -> str:
-    rows = {name: row for row, (name, _) in enumerate(_settings(given)) if name}
+def _field_at(place: str, form: Mapping[str, str], factors: Sequence[str]) -> str:
+    rows = {name: row for row, (name, _) in enumerate(_settings(form)) if name}
     if match := _FACTOR.match(place):
         row = rows.get(factors[int(match[1]) - 1]) if int(match[1]) <= len(factors) else None
         return "" if row is None else f"{'setting' if match[2] == 'name' else 'levels'}_{row}"
@@ -136,13 +136,13 @@ def _field_at(place: str, given: Mapping[str, str], factors: Sequence[str]) -> s
     return place if _ROW.fullmatch(place) else next(fields, "")
 
 
-def form_document(given: Mapping[str, str]) -> dict[str, Any]:
+def form_document(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the study of a filled-in form, as ``ajuste compare`` would write it. Raises RequestError."""
-    values = {name: given.get(name, "").strip() for name in _EXAMPLES}
-    settings = [(name, levels) for name, levels in _settings(given) if name or levels]
+    values = {name: form.get(name, "").strip() for name in _EXAMPLES}
+    settings = [(name, levels) for name, levels in _settings(form) if name or levels]
     missing = [
         f"levels_{row}: give levels, such as 10, 60" if name else f"setting_{row}: choose a setting"
-        for row, (name, levels) in enumerate(_settings(given))
+        for row, (name, levels) in enumerate(_settings(form))
         if bool(name) != bool(levels)
     ]
     if not values["workload"]:
@@ -196,14 +196,12 @@ def _whole(what: str, text: str) -> int | None:
 
 
 def _name(title: str) -> str:
-    kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in title.lower())
-    return "-".join(filter(None, kept.split("-")))[:60] or "lab"
+    cleaned = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in title.lower())
+    return "-".join(filter(None, cleaned.split("-")))[:60] or "lab"
 
 
-def _settings(given: Mapping[str, str]) -> list[tuple[str, str]]:
-    pairs = (
-        (given.get(f"setting_{n}", "").strip(), given.get(f"levels_{n}", "").strip()) for n in range(MOST_SETTINGS)
-    )
+def _settings(form: Mapping[str, str]) -> list[tuple[str, str]]:
+    pairs = ((form.get(f"setting_{n}", "").strip(), form.get(f"levels_{n}", "").strip()) for n in range(MOST_SETTINGS))
     return [(name[:200], levels[:500]) for name, levels in pairs]
 
 

@@ -102,14 +102,13 @@ def column(request: Request) -> Response:
 
 
 def _statuses(measured: Measurements) -> bytes:
-    # The place of each trial's status among `_STATUSES`; 3 for those of warm-up blocks.
+    # Indices into `_STATUSES`; 3 marks trials of warm-up blocks.
     of_value = np.array([_STATUSES.index(value) for value in measured.status.values] or [0], "<i4")
     places = of_value[measured.status.codes] if len(measured) else np.array([], "<i4")
     return np.where(measured.warm_up, 3, places).astype("<i4").tobytes()
 
 
 def _measured(lab: Laboratory, run: Run) -> Measurements:
-    # Read once for a page and its columns.
     store = lab.service.store
     return _read(store, run.id, store.count(run))
 

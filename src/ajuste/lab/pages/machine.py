@@ -115,12 +115,12 @@ def kernel_list(request: Request) -> Response:
 
 
 def _known_kernels(lab: Laboratory, *, anew: bool) -> tuple[dict[str, Any], str]:
-    # `ajuste kernel list --json` takes seconds, so its answer is kept for a while.
-    kept = lab.kept_kernels
-    if kept is not None and not anew and time.monotonic() - kept[0] < _KEPT_S:
-        return kept[1], ""
+    # `ajuste kernel list --json` takes seconds, so its answer is cached for a while.
+    stored = lab.kept_kernels
+    if stored is not None and not anew and time.monotonic() - stored[0] < _KEPT_S:
+        return stored[1], ""
     try:
-        listing: dict[str, Any] = json.loads(lab.service.asked(["kernel", "list", "--json"]))
+        listing: dict[str, Any] = json.loads(lab.service.output_of(["kernel", "list", "--json"]))
     except AjusteError as error:
         return {}, error.message
     lab.kept_kernels = (time.monotonic(), listing)

@@ -40,7 +40,7 @@ def show(request: Request) -> Response:
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
     context = _around(lab, run)
     if context["going_on"] or not lab.service.store.count(run):
-        return page(request, "live.html.j2", **context, **_asked(run))
+        return page(request, "live.html.j2", **context, **_question(run))
     return document_page(request, results_report(lab.service.results(run)), template="run.html.j2", **context)
 
 
@@ -64,8 +64,7 @@ def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
     }
 
 
-def _asked(run: Run) -> dict[str, Any]:
-    # Which figures, of which configurations.
+def _question(run: Run) -> dict[str, Any]:
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     return {
         "study": resolved.study,
@@ -127,7 +126,7 @@ def act(request: Request, form: Form) -> Response:
 
 
 def _end(lab: Laboratory, run: Run) -> None:
-    # Interrupt the process that measures a run, and wait for it. Raises RequestError where that is not ours.
+    # Only a job of the lab can be interrupted: the process of another terminal belongs to its user.
     job = lab.service.jobs.of_run(run.id)
     if job is None or not job.alive:
         if lab.service.is_going_on(run):
@@ -151,25 +150,25 @@ def _finish(lab: Laboratory, run: Run) -> None:
 def _resumed(lab: Laboratory, run: Run) -> Job:
     if run.stopped:
         raise RequestError(f"run {run.id} has ended", hint="measure it again instead")
-    return lab.service.start(lab.service.document(run), asked=_study_author(run))
+    return lab.service.start(lab.service.document(run), rights=_study_author(run))
 
 
 def _extended(lab: Laboratory, run: Run) -> Job:
-    # With twice the budget: what was measured counts.
+    # With twice the budget the run resumes: its trials stay.
     document = lab.service.document(run)
     budget = ResolvedStudy.model_validate_json(run.resolved).study.budget
     twice = {"max_blocks": min(2 * budget.max_blocks, 100_000), "max_minutes": 2 * budget.max_minutes}
     more = {**document, "budget": {**document.get("budget", {}), **twice}}
-    return lab.service.start(more, asked=_study_author(run))
+    return lab.service.start(more, rights=_study_author(run))
 
 
 def _study_author(run: Run) -> Asked | None:
-    # What was imported may start only what a bundle may.
+    # The study of an imported run is a stranger's: it has only the rights of a bundle.
     return Asked("bundle") if run.imported else None
 
 
 def _again(lab: Laboratory, run: Run) -> Job:
-    return lab.service.start(lab.service.document(run), fresh=True, asked=_study_author(run))
+    return lab.service.start(lab.service.document(run), fresh=True, rights=_study_author(run))
 
 
 def job(request: Request) -> Response:

@@ -38,7 +38,7 @@ _STATES: Final = ("running", "unfinished", "failed")
 
 @dataclass(frozen=True)
 class RunSearch:
-    """Which runs; what is empty chooses all."""
+    """The runs to list; an empty field matches all."""
 
     find: str = ""
     setting: str = ""
@@ -94,12 +94,12 @@ def listed(request: Request) -> Response:
     chosen.sort(key=lambda head: PINNED not in head.tags.split())
     number = _number(request.query_params.get("page", "1"), len(chosen))
     on_page = chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
-    given = {name: value for name, value in vars(wanted).items() if value}
+    filters = {name: value for name, value in vars(wanted).items() if value}
 
     def place(other: int) -> str:
-        return "/?" + urlencode({**given, "page": other})
+        return "/?" + urlencode({**filters, "page": other})
 
-    # Only the list says what becomes of a job that has no run yet.
+    # A job without a run yet has no page of its own: the list shows its state.
     jobs = [job for job in lab.service.jobs.all()[:8] if not job.run and (job.alive or job.problem)]
     return page(
         request,
@@ -111,7 +111,7 @@ def listed(request: Request) -> Response:
         before=place(number - 1) if number > 1 else "",
         after=place(number + 1) if number * ON_A_PAGE < len(chosen) else "",
         wanted=wanted,
-        filtered=bool(given),
+        filtered=bool(filters),
         choices=_choices(heads, facts),
         indexing=lab.index.is_reading,
         jobs=jobs,
@@ -186,7 +186,7 @@ def _frequent(names: Iterable[str]) -> list[str]:
 
 
 def _number(text: str, count: int) -> int:
-    # The nearest page that there is.
+    # An address with a wrong number shows the nearest page.
     number = int(text) if text.isdecimal() and len(text) < 9 else 1
     return max(1, min(number, -(-count // ON_A_PAGE)))
 
@@ -234,17 +234,17 @@ async def import_bundle(request: Request) -> Response:
     kind = request.headers.get("content-type", "")
     if kind != _BUNDLE:
         raise RequestError(f"the request is {kind[:80] or 'of no kind'}; expected the bytes of a bundle ({_BUNDLE})")
-    with NamedTemporaryFile(prefix="ajuste-import-", suffix=".ajuste") as kept:
+    with NamedTemporaryFile(prefix="ajuste-import-", suffix=".ajuste") as upload:
         try:
             async for part in request.stream():
-                kept.write(part)
-            kept.flush()
+                upload.write(part)
+            upload.flush()
         except ClientDisconnect:
             return Response(status_code=400)
         except OSError as error:
             message = f"{name} cannot be kept while it is checked: {error.strerror}"
             raise RequestError(message, hint="make room in the directory of temporary files") from error
-        imported = await run_in_threadpool(request_lab(request).service.import_bundle, Path(kept.name), name)
+        imported = await run_in_threadpool(request_lab(request).service.import_bundle, Path(upload.name), name)
     return JSONResponse({"runs": [asdict(run) for run in imported]})
 
 

@@ -84,7 +84,7 @@ def here(request: Request) -> Response:
     current: dict[str, Any] = {}
     problem = ""
     try:
-        current = json.loads(lab.service.asked(["tunables", "show", tunable.name, "--json"]))
+        current = json.loads(lab.service.output_of(["tunables", "show", tunable.name, "--json"]))
     except AjusteError as error:
         problem = error.message
     return page(request, "tunable_here.html.j2", found=current, problem=problem, unit=tunable.unit)
@@ -96,7 +96,6 @@ def tunable_address(tunable: Tunable) -> str:
 
 
 def _try_it(tunable: Tunable) -> str:
-    # The address of a form that is filled in for it.
     name = catalogue().example(tunable).name
     return "/new?" + urlencode({"setting": name, "levels": ", ".join(levels_to_try(tunable))})
 
