@@ -23,13 +23,12 @@ from typing import Any, Final
 import psutil
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.goal import Standing
+from ajuste.design.search.sampler import Standing
 from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.keys import Cluster, cluster_at, make_key
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Transcript, answer
-from ajuste.machine.home import Home
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import Home, ajuste_version
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan

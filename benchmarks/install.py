@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.installation import EXTRAS
+from ajuste.machine.home import EXTRAS
 from benchmarks.comparison import Comparison, seconds
 
 ROOT: Final = Path(__file__).resolve().parent.parent

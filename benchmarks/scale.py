@@ -21,8 +21,7 @@ from typing import Final
 import numpy as np
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.machine.home import Home
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import Home, ajuste_version
 from ajuste.model.event import Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.trial import Slot, Trial

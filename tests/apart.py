@@ -19,10 +19,10 @@ from ajuste.profile.profile import Profile, ProfileLine
 from ajuste.study.command_line.factors import ablation_document
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document
+from ajuste.study.factors import ablation_names
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.settings import ablation_names
 
 SETS = {
     "vm.swappiness": "10",

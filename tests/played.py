@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.goal import Standing
+from ajuste.design.search.sampler import Standing
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor, TrialRequest
 from ajuste.kernel.spec import parse_spec

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.goal import Search, Standing
+from ajuste.design.search.sampler import Search, Standing
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.event import Accepted, End, Event, Exited, Output, Started, Written

@@ -14,7 +14,7 @@ import typer.main
 
 from ajuste.cli.main import whole_application
 from ajuste.cli.options import examples_in
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from writing.command_line import commands_of, described, record, usage
 from writing.generated import ROOT
 

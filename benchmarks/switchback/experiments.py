@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ajuste.analysis.signs import log_evidence
-from ajuste.analysis.switchback.evidence import TURNS, adjusted
-from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL, CARRIES
+from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL, CARRIES, TURNS, adjusted
 from benchmarks.switchback.services import Array, Random, SimulatedService
 
 Flags = NDArray[np.bool_]

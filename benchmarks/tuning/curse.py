@@ -12,8 +12,7 @@ import numpy as np
 from ajuste.analysis.record import sort_trials
 from ajuste.analysis.search.results import assemble_search
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.goal import Search
-from ajuste.design.search.sampler import SamplerName
+from ajuste.design.search.sampler import SamplerName, Search
 from ajuste.design.stopping import Stop
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results

@@ -7,8 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.divergence import divergence, in_words
-from ajuste.analysis.pairing import common_blocks
+from ajuste.analysis.divergence import common_blocks, divergence, in_words
 from ajuste.model.decision import DecisionLane
 from decisions import CPUS, FIRST, KERNEL, Said, Step, on_cpus, steps, stream
 

@@ -16,7 +16,7 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue, load
 from ajuste.catalogue.place import initial_value
-from ajuste.machine.installation import TREE
+from ajuste.machine.home import TREE
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric

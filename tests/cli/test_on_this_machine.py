@@ -262,7 +262,7 @@ WITHOUT_ROOT = """
 import email, os, sys
 from pathlib import Path
 from ajuste.machine.inventory.inventory import take_inventory
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.run.testbed import RunOptions

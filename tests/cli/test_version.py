@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, native_program
-from ajuste.machine.installation import EXTRAS, ajuste_version
+from ajuste.machine.home import AGENT, EXTRAS, ajuste_version, native_program
 
 MAIN = "from ajuste.cli.main import main; main()"
 

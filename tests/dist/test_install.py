@@ -18,7 +18,7 @@ import pytest
 from benchmarks.install import MOST_MB
 from benchmarks.reboots.image import MIRROR
 
-from ajuste.machine.installation import SUDO_PATH
+from ajuste.machine.home import SUDO_PATH
 from installed import ROOT
 from pages import blocks, commands
 

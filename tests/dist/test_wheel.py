@@ -13,8 +13,7 @@ import pytest
 from setup.wheel import MANUAL
 
 from ajuste.cli.main import COMMANDS
-from ajuste.machine.home import AGENT, LENS, SERVICE, WATCH, WORKLOADS, native_program
-from ajuste.machine.installation import EXTRAS
+from ajuste.machine.home import AGENT, EXTRAS, LENS, SERVICE, WATCH, WORKLOADS, native_program
 from installed import ROOT, Installed, build
 from looped import each
 

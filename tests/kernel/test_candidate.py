@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.archive.download import Package
 from ajuste.kernel.candidate import assemble, upstream_version
 from ajuste.kernel.spec import kernel_sources
 

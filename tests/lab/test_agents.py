@@ -26,7 +26,7 @@ from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.run.planning import planned_study
-from ajuste.study.location import StudySource
+from ajuste.study.problem import StudySource
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import resolve
 from owner import owners_client

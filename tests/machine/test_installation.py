@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import as_root
 
 
 def program(path: Path) -> Path:

@@ -13,8 +13,7 @@ import numpy as np
 from scipy import stats
 
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.surface.blocks import correlations
-from ajuste.analysis.surface.surfaces import Promise, surfaces
+from ajuste.analysis.surface.surfaces import Promise, correlations, surfaces
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.surface import Surface

@@ -20,8 +20,7 @@ import ajuste
 from ajuste.cli.edge import MOST_LINES, exit_code, made_visible
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_json
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07 [red]a[/red][/x] :smile: \u202egnp\u2066 \x9b31m\r\u3164\U000e0041\udc80"
 

@@ -12,8 +12,7 @@ import pytest
 
 from ajuste.cli.edge import made_visible
 from ajuste.model.wording import Ongoing
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 
 HOSTILE = "\x1b[31mred\x1b]8;;http://x\x07"
 ERASE_LINE = "\x1b[2K"

@@ -13,8 +13,8 @@ from ajuste.model.results import Results
 from ajuste.report.document import Badge
 from ajuste.report.html import write_report
 from ajuste.report.results import results_report
+from ajuste.report.tables import line_table
 from ajuste.report.terminal import print_report
-from ajuste.report.verdict_tables import line_table
 from apart import results
 
 FOUND = results({"sched_min_granularity_ns": -0.2, "vm.dirty_ratio": 0.05})

@@ -21,11 +21,11 @@ from ajuste.report.costs import cost_tables, costs_sections
 from ajuste.report.document import Section, Table
 from ajuste.report.format import result_labels
 from ajuste.report.html import write_report
-from ajuste.report.metric_table import not_supported
 from ajuste.report.modelled import modelled_plot
 from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import results_report
 from ajuste.report.scheduling import explanation_report
+from ajuste.report.tables import not_supported
 from ajuste.report.terminal import print_report
 from tiers import slow
 

@@ -14,8 +14,7 @@ import pytest
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Ongoing
-from ajuste.report.console import Console
-from ajuste.report.display import BEAT_SECONDS
+from ajuste.report.console import BEAT_SECONDS, Console
 from ajuste.report.progress import BuildProgress, Progress, SearchProgress
 from played import study_for_5_10
 from shell import SMALL

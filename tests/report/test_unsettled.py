@@ -11,7 +11,7 @@ from ajuste.model.results import Continuation, Measured, Results, Summary
 from ajuste.model.trial import Factor
 from ajuste.report.document import CommandBlock, Fact, Facts
 from ajuste.report.format import result_labels
-from ajuste.report.unsettled import unsettled_sections
+from ajuste.report.headline import unsettled_sections
 from verdicts import decided, verdict
 
 SUMMARY = Summary(n=6, mean=10.0, median=10.0, sd=1.0, sem=0.4, minimum=9.0, maximum=11.0)

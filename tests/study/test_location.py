@@ -9,7 +9,7 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.study.location import KeyPath, at_or_around, locate
+from ajuste.study.problem import KeyPath, at_or_around, locate
 
 TEXT = '''\
 # a comment = 1

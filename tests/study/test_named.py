@@ -13,8 +13,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import kernel_kind
 from ajuste.model.capability import ASKERS, KINDS, Asked, Asker, Kind, asked_here, child_environment, granted, rule
 from ajuste.model.error import RequestError
-from ajuste.study.location import StudySource
 from ajuste.study.named import NAMES, PLAIN, named_in, require_allowed
+from ajuste.study.problem import StudySource
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
 from harmful import BASE, HARMFUL, HOST

@@ -17,9 +17,16 @@ import numpy as np
 from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.surface.blocks import Array, Blocks, believed, tabulate_blocks
 from ajuste.analysis.surface.regions import partition
-from ajuste.analysis.surface.surfaces import Promise, measured_points, surface_margin
+from ajuste.analysis.surface.surfaces import (
+    Array,
+    Blocks,
+    Promise,
+    believed,
+    measured_points,
+    surface_margin,
+    tabulate_blocks,
+)
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint

@@ -12,8 +12,8 @@ from ajuste.model.error import RequestError
 from ajuste.model.relevance import NoChance, RelevanceCondition, explains_all
 from ajuste.model.tunable import Tunable
 from ajuste.model.verdict import Verdict
+from ajuste.study.factors import is_tunable, names_set
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.settings import is_tunable, names_set
 
 _MOST_NAMED: Final = 3
 _CERTAIN: Final = ("improves", "worsens", "differs")

@@ -11,7 +11,7 @@ import numpy as np
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.diagnostics.residuals import outlier_notes
+from ajuste.analysis.diagnostics.order import outlier_notes
 from ajuste.analysis.effects import Trend, trend
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.fleet import fleet_effects, with_groups
@@ -46,8 +46,8 @@ from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
 from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
+from ajuste.study.factors import line_sets
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.settings import line_sets
 
 MOST_NOTES = 4
 """Of one kind; more are counted."""
@@ -348,7 +348,7 @@ def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, judged: Sequ
 def _correlations(
     resolved: ResolvedStudy, summaries: Sequence[Measured], metrics: Sequence[Metric]
 ) -> tuple[Correlation, ...]:
-    from ajuste.analysis.surface.blocks import correlations
+    from ajuste.analysis.surface.surfaces import correlations
 
     return tuple(correlations(summaries, _mean_metrics(resolved.deciding), metrics, resolved.study.analysis.confidence))
 

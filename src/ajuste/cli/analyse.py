@@ -13,8 +13,7 @@ import typer
 from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.cli.showing import Showing, command_line
-from ajuste.machine.home import home
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version, home
 from ajuste.model.error import RequestError
 from ajuste.outputs.files import NAMES, FileRequest, matching_files, read_files, split_names
 from ajuste.outputs.format import utf8

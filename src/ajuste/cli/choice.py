@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli import options
-from ajuste.design.search.goal import Search
+from ajuste.design.search.sampler import Search
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
 from ajuste.model.fleet import FleetPlan
 from ajuste.model.wording import visible_line
-from ajuste.report.console import Console, sheet
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console, sheet
 from ajuste.run.experiment import built_kernels
 from ajuste.run.testbed import RunOptions
 from ajuste.study.builtin import find_study
-from ajuste.study.command_line.guards import fleet_plan
+from ajuste.study.command_line.conditions import fleet_plan
 from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import relocated, with_factor_levels, with_parameters, without_levels

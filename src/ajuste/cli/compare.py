@@ -23,7 +23,7 @@ from ajuste.cli.options import example, spread
 from ajuste.cli.showing import Showing, command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.run.experiment import unless_going_on
-from ajuste.study.command_line.condition import fail_conditions
+from ajuste.study.command_line.conditions import fail_conditions
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.overrides import with_kernels

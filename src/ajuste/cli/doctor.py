@@ -14,9 +14,8 @@ from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.doctor.diagnosis import diagnose
 from ajuste.machine.doctor.measuring import FULL, QUICK, measure
 from ajuste.model.wording import visible_line
-from ajuste.report.console import Console
+from ajuste.report.console import Activity, Console
 from ajuste.report.diagnosis import diagnosis_report
-from ajuste.report.display import Activity
 from ajuste.report.terminal import print_report
 
 

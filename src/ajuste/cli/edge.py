@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, TextIO
 
 import typer
 
-from ajuste.machine.installation import lacking
+from ajuste.machine.home import lacking
 from ajuste.model.error import AjusteError
 from ajuste.model.wording import shortened, visible, visible_json, visible_line
 

@@ -12,7 +12,7 @@ import typer
 
 from ajuste.cli.command_line import help_text
 from ajuste.cli.options import example
-from ajuste.machine.installation import PACKAGE, TREE, in_tree
+from ajuste.machine.home import PACKAGE, TREE, in_tree
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 
 FOLDERS: Final = ("tutorial", "how-to", "reference", "explanation")

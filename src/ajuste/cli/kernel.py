@@ -23,8 +23,7 @@ from ajuste.kernel.spec import BUILT, parse_spec, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage, Proof, ShownFeature
 from ajuste.model.wording import visible_line
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 from ajuste.report.document import Fact, Facts, Paragraph, Report, Section
 from ajuste.report.format import duration
 from ajuste.report.progress import BuildProgress

@@ -16,8 +16,7 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Scale
 from ajuste.model.wording import count_of
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, Section, Table
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report

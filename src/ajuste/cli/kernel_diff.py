@@ -14,8 +14,7 @@ from ajuste.kernel.difference import KernelDifference, OptionDifference, Reason,
 from ajuste.kernel.spec import is_to_build, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.wording import count_of, visible_line
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 from ajuste.report.document import Block, CommandBlock, Item, Listing, Paragraph, Report, Section, Tone
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report

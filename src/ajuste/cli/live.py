@@ -89,7 +89,7 @@ def live(
         return 0
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.measuring import check_report
-    from ajuste.report.display import Activity
+    from ajuste.report.console import Activity
     from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live, require_free
     from ajuste.run.live.unit import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
     from ajuste.run.outcome import results_of

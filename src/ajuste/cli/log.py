@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from ajuste.machine.files import open_directory, user_name
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 

@@ -23,7 +23,7 @@ from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import count_of, percent, visible_line
 from ajuste.run.experiment import Anew, measured
 from ajuste.run.testbed import RunOptions
-from ajuste.study.command_line.condition import OPTION
+from ajuste.study.command_line.conditions import OPTION
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import ExpectTable, Study
 

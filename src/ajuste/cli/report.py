@@ -13,8 +13,7 @@ import typer
 from ajuste.cli.listing import RunFilter, show_list, since_of
 from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.machine.files import write_text
-from ajuste.machine.home import Home, home
-from ajuste.machine.installation import require_extra
+from ajuste.machine.home import Home, home, require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 from ajuste.store.head import RunNotes

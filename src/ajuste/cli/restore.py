@@ -33,8 +33,7 @@ from ajuste.executor.host.journals import (
     verify,
 )
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.machine.home import Home, home
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import Home, as_root, home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Location, location_words
 from ajuste.model.tunable import same_value

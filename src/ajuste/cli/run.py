@@ -22,8 +22,8 @@ from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
-from ajuste.report.display import Activity
-from ajuste.study.command_line.condition import fail_conditions
+from ajuste.report.console import Activity
+from ajuste.study.command_line.conditions import fail_conditions
 from ajuste.study.command_line.option import OUTPUT, RARE, VERDICT, Option, words_of
 from ajuste.study.command_line.request import Request
 from ajuste.study.job import DiskTable

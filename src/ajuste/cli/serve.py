@@ -13,8 +13,7 @@ import typer
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import ServerStopped
 from ajuste.cli.options import Json, example
-from ajuste.machine.home import home
-from ajuste.machine.installation import require_extra
+from ajuste.machine.home import home, require_extra
 from ajuste.model.error import RequestError
 
 

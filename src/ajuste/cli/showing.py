@@ -19,8 +19,7 @@ import typer
 from ajuste.cli.log import without_log
 from ajuste.cli.options import Json, Open, Quiet, Report, Verbose
 from ajuste.machine.cache import REPORTS, make_room
-from ajuste.machine.home import home
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version, home
 from ajuste.model.base import BaseModel
 from ajuste.model.results import Results
 from ajuste.model.wording import visible_line

@@ -23,8 +23,7 @@ from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
 from ajuste.model.suite import SuiteRecord, SuiteResult
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 from ajuste.report.html import write_report
 from ajuste.report.markdown import markdown as markdown_of
 from ajuste.report.results import results_report

@@ -13,8 +13,7 @@ from ajuste.kernel.spec import KernelToBuild, PackagedKernel, parse_spec
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 
 
 def list_tunables(

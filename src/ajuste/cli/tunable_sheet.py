@@ -26,8 +26,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
 from ajuste.model.wording import count_of, visible_line
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity, Console
 
 if TYPE_CHECKING:
     from ajuste.executor.executor import Executor

@@ -13,9 +13,8 @@ from ajuste.cli.choice import Choices, Machines, built_for, chosen_study
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, spread
 from ajuste.cli.showing import Showing, command_line
-from ajuste.design.search.goal import Search
-from ajuste.design.search.sampler import SamplerName
-from ajuste.machine.installation import require_extra
+from ajuste.design.search.sampler import SamplerName, Search
+from ajuste.machine.home import require_extra
 from ajuste.model.error import RequestError
 from ajuste.run.experiment import goes_on, measured
 from ajuste.run.testbed import Experiment

@@ -14,8 +14,19 @@ from typing import Any
 import typer
 
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, WORKLOADS, home, native_program
-from ajuste.machine.installation import EXTRAS, PACKAGE, TREE, ajuste_version, in_tree, recorded, way
+from ajuste.machine.home import (
+    AGENT,
+    EXTRAS,
+    PACKAGE,
+    TREE,
+    WORKLOADS,
+    ajuste_version,
+    home,
+    in_tree,
+    native_program,
+    recorded,
+    way,
+)
 from ajuste.model.error import AjusteError
 from ajuste.model.wording import visible_line
 

@@ -13,15 +13,13 @@ from ajuste.analysis.explanation import deciding_configuration
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import AcceptRisk, Json, Verbose, Wait, example, wait_seconds
-from ajuste.machine.home import home
-from ajuste.machine.installation import require_extra
+from ajuste.machine.home import home, require_extra
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.model.wording import visible
-from ajuste.report.console import Console
+from ajuste.report.console import Activity, Console
 from ajuste.report.costs import called_in
-from ajuste.report.display import Activity
 from ajuste.report.divergence import divergence_report
 from ajuste.report.format import result_labels
 from ajuste.report.html import write_report

@@ -16,7 +16,7 @@ from typing import Final
 from debian.debian_support import Version
 
 from ajuste.kernel.archive.archive import Archive
-from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.archive.download import Package
 from ajuste.kernel.cache import require_space, write_record
 from ajuste.kernel.spec import KernelSeries, KernelSource
 from ajuste.machine.files import file_sha256

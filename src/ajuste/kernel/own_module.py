@@ -15,7 +15,7 @@ from debian.debian_support import Version
 from pydantic import ValidationError
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
-from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.archive.download import Package
 from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, require_none
 from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.candidate import TREE, unpacked

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from debian.debian_support import Version
 
 from ajuste.kernel.archive.archive import Archive
-from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.archive.download import Package
 from ajuste.kernel.cache import require_space
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.spec import kernel_sources, package_source

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from ajuste.catalogue.programs import install_command, install_hint
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.deb import unpack
-from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.archive.download import Package
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
@@ -28,8 +28,7 @@ from ajuste.kernel.spec import QemuSource, kernel_sources, qemu_source
 from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
 from ajuste.machine.files import file_sha256, hold, locked, read_kept
-from ajuste.machine.home import Home
-from ajuste.machine.installation import c_library
+from ajuste.machine.home import Home, c_library
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say

@@ -41,8 +41,7 @@ from ajuste.lab.pages import experiment, explore, machine, run, runs, tunables
 from ajuste.lab.rendering import page, static_file
 from ajuste.lab.service import LabService
 from ajuste.lab.watch import Laboratory
-from ajuste.machine.home import Home
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import Home, ajuste_version
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.wording import shortened
 

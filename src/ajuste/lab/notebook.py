@@ -16,8 +16,7 @@ from markupsafe import escape
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec, parse_study_spec, specs_to_build
-from ajuste.machine.home import home
-from ajuste.machine.installation import require_extra
+from ajuste.machine.home import home, require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.results import Results

@@ -16,8 +16,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import kernel_kind, parse_study_spec
 from ajuste.lab.jobs import AJUSTE, Job, Jobs
 from ajuste.machine.files import make_directory
-from ajuste.machine.home import Home
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import Home, as_root
 from ajuste.model.capability import Asked, Rule
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
@@ -29,9 +28,8 @@ from ajuste.store.head import Head, valid_tags
 from ajuste.store.location import lock_name
 from ajuste.store.store import Run, Store
 from ajuste.store.upkeep import forget
-from ajuste.study.location import StudySource
 from ajuste.study.named import require_allowed
-from ajuste.study.problem import error
+from ajuste.study.problem import StudySource, error
 from ajuste.study.read import beyond_limits, checked_study, parse_study, read_toml
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study

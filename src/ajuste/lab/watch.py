@@ -26,7 +26,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Finding, Verdict
 from ajuste.report.format import duration, result_labels
-from ajuste.report.metric_table import deciding_metrics
+from ajuste.report.tables import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.following import NewTrial, RunFollower
 from ajuste.store.head import Head, Run, RunNotes

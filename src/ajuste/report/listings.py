@@ -29,7 +29,7 @@ from ajuste.report.document import (
     Table,
 )
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format
-from ajuste.report.metric_table import deciding_metrics, mean_format
+from ajuste.report.tables import deciding_metrics, mean_format
 from ajuste.report.verdicts import EffectStyle, effect_style, known, word_badge
 
 

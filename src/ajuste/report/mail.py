@@ -23,10 +23,9 @@ from ajuste.model.wording import count_of, percent, visible_line
 from ajuste.report.costs import cost_sentences
 from ajuste.report.format import Labels, NumberFormat, result_labels
 from ajuste.report.method import clock_name
-from ajuste.report.metric_table import deciding_metrics, mean_format, measured_metrics
 from ajuste.report.results import results_report
+from ajuste.report.tables import deciding_metrics, mean_format, measured_metrics, ranking_sentence
 from ajuste.report.trials import make_excerpt
-from ajuste.report.verdict_tables import ranking_sentence
 
 WIDTH: Final = 72
 _CASE: Final = 16

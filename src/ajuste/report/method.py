@@ -37,8 +37,8 @@ from ajuste.report.document import (
 from ajuste.report.format import NOTHING, Labels, fixed_levels
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.listings import MOST_MACHINES
-from ajuste.report.metric_table import deciding_metrics, is_screening, mean_format, title_with_unit
 from ajuste.report.plots.trials import course_plot, place_word, trial_kind
+from ajuste.report.tables import deciding_metrics, is_screening, mean_format, title_with_unit
 from ajuste.report.trials import trials_csv
 from ajuste.report.verdicts import effect_band
 

@@ -16,8 +16,7 @@ from typing import Any, Final
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
-from ajuste.analysis.divergence import decision_point, in_words
-from ajuste.analysis.pairing import Pairing, TaskNames, decision_places
+from ajuste.analysis.divergence import Pairing, TaskNames, decision_places, decision_point, in_words
 from ajuste.machine.files import open_named
 from ajuste.model.cost import CostFunction
 from ajuste.model.decision import KINDS, DecisionTask, Divergence, NamedDecisions

@@ -16,14 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ajuste.design.blocks import Allocation
-from ajuste.design.search.goal import Standing
+from ajuste.design.search.sampler import Standing
 from ajuste.design.stopping import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
 from ajuste.model.wording import block_name, change, count_of, in_sentence, visible_line
-from ajuste.report.console import INDENT, WORD_STYLES, Console
-from ajuste.report.display import SEPARATOR, Display
+from ajuste.report.console import INDENT, SEPARATOR, WORD_STYLES, Console, Display
 from ajuste.report.format import duration, study_labels, study_settings
 from ajuste.report.verdicts import effect_style
 

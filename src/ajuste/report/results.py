@@ -28,7 +28,7 @@ from ajuste.report.document import (
     Verdicts,
 )
 from ajuste.report.format import Labels, fixed_levels, result_labels
-from ajuste.report.headline import Headline, headlines
+from ajuste.report.headline import Headline, headlines, unsettled_sections
 from ajuste.report.listings import listing_sections
 from ajuste.report.method import (
     clock_name,
@@ -42,21 +42,23 @@ from ajuste.report.method import (
     other_notes,
     settings_parts,
 )
-from ajuste.report.metric_table import (
+from ajuste.report.plots.trials import small_plot
+from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
+from ajuste.report.tables import (
     deciding_metrics,
     described,
     described_with_effects,
+    effect_table,
     is_screening,
+    line_table,
     measured_metrics,
     metric_matrix,
     metric_verdicts,
     not_supported,
+    ranking_sections,
+    verdict_table,
 )
-from ajuste.report.plots.trials import small_plot
-from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
 from ajuste.report.trials import make_excerpt
-from ajuste.report.unsettled import unsettled_sections
-from ajuste.report.verdict_tables import effect_table, line_table, ranking_sections, verdict_table
 from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, metric_effects, word_badge
 
 IMPORTED: Final = "Imported from a bundle: others measured it, and nothing here proves how."

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.design.search.goal import Search
+from ajuste.design.search.sampler import Search
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.journals import keeper
 from ajuste.kernel.spec import WITH_SCHEDULERS, KernelToBuild, kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.boot import BOOTS
 from ajuste.model.capability import Asked

@@ -28,8 +28,7 @@ from ajuste.kernel.spec import (
     parse_spec,
     read_options,
 )
-from ajuste.machine.home import Home
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import Home, as_root
 from ajuste.model.boot import BOOTS, KeptBoots
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError, RunError

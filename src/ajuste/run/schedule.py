@@ -15,7 +15,7 @@ from ajuste.analysis.pairs import clean_trials, given_up, sampled
 from ajuste.analysis.results import findings, mean_precisions
 from ajuste.design.blocks import block, members, raw_bits
 from ajuste.design.refinement import KnownSurface, build_grid, known
-from ajuste.design.search.goal import Standing
+from ajuste.design.search.sampler import Standing
 from ajuste.design.stopping import (
     Mean,
     Stop,
@@ -35,8 +35,8 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial import is_broken, why_lost
 from ajuste.study.answerable import block_count_of_boot, boot_round
+from ajuste.study.factors import ablation_names
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.settings import ablation_names
 
 
 class TrialHistory:

@@ -6,11 +6,21 @@ import math
 from collections.abc import Mapping
 from itertools import product, takewhile
 
-from ajuste.analysis.search.ledger import Ledger, Suggestion, build_ledger, kept_limits, tried
-from ajuste.analysis.search.phases import AT_ONCE, ROUNDS, allotment, finalists, promising, survivors
+from ajuste.analysis.search.phases import (
+    AT_ONCE,
+    ROUNDS,
+    Ledger,
+    Suggestion,
+    allotment,
+    build_ledger,
+    finalists,
+    kept_limits,
+    promising,
+    survivors,
+    tried,
+)
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.search.goal import Goal, Search, Standing, resolve_goal
-from ajuste.design.search.sampler import Point, SamplerTask, Tried, build_space
+from ajuste.design.search.sampler import Goal, Point, SamplerTask, Search, Standing, Tried, build_space, resolve_goal
 from ajuste.design.search.samplers import make_sampler
 from ajuste.design.stopping import Stop, StoppingLimits, hopeless
 from ajuste.model.error import RunError

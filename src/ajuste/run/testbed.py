@@ -22,17 +22,16 @@ from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, ajuste_version, find_program, native_program
 from ajuste.machine.session import machine_marks
 from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
 from ajuste.model.wording import Say
+from ajuste.study.factors import SCHED_EXT, varies
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
-from ajuste.study.settings import SCHED_EXT, varies
 from ajuste.study.site import GUEST, Site, study_directory
 
 if TYPE_CHECKING:

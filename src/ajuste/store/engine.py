@@ -12,7 +12,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from ajuste.machine.files import create_file, make_directory
-from ajuste.machine.installation import lacking
+from ajuste.machine.home import lacking
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.location import (

@@ -11,11 +11,10 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.boot import BOOT_KERNEL
 from ajuste.model.relevance import GuestQuestion
 from ajuste.model.trial import KERNEL_FACTOR
-from ajuste.study.location import KeyPath
+from ajuste.study.factors import KERNEL_ARGUMENTS, canonical, is_tunable, names_set, set_by
 from ajuste.study.measures import PARTS_OF_INSTRUCTIONS
-from ajuste.study.problem import Problem
+from ajuste.study.problem import KeyPath, Problem
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, is_tunable, names_set, set_by
 
 FEWEST_ROUNDS: Final = 6
 """Rounds of boots by default: no verdict comes before."""

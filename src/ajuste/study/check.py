@@ -19,9 +19,17 @@ from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.outputs.pattern import check_pattern, check_pointer
 from ajuste.outputs.services import service_metrics
 from ajuste.study.answerable import check_answerable, check_boots
-from ajuste.study.factors import ParseKernel, check_attributes, check_factors, no_parameter
+from ajuste.study.factors import (
+    SCHED_EXT,
+    ParseKernel,
+    check_attributes,
+    check_factors,
+    names_set,
+    no_parameter,
+    set_by,
+    varies,
+)
 from ajuste.study.job import BackgroundTable, WorkloadTable
-from ajuste.study.location import KeyPath
 from ajuste.study.measures import (
     MODELLED,
     PARTS_OF_INSTRUCTIONS,
@@ -32,10 +40,9 @@ from ajuste.study.measures import (
     find_metric,
     share_metrics,
 )
-from ajuste.study.problem import MOST_SOUGHT, Problem, named_twice, nearest
+from ajuste.study.problem import MOST_SOUGHT, KeyPath, Problem, named_twice, nearest
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import check_services
-from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
 from ajuste.study.site import PREFIX
 from ajuste.study.target import TargetTable
 from ajuste.study.tune import check_tune

@@ -15,12 +15,12 @@ from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Perturbation, Plan, Scratch, Write
 from ajuste.model.trial import Slot
 from ajuste.outputs.trial import TrialReading
+from ajuste.study.factors import WORKLOAD_PREFIX, process_attributes, varies
 from ajuste.study.job import BackgroundTable, WorkloadTable
-from ajuste.study.location import KeyPath
+from ajuste.study.problem import KeyPath
 from ajuste.study.resolved import Load, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.services import Served, Services, is_there
-from ajuste.study.settings import WORKLOAD_PREFIX, process_attributes, varies
 from ajuste.study.site import (
     GUEST,
     GUEST_HOME,

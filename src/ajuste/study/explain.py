@@ -11,8 +11,7 @@ from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, is_boot_name
 from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
 from ajuste.model.wording import count_of
-from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import (
+from ajuste.study.factors import (
     KERNEL_ARGUMENTS,
     Knob,
     names_set,
@@ -20,6 +19,7 @@ from ajuste.study.settings import (
     service_attribute,
     workload_parameter,
 )
+from ajuste.study.schema import FactorTable, Study
 
 
 def explain(

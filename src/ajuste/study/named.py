@@ -19,11 +19,11 @@ from ajuste.model.capability import Asked, Kind
 from ajuste.model.plan import REAL_TIME
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import AttributeName
+from ajuste.study.factors import KERNEL_ARGUMENTS, canonical, service_attribute, set_by, workload_parameter
 from ajuste.study.job import AttributesTable, ScratchTable
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import catalogue_services
-from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, service_attribute, set_by, workload_parameter
 
 KernelKind = Callable[[str], Kind]
 """From a kernel spec to its kind (``kernel.spec.kernel_kind``)."""

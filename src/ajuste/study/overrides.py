@@ -29,12 +29,20 @@ from ajuste.study.command_line.request import (
     share,
     wrong,
 )
-from ajuste.study.factors import ParseKernel, no_parameter, with_levels
+from ajuste.study.factors import (
+    KERNEL_ARGUMENTS,
+    WORKLOAD_PREFIX,
+    ParseKernel,
+    canonical,
+    names_set,
+    no_parameter,
+    varies,
+    with_levels,
+)
 from ajuste.study.job import DiskTable
 from ajuste.study.measures import check_modelled, check_precision
 from ajuste.study.problem import nearest
 from ajuste.study.schema import AnalysisTable, FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, canonical, names_set, varies
 from ajuste.study.target import MachineTable, TargetTable
 
 

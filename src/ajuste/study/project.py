@@ -24,9 +24,8 @@ from ajuste.study.command_line.request import seconds
 from ajuste.study.command_line.study import DEFAULT_KERNEL, DEFAULT_MAX_SECONDS, IN_GUEST, ON_HOST
 from ajuste.study.factors import ParseKernel
 from ajuste.study.job import Argument, Argv, StudyTable
-from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, find_metric
-from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
+from ajuste.study.problem import KeyPath, Problem, StudySource, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import Study
 from ajuste.study.site import is_study_file, normal_name

@@ -16,12 +16,10 @@ from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.check import check
-from ajuste.study.factors import ParseKernel, with_levels
-from ajuste.study.location import HINT, KeyPath, StudyOrigin, StudySource
-from ajuste.study.problem import Problem, error, from_validation
+from ajuste.study.factors import WORKLOAD_PREFIX, ParseKernel, with_levels
+from ajuste.study.problem import HINT, KeyPath, Problem, StudyOrigin, StudySource, error, from_validation
 from ajuste.study.schema import Study
 from ajuste.study.services import with_services
-from ajuste.study.settings import WORKLOAD_PREFIX
 from ajuste.study.site import check_files
 
 _LOG: Final = logging.getLogger(__name__)

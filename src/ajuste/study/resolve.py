@@ -19,7 +19,18 @@ from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
-from ajuste.study.factors import factor_span
+from ajuste.study.factors import (
+    KERNEL_ARGUMENTS,
+    NO_SCHEDULER,
+    Knob,
+    factor_span,
+    is_tunable,
+    knob,
+    names_set,
+    service_attribute,
+    set_by,
+    workload_parameter,
+)
 from ajuste.study.measures import (
     deciding_metrics,
     described_metrics,
@@ -30,17 +41,6 @@ from ajuste.study.measures import (
 )
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import (
-    KERNEL_ARGUMENTS,
-    NO_SCHEDULER,
-    Knob,
-    is_tunable,
-    knob,
-    names_set,
-    service_attribute,
-    set_by,
-    workload_parameter,
-)
 from ajuste.study.site import GUEST, Site, study_files
 
 FindProgram = Callable[[str], str | None]

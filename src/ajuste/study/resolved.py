@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ajuste.design.search.goal import Search
+from ajuste.design.search.sampler import Search
 from ajuste.model.base import BaseModel
 from ajuste.model.boot import BootState
 from ajuste.model.live import LiveDesign

@@ -14,8 +14,7 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from ajuste.design.blocks import Allocation, Order
 from ajuste.design.combinations import Combine
-from ajuste.design.search.goal import DEFAULT_TRIALS
-from ajuste.design.search.sampler import SamplerName
+from ajuste.design.search.sampler import DEFAULT_TRIALS, SamplerName
 from ajuste.model.boot import DEFAULT_PER_BOOT, is_boot_name
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import KERNEL_FACTOR
@@ -37,7 +36,7 @@ from ajuste.study.job import (
     Whole,
     WorkloadTable,
 )
-from ajuste.study.location import StudyOrigin
+from ajuste.study.problem import StudyOrigin
 from ajuste.study.target import TargetTable
 
 DEFAULT_POINTS: Final = 6

@@ -14,13 +14,11 @@ from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, User
 from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.model.workload import WorkloadKind
-from ajuste.study.factors import check_attributes
+from ajuste.study.factors import check_attributes, process_attributes, varies
 from ajuste.study.job import ServiceTable
-from ajuste.study.location import KeyPath
-from ajuste.study.problem import Problem, nearest
+from ajuste.study.problem import KeyPath, Problem, nearest
 from ajuste.study.resolved import Service
 from ajuste.study.schema import Study
-from ajuste.study.settings import process_attributes, varies
 from ajuste.study.site import MOUNT_POINT, Site
 
 FIRST_PORT: Final = 21700

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Scratch, User
 from ajuste.study.job import Argv, ScratchTable
-from ajuste.study.location import KeyPath as Keys
+from ajuste.study.problem import KeyPath as Keys
 from ajuste.study.problem import Problem
 from ajuste.study.schema import Study
 

@@ -17,8 +17,7 @@ from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.commands import BUNDLED
 from ajuste.study.factors import ParseKernel
 from ajuste.study.job import Argument, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
-from ajuste.study.location import KeyPath, StudySource
-from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
+from ajuste.study.problem import KeyPath, Problem, StudySource, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import AnalysisTable, BudgetTable, Study
 from ajuste.study.site import is_study_file

@@ -7,7 +7,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
-from ajuste.design.search.goal import Search, constrained_metric, resolve_goal, split_objective
+from ajuste.design.search.sampler import Search, constrained_metric, resolve_goal, split_objective
 from ajuste.model.error import RequestError
 from ajuste.study.factors import factor_numbers, factor_span
 from ajuste.study.measures import find_metric

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.diagnostics.residuals import Residuals, compute_residuals
+from ajuste.analysis.diagnostics.order import Residuals, compute_residuals
 from ajuste.analysis.pairs import clean_trials
 from ajuste.model.measurements import Gathering, Measurements
 from ajuste.model.metric import Metric

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.surface.blocks import Blocks
+from ajuste.analysis.surface.surfaces import Blocks
 
 Draw = Callable[..., Blocks]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from ajuste.analysis.surface.blocks import correlations, interval, rank_correlation
+from ajuste.analysis.surface.surfaces import correlations, interval, rank_correlation
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
 

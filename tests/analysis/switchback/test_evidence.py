@@ -12,7 +12,7 @@ from scipy import integrate
 
 from ajuste.analysis.sequence import mean_interval
 from ajuste.analysis.signs import LONG, fewest_blocks, log_evidence, standardised
-from ajuste.analysis.switchback.evidence import adjusted, blocks_needed, sequence_interval
+from ajuste.analysis.switchback.judge import adjusted, blocks_needed, sequence_interval
 
 RUNS, BLOCKS = 2_000, 120
 RANDOM = np.random.default_rng(1)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ajuste.design.search.goal import Search, resolve_goal
+from ajuste.design.search.sampler import Search, resolve_goal
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 

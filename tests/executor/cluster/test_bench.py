@@ -14,8 +14,7 @@ import pytest
 from ajuste.executor.cluster.messages import HostJob
 from ajuste.executor.cluster.worker import Bench, resolved_here
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, native_program
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import AGENT, ajuste_version, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import FileLocation, Plan, Write
 from ajuste.model.trial import Observation, Slot

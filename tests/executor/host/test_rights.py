@@ -19,7 +19,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes, Command, FileLocation, Plan, Write
 from ajuste.run.testbed import RunOptions
-from ajuste.study.location import StudySource
+from ajuste.study.problem import StudySource
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy

@@ -9,7 +9,7 @@ from debian.debian_support import Version
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.archive.download import Package
 from ajuste.kernel.packages import closure, relations
 from ajuste.model.error import RequestError
 

@@ -14,8 +14,9 @@ from debian.deb822 import Deb822
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ajuste.kernel.archive.download import Differs, Expected
-from ajuste.kernel.archive.lists import (
+from ajuste.kernel.archive.download import (
+    Differs,
+    Expected,
     Listed,
     find_names,
     find_packages,

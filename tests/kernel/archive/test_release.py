@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pysequoia import Tsk
 from tests.debian_archive import archive_key, signed
 
-from ajuste.kernel.archive.lists import RejectedRelease, Release, read_keys, read_release, require_valid
+from ajuste.kernel.archive.download import RejectedRelease, Release, read_keys, read_release, require_valid
 from ajuste.kernel.spec import kernel_sources
 from ajuste.model.error import RequestError
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ajuste.kernel.building.configuration import OptionChange, turn_to, written
-from ajuste.kernel.building.workspace import Workspace, find_damage, unsettle
+from ajuste.kernel.building.make import Workspace, find_damage, unsettle
 
 
 class Disk(NamedTuple):

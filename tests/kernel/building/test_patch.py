@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.kernel.building.built import SourceOrigin
+from ajuste.kernel.building.make import Edit, Edits
 from ajuste.kernel.building.patch import read_patches, try_patches
 from ajuste.kernel.building.sources import directory_source
-from ajuste.kernel.building.workspace import Edit, Edits
 from ajuste.model.error import RequestError
 from small_kernel import PATCH, small_kernel
 

@@ -7,7 +7,7 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.verdict import FailCondition
-from ajuste.study.command_line.condition import fail_conditions
+from ajuste.study.command_line.conditions import fail_conditions
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.schema import DesignTable, Study

@@ -9,7 +9,7 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.fleet import FleetPlan
-from ajuste.study.command_line.guards import fleet_plan
+from ajuste.study.command_line.conditions import fleet_plan
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
 

@@ -8,18 +8,23 @@ from typing import Final
 import numpy as np
 from diptest import diptest
 
-from ajuste.analysis.diagnostics.order import autocorrelation, carry_over, drift, order, variance_between, warm_up
-from ajuste.analysis.diagnostics.residuals import (
+from ajuste.analysis.diagnostics.order import (
     BATCH,
     HARM,
     LEVEL,
     DiagnosticFinding,
     Floats,
     Residuals,
+    autocorrelation,
+    carry_over,
     compute_residuals,
+    drift,
     error_in,
     error_of_shape,
     error_of_unequal_spread,
+    order,
+    variance_between,
+    warm_up,
 )
 from ajuste.analysis.pairs import Trials, clean_trials
 from ajuste.model.measurements import different

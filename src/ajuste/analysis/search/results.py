@@ -14,13 +14,20 @@ from ajuste.analysis.pairs import clean_trials, counted_blocks
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record
 from ajuste.analysis.results import assemble
-from ajuste.analysis.search.ledger import Ledger, Suggestion, build_ledger, kept_limits, tried
-from ajuste.analysis.search.phases import expected_map, finalists, importances
+from ajuste.analysis.search.phases import (
+    Ledger,
+    Suggestion,
+    build_ledger,
+    expected_map,
+    finalists,
+    importances,
+    kept_limits,
+    tried,
+)
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.search.goal import Goal, Search, resolve_goal
-from ajuste.design.search.sampler import Space, Tried, build_space
+from ajuste.design.search.sampler import Goal, Search, Space, Tried, build_space, resolve_goal
 from ajuste.design.search.samplers import TITLES
 from ajuste.design.search.surrogate import Surrogate
 from ajuste.design.stopping import Why

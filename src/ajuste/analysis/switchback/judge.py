@@ -5,32 +5,276 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.effects import Effect, margin
-from ajuste.analysis.signs import fewest_blocks, log_evidence
-from ajuste.analysis.switchback.evidence import (
-    BlockDifferences,
-    CarryOver,
-    adjusted,
-    block_differences,
-    blocks_needed,
-    carry_over,
-    sequence_interval,
-)
+from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.sequence import Interval
+from ajuste.analysis.signs import LONG, Floats, fewest_blocks, final_log_evidence, interval_around, log_evidence
 from ajuste.analysis.verdict import build_verdict, deciding_width, unmeasured, verdict_reason, verdict_word
 from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
-from ajuste.model.metric import Metric
+from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Diagnostic, Diagnostics
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, count_of
+
+# Evidence against an effect on a live system: `analysis.signs` of the blocks of a switchback, with a control.
+
+
+@dataclass(frozen=True)
+class BlockDifferences:
+    """Differences between a configuration and the baseline, one per block, in ``values``.
+
+    They are of logarithms where ``scale`` is *ratio*. ``control`` has the same of the control figure, ``None`` where
+    any is unknown. ``floor`` is the least standard deviation that is believed, from the resolution of the figures.
+    ``follows`` is how much more often slices of the other configuration follow one of their own than slices of the
+    baseline do; NaN where the slice before is unknown.
+    """
+
+    scale: Scale
+    values: Floats
+    control: Floats | None
+    baseline_mean: float
+    floor: float
+    same: bool
+    fell_back: bool
+    follows: Floats
+
+
+def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, other: str) -> BlockDifferences | None:
+    """Return the differences of all blocks with clean slices of both; ``None`` without any."""
+    by_block: dict[int, tuple[list[Slice], list[Slice]]] = {}
+    for time_slice in sorted(slices, key=lambda s: s.number):
+        if time_slice.counts and time_slice.configuration in (baseline, other):
+            by_block.setdefault(time_slice.block, ([], []))[time_slice.configuration == other].append(time_slice)
+    blocks = [pair for pair in by_block.values() if all(pair)]
+    running = {time_slice.number: time_slice.configuration for time_slice in slices}
+    if not blocks:
+        return None
+    sides = [np.array([_value(time_slice) for pair in blocks for time_slice in pair[side]]) for side in (0, 1)]
+    averages = [float(np.mean(side)) for side in sides]
+    positive = all(bool(np.all(side > 0)) for side in sides)
+    as_ratio = metric.scale == "ratio" and positive
+    step = metric.resolution or SMALLEST_RELATIVE_STEP * max(map(abs, averages))
+    relative = [1 / mean if as_ratio else 1.0 for mean in averages]
+    controls = [time_slice.control for pair in blocks for side in pair for time_slice in side]
+    known = all(control is not None and np.isfinite(control) for control in controls)
+    log_load = known and all(control is not None and control > 0 for control in controls)
+    return BlockDifferences(
+        scale="ratio" if as_ratio else "difference",
+        values=_differences(blocks, _value, logarithm=as_ratio),
+        control=_differences(blocks, _control, logarithm=log_load) if known else None,
+        baseline_mean=averages[0],
+        floor=step * math.hypot(*relative) / math.sqrt(12),
+        same=bool(np.all(_differences(blocks, _value, logarithm=False) == 0)),
+        fell_back=metric.scale == "ratio" and not as_ratio,
+        follows=_differences(
+            blocks, lambda time_slice: _follows(running.get(time_slice.number - 1), other), logarithm=False
+        ),
+    )
+
+
+def _follows(before: str | None, other: str) -> float:
+    return math.nan if before is None else float(before == other)
+
+
+def _differences(
+    blocks: Sequence[tuple[list[Slice], list[Slice]]], value: Callable[[Slice], float], *, logarithm: bool
+) -> Floats:
+    def mean(side: Sequence[Slice]) -> float:
+        values = np.array([value(time_slice) for time_slice in side])
+        return float(np.mean(np.log(values) if logarithm else values))
+
+    return np.array([mean(others) - mean(baselines) for baselines, others in blocks])
+
+
+def _value(time_slice: Slice) -> float:
+    return math.nan if time_slice.value is None else time_slice.value
+
+
+def _control(time_slice: Slice) -> float:
+    return math.nan if time_slice.control is None else time_slice.control
+
+
+@dataclass(frozen=True)
+class CarryOver:
+    """How a slice after one of the other configuration differs from one after the baseline.
+
+    ``size`` is on the scale of the differences, with its standard error and degrees of freedom. ``known`` is False
+    where too few blocks follow each. ``settled`` is the effect of slices that follow their own configuration, with its
+    standard error and its variance as a multiple of that of the mean of differences.
+    """
+
+    size: float
+    error: float
+    freedom: int
+    settled: float = 0.0
+    settled_error: float = math.inf
+    settled_variance: float = math.inf
+
+    @property
+    def known(self) -> bool:
+        return self.freedom > 0
+
+    @property
+    def p_value(self) -> float:
+        """Return the two-sided p-value of no carry-over; 1 where unknown."""
+        if not self.known:
+            return 1.0
+        if self.error == 0:
+            return 0.0 if self.size else 1.0
+        return float(2 * stdtr(self.freedom, -abs(self.size) / self.error))
+
+    def settles(self, effect: float) -> bool:
+        """Return whether the settled effect has the sign of ``effect`` at an error rate of ``TURNS``."""
+        return math.copysign(1.0, effect) * self.settled > float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error
+
+    @property
+    def shows_settled(self) -> bool:
+        """Return whether the order can show that: squares and mirrored blocks hardly vary what a slice follows."""
+        return self.settled_variance <= MOST_VARIANCE
+
+    @property
+    def times_as_many(self) -> float:
+        """Return about how many times as many blocks show that."""
+        return (float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error / self.settled) ** 2
+
+
+TURNS: Final = 0.1
+"""The error rate, at each look, of an effect that changes sign when its configuration stays."""
+MOST_VARIANCE: Final = 20.0
+
+
+# Fewer blocks after the same or after the other configuration tell nothing of a carry-over.
+_EACH: Final = 2
+
+
+def carry_over(differences: BlockDifferences, control: Floats | None = None) -> CarryOver:
+    """Estimate what the configuration of a slice does to the next; with a ``control``, at equal load.
+
+    Which of the two came before is drawn at random, too: differences of blocks are regressed on it (two-period
+    crossover designs; Grizzle 1965, "The two-period change-over design and its use in clinical trials", Biometrics 21).
+    """
+    known = ~np.isnan(differences.follows)
+    values, follows = differences.values[known], differences.follows[known]
+    if control is not None and len(values) > 1 and float(np.ptp(control[known])) > 0:
+        load = control[known] - np.mean(control[known])
+        values = values - float(np.sum(load * values) / np.sum(load**2)) * control[known]
+    if (
+        len(values) < 2 * _EACH + 1
+        or np.sum(follows == follows.min()) < _EACH
+        or np.sum(follows > follows.min()) < _EACH
+    ):
+        return CarryOver(0.0, math.inf, 0)
+    away = follows - np.mean(follows)
+    size = float(np.sum(away * values) / np.sum(away**2))
+    left = values - np.mean(values) - size * away
+    freedom = len(values) - 2
+    variance, squares, beyond = float(np.sum(left**2)) / freedom, float(np.sum(away**2)), 1 - float(np.mean(follows))
+    return CarryOver(
+        size=size,
+        error=math.sqrt(variance / squares),
+        freedom=freedom,
+        settled=float(np.mean(values)) + beyond * size,
+        settled_error=math.sqrt(variance * (1 / len(values) + beyond**2 / squares)),
+        settled_variance=1 + beyond**2 / (squares / len(values)),
+    )
+
+
+EXPLAINS: Final = 0.9
+"""Below this share of the remaining variance the estimate is that at equal load."""
+
+
+def adjusted(values: Floats, control: Floats) -> Floats:
+    """Return ``values`` without what differences of a ``control`` explain, along the last axis.
+
+    They are recursive residuals (Brown, Durbin and Evans 1975, "Techniques for testing the constancy of regression
+    relationships over time", JRSS B 37). The slope of each is from those before it alone, and each is divided by how
+    much the error of that slope widens it. Neither depends on signs, so these stay independent. The first has no slope
+    yet and says nothing.
+    """
+    both, squares = _before(values * control), _before(control**2)
+    known = squares > 0
+    slope = np.divide(both, squares, out=np.zeros_like(both), where=known)
+    leverage = np.divide(control**2, squares, out=np.zeros_like(squares), where=known)
+    left = (values - slope * control) / np.sqrt(1 + leverage)
+    return np.where(known | (control == 0), left, 0.0)
+
+
+def _before(terms: Floats) -> Floats:
+    return np.asarray(np.cumsum(terms, axis=-1) - terms)
+
+
+def sequence_interval(
+    differences: Floats, *, alpha: float, floor: float = 0.0, control: Floats | None = None
+) -> Interval:
+    """Return the effects that ``differences`` (at least one) do not refute; valid at all numbers of blocks together.
+
+    With a ``control`` the evidence is the mean of that with and without the adjustment for it.
+    """
+
+    def against(effects: Floats) -> Floats:
+        left = differences[None, :] - effects[:, None]
+        plain = final_log_evidence(left, floor)
+        if control is None:
+            return plain
+        also = final_log_evidence(adjusted(left, np.broadcast_to(control, left.shape)), floor)
+        return np.asarray(np.logaddexp(plain, also) - math.log(2))
+
+    return interval_around(differences, _estimate(differences, control), against, alpha=alpha, floor=floor)
+
+
+def _estimate(differences: Floats, control: Floats | None) -> float:
+    mean = float(np.mean(differences))
+    if control is not None and len(differences) > 2 and float(np.sum(control**2)) > 0:
+        away, load = differences - mean, control - np.mean(control)
+        slope = float(np.sum(away * load) / np.sum(load**2)) if np.ptp(control) > 0 else 0.0
+        if np.var(away - slope * load) < EXPLAINS * np.var(away):
+            mean -= slope * float(np.mean(control))
+    return mean
+
+
+MOST: Final = 20_000
+"""Beyond this many blocks a prediction is not worth giving."""
+FEWEST: Final = 4
+"""Fewer differences say nothing of their spread."""
+
+
+def blocks_needed(noise: Floats, effect: float, alpha: float, *, shortfall: float = 0.0) -> int | None:
+    """Return about how many blocks refute no effect; ``None`` beyond ``MOST``.
+
+    Differences within blocks are taken as ``effect`` plus one of ``noise`` with either sign, the evidence of n blocks
+    as normal. ``shortfall`` says how many standard deviations below its mean it may be: 0 for half of all experiments,
+    1.645 for 95 of 100.
+    """
+    if len(noise) < FEWEST or effect == 0:
+        return None
+    values = np.concatenate([noise, -noise]) + effect
+    z = LONG.slopes[:, None] * values / math.sqrt(float(np.mean(values**2)))
+    gains = z - np.abs(z) - np.log1p(np.exp(-2 * np.abs(z))) + math.log(2)
+    mean, sd = gains.mean(axis=1), gains.std(axis=1)
+    threshold = math.log(2 * len(LONG.slopes)) - math.log(alpha)
+
+    def enough(n: int) -> bool:
+        return bool(np.logaddexp.reduce(n * mean - shortfall * math.sqrt(n) * sd) >= threshold)
+
+    low, high = 0, fewest_blocks(alpha, "long")
+    while not enough(high):
+        if high >= MOST:
+            return None
+        low, high = high, min(2 * high, MOST)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return max(high, fewest_blocks(alpha, "long"))
+
 
 _TRIAL: Final = re.compile(r"\btrial(s?)\b")
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
-from ajuste.analysis.switchback.evidence import MOST_VARIANCE, TURNS, block_differences, blocks_needed
+from ajuste.analysis.switchback.judge import MOST_VARIANCE, TURNS, block_differences, blocks_needed
 from ajuste.design.switchback import order_of_block, slices_a_block
 from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric, Scale

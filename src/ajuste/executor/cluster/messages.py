@@ -20,7 +20,7 @@ from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
 from ajuste.executor.guest.lens import why_not_at_once
 from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.executor.stream import LONGEST_STREAM_BYTES, read_trial
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.model.base import ClosedModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello

@@ -48,8 +48,7 @@ from ajuste.kernel.cache import keeping_in, require_space
 from ajuste.kernel.spec import kernel_kind
 from ajuste.machine.cache import CLUSTER, make_room
 from ajuste.machine.files import file_sha256, make_directory, replace_file
-from ajuste.machine.home import AGENT, Home, find_program, home, native_program
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import AGENT, Home, ajuste_version, find_program, home, native_program
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.machine.session import machine_marks
 from ajuste.model.capability import Asked, Rule
@@ -61,9 +60,9 @@ from ajuste.model.topology import Topology
 from ajuste.model.trial import Slot
 from ajuste.model.wording import Say, visible_line
 from ajuste.study.commands import plan_for
-from ajuste.study.location import KeyPath as Keys
-from ajuste.study.location import dotted
 from ajuste.study.named import require_allowed
+from ajuste.study.problem import KeyPath as Keys
+from ajuste.study.problem import dotted
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study

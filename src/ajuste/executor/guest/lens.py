@@ -29,8 +29,7 @@ from ajuste.executor.guest.qemu import Emulator, GuestLayout, Lens
 from ajuste.executor.guest.tree import read_archive
 from ajuste.kernel.symbols import NO_ELF, function_names, kernel_symbols
 from ajuste.machine.files import replace_file
-from ajuste.machine.home import AGENT, LENS, SERVICE, WORKLOADS, Home, native_program
-from ajuste.machine.installation import require_c_library
+from ajuste.machine.home import AGENT, LENS, SERVICE, WORKLOADS, Home, native_program, require_c_library
 from ajuste.model.base import BaseModel, first_problem
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
 from ajuste.model.decision import KINDS, Decisions, NamedDecisions

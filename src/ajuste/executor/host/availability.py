@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.catalogue.place import kind, missing, named_parts, needed_options
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import as_root
 from ajuste.machine.inventory.devices import Ethtool, KernelEthtool
 from ajuste.machine.inventory.source import natural
 from ajuste.model.error import RequestError

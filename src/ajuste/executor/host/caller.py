@@ -21,8 +21,7 @@ from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.host.availability import HostMachine, files_in, why_not_writable
-from ajuste.machine.home import WORKLOADS, native_program
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import WORKLOADS, as_root, native_program
 from ajuste.machine.session import started_ticks
 from ajuste.model.caller import SUDO_HINT, calling_ids, groups_of
 from ajuste.model.capability import asked_here

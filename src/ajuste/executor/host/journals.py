@@ -26,8 +26,7 @@ from ajuste.executor.host.availability import current_values, files_in, instance
 from ajuste.executor.host.caller import Completion
 from ajuste.executor.host.machine_lock import CLEARING_SECONDS
 from ajuste.machine.files import make_directory, replace_file
-from ajuste.machine.home import AGENT, Home, native_program
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import AGENT, Home, as_root, native_program
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.error import RequestError, RunError

@@ -26,8 +26,7 @@ from ajuste.executor.host.availability import (
 )
 from ajuste.executor.host.caller import agents_directory, services_directories
 from ajuste.executor.host.host import HostExecutor
-from ajuste.machine.home import Home
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import Home, as_root
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Failed
 from ajuste.model.plan import REAL_TIME, Command, Plan, User, Write

@@ -23,24 +23,21 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.programs import install_command
 from ajuste.kernel.archive.download import (
+    LAYOUT,
+    MOST_BYTES,
     SCHEMES,
     Differs,
     Downloader,
     DownloadError,
     Expected,
     Gone,
-    Transfer,
-    UnknownIssuer,
-    Unreachable,
-    redact_password,
-)
-from ajuste.kernel.archive.lists import (
-    LAYOUT,
-    MOST_BYTES,
     Listed,
     Package,
     RejectedRelease,
     Release,
+    Transfer,
+    UnknownIssuer,
+    Unreachable,
     find_essential,
     find_names,
     find_packages,
@@ -49,6 +46,7 @@ from ajuste.kernel.archive.lists import (
     read_listed,
     read_packages,
     read_release,
+    redact_password,
     require_valid,
     unpack_list,
     write_list,

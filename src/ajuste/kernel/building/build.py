@@ -39,7 +39,16 @@ from ajuste.kernel.building.configuration import (
     turn_to,
     written,
 )
-from ajuste.kernel.building.make import compiler, jobs_here, require_tools, require_tools_for, run_make
+from ajuste.kernel.building.make import (
+    Edits,
+    Workspace,
+    compiler,
+    jobs_here,
+    require_tools,
+    require_tools_for,
+    run_make,
+    workspace,
+)
 from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.building.schedulers import (
     Llvm,
@@ -52,7 +61,6 @@ from ajuste.kernel.building.schedulers import (
     source_schedulers,
 )
 from ajuste.kernel.building.sources import cached_source, open_source
-from ajuste.kernel.building.workspace import Edits, Workspace, workspace
 from ajuste.kernel.cache import keeping_in, put_in_place, require_space, write_record
 from ajuste.kernel.candidate import read_release
 from ajuste.kernel.fetch import fetch_kernel

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ajuste.kernel.building.built import SourceOrigin, digest_texts
-from ajuste.kernel.building.make import jobs_here, run_make
-from ajuste.kernel.building.workspace import Edits, Workspace, find_damage, unsettle
+from ajuste.kernel.building.make import Edits, Workspace, find_damage, jobs_here, run_make, unsettle
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import option_line, split_line
 from ajuste.machine.home import Home

@@ -1,21 +1,271 @@
-"""Running the kernel's own make: counted, kept in a log, and ended in order; and the programs that building takes."""
+"""The directory that a kernel is built in, and the kernel's own make there: counted, kept in a log, ended in order."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from ajuste.catalogue.programs import install_hint
-from ajuste.kernel.building.workspace import Workspace
+from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_texts, list_files
 from ajuste.kernel.cache import out_of_space
+from ajuste.machine.files import file_sha256, locked, read_kept, replace_file, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.wording import Say
+
+# A tree to build in: a copy of the sources, whose unchanged files keep their times, and the objects made from it.
+
+
+_NEW: Final = ".ajuste-new"
+_COMPLETE: Final = ".ajuste-complete"
+_CHECKSUMS: Final = ".ajuste-checksums"
+_UNSETTLED: Final = ".ajuste-unsettled"
+_MADE: Final = frozenset({".o", ".a", ".ko", ".so", ".bin"})
+_IMAGES: Final = frozenset({"vmlinux", "bzImage"})
+# No step of make writes for longer than that and leaves a file that looks whole.
+_UNFINISHED_SECONDS: Final = 120.0
+# Size, time of the last change in ns, SHA-256.
+_RECORD: Final = TypeAdapter(dict[str, tuple[int, int, str]])
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What a file is after patches: its content, or ``None`` where they remove it."""
+
+    content: bytes | None
+    program: bool = False
+
+    @property
+    def mark(self) -> str:
+        """As an entry of a manifest."""
+        assert self.content is not None
+        return f"{PROGRAM if self.program else 'f'}:patched:{digest_texts([self.content.decode('latin-1')])}"
+
+
+Edits = Mapping[str, Edit]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """``directory`` has ``source``, ``objects``, others ``aside`` and what is known of them. One process at a time: see
+    ``workspace``.
+    """
+
+    directory: Path
+
+    @property
+    def source(self) -> Path:
+        return self.directory / "source"
+
+    @property
+    def objects(self) -> Path:
+        return self.directory / "objects"
+
+    @property
+    def aside(self) -> Path:
+        """Objects that were made of the same sources with other options."""
+        return self.directory / "aside"
+
+    def objects_aside(self) -> list[Path]:
+        return list(self.aside.iterdir()) if self.aside.is_dir() else []
+
+    @property
+    def log(self) -> Path:
+        """Return what the last make said."""
+        return self.directory / "make.log"
+
+    @property
+    def _state(self) -> Path:
+        return self.directory / "manifest.json"
+
+    def update(self, origin: SourceOrigin, edits: Edits) -> None:
+        """Make ``source`` what ``origin`` has, with ``edits``. Files that are so already keep their times, others are
+        newer than all that was made of them, so that make sees exactly what changed.
+        """
+        wanted = {path: mark for path, mark in origin.manifest.items() if path not in edits}
+        wanted |= {path: edit.mark for path, edit in edits.items() if edit.content is not None}
+        present = self._present()
+        changed = [path for path, mark in wanted.items() if present.get(path) != mark]
+        gone = [path for path in present if path not in wanted]
+        if not changed and not gone:
+            return
+        _refuse_detours(wanted)
+        # Whatever happens meanwhile: these are to be written again.
+        self._remember(
+            {path: mark for path, mark in present.items() if wanted.get(path) == mark} | dict.fromkeys(changed, "?")
+        )
+        fresh = self.empty
+        if any(self.source.iterdir()):
+            for path in (*gone, *changed):
+                (self.source / path).unlink(missing_ok=True)
+        _remove_empty(self.source, gone)
+        for folder in sorted({path.rpartition("/")[0] for path in changed}):
+            (self.source / folder).mkdir(parents=True, exist_ok=True)
+        origin.write([path for path in changed if path not in edits], self.source)
+        for path in changed:
+            if path in edits:
+                edit = edits[path]
+                assert edit.content is not None
+                (self.source / path).write_bytes(edit.content)
+                (self.source / path).chmod(0o755 if edit.program else 0o644)
+            elif not fresh and not wanted[path].startswith(LINK):
+                _renew(self.source / path)
+        self._remember(wanted)
+
+    @property
+    def empty(self) -> bool:
+        """Return whether nothing was ever made of the sources."""
+        return not any(self.objects.iterdir()) and not self.objects_aside()
+
+    @property
+    def complete(self) -> bool:
+        """Return whether the objects became a whole kernel, and most of them still are what they were then."""
+        return (self.objects / _COMPLETE).exists()
+
+    def set_complete(self, complete: bool) -> None:
+        if complete:
+            (self.objects / _COMPLETE).touch()
+        else:
+            (self.objects / _COMPLETE).unlink(missing_ok=True)
+
+    def object_count(self) -> int:
+        return sum(1 for _ in self.objects.rglob("*.o"))
+
+    @contextmanager
+    def making(self, say: Say) -> Iterator[None]:
+        """While make runs. If this process is killed meanwhile, what make was at is made again the next time. Objects
+        that are not what make left are thrown away, and all is made anew.
+        """
+        marker = self.directory / "making"
+        if marker.exists():
+            _remove_unfinished(self.objects)
+            unsettle(self.objects)
+        if damage := find_damage(self.objects):
+            say(f"the objects of an earlier build are damaged ({damage}): building all again")
+            shutil.rmtree(self.objects)
+            self.objects.mkdir()
+        marker.touch()
+        try:
+            yield
+            _record(self.objects)
+        except BaseException:
+            unsettle(self.objects)
+            raise
+        finally:
+            marker.unlink()
+
+    def _present(self) -> dict[str, str]:
+        try:
+            known = json.loads(unsealed(read_kept(self._state)))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+    def _remember(self, manifest: Manifest) -> None:
+        replace_file(self._state, sealed(json.dumps(dict(manifest))).encode())
+
+
+def unsettle(objects: Path) -> None:
+    """Some of ``objects`` are newer than what is recorded of them."""
+    (objects / _UNSETTLED).touch()
+
+
+def find_damage(objects: Path) -> str | None:
+    """Say what of ``objects`` changed since they were recorded, or None; unsettled ones only of unchanged size and
+    time.
+    """
+    try:
+        record = _RECORD.validate_json(unsealed(read_kept(objects / _CHECKSUMS)))
+    except FileNotFoundError:
+        return None if not any(objects.glob("*")) or (objects / _UNSETTLED).exists() else f"{_CHECKSUMS} is missing"
+    except (OSError, ValueError):
+        return f"{_CHECKSUMS} cannot be read"
+    unsettled = (objects / _UNSETTLED).exists()
+    for name, (size_bytes, time_ns, digest) in record.items():
+        try:
+            status = (objects / name).lstat()
+            if unsettled and (status.st_size, status.st_mtime_ns) != (size_bytes, time_ns):
+                continue
+            if file_sha256(objects / name) != digest:
+                return f"{name} changed after the build (its SHA-256 differs)"
+        except OSError as error:
+            if not unsettled:
+                return f"{name}: {error.strerror}"
+    return None
+
+
+def _record(objects: Path) -> None:
+    record = {}
+    for name, kind, status in list_files(objects):
+        if kind != LINK and not name.startswith(".ajuste-"):
+            record[name] = (status.st_size, status.st_mtime_ns, file_sha256(objects / name))
+    temporary = objects / f"{_CHECKSUMS}.new"
+    temporary.write_text(sealed(json.dumps(record)), encoding="utf-8")
+    temporary.replace(objects / _CHECKSUMS)
+    (objects / _UNSETTLED).unlink(missing_ok=True)
+
+
+def _remove_unfinished(objects: Path) -> None:
+    # What make was writing when it was killed may be there in part.
+    made = [file for file in objects.rglob("*") if file.suffix in _MADE or file.name in _IMAGES]
+    times = {file: file.lstat().st_mtime for file in made}
+    latest = max(times.values(), default=0.0)
+    for file, time in times.items():
+        if time > latest - _UNFINISHED_SECONDS:
+            file.unlink()
+
+
+def _remove_empty(root: Path, gone: Iterable[str]) -> None:
+    # A file can then take the place of a directory.
+    for deepest in sorted({path.rpartition("/")[0] for path in gone}, reverse=True):
+        folder = deepest
+        while folder and (root / folder).is_dir() and not any((root / folder).iterdir()):
+            (root / folder).rmdir()
+            folder = folder.rpartition("/")[0]
+
+
+def _renew(file: Path) -> None:
+    # Other trees may share the file: write a new one, with the time of now.
+    if file.stat().st_nlink > 1:
+        copy = file.with_name(file.name + _NEW)
+        copy.write_bytes(file.read_bytes())
+        copy.chmod(file.stat().st_mode)
+        copy.replace(file)
+    os.utime(file)
+
+
+def _refuse_detours(manifest: Manifest) -> None:
+    # No file may lie behind a symbolic link or outside the tree. Raises RequestError.
+    links = {path for path, mark in manifest.items() if mark.startswith(LINK)}
+    for path in manifest:
+        parts = path.split("/")
+        above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        if path.startswith("/") or ".." in parts or any(place in links for place in above):
+            raise RequestError(f"{path} is outside the source tree; expected a path within it")
+
+
+@contextmanager
+def workspace(origin: SourceOrigin, home: Home, say: Say) -> Iterator[Workspace]:
+    """Yield the tree for all versions and variants of an origin, to be used by nobody else meanwhile."""
+    directory = home.cache / "build" / digest_texts([origin.place])[:16]
+    with locked(directory / "lock", waiting=lambda: say(f"waiting for another ajuste that is building {origin.title}")):
+        for part in ("source", "objects"):
+            (directory / part).mkdir(exist_ok=True)
+        (directory / "origin").write_text(origin.place + "\n", encoding="utf-8", errors="surrogateescape")
+        # Make resolves links itself: one name for the directory keeps its commands the same.
+        yield Workspace(directory.resolve())
+
 
 Watch = Callable[[int], None]
 """Told how many objects have been compiled since make began."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.built import LINK, PROGRAM, SourceOrigin
-from ajuste.kernel.building.workspace import Edit, Edits
+from ajuste.kernel.building.make import Edit, Edits
 from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError, RunError
 

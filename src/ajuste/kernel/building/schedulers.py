@@ -18,8 +18,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.configuration import Options
-from ajuste.kernel.building.make import jobs_here, run_make_in
-from ajuste.kernel.building.workspace import Workspace
+from ajuste.kernel.building.make import Workspace, jobs_here, run_make_in
 from ajuste.kernel.spec import WITH_SCHEDULERS
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import Home

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.programs import install_command, require_git
 from ajuste.kernel.archive.archive import Archive, PackageGone
-from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.archive.download import Package
 from ajuste.kernel.building.built import (
     LINK,
     PLAIN,

@@ -20,7 +20,7 @@ from mcp.server.stdio import stdio_server
 from ajuste.lab.access import HOST, Access, listener_at, new_token, serve_until_interrupted
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import OPERATIONS, Operation, argument_schema, find_operation
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.model.error import AjusteError
 
 _LOG: Final = logging.getLogger(__name__)

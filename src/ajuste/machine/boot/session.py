@@ -45,7 +45,7 @@ from ajuste.machine.boot.loader import (
     run_tool,
 )
 from ajuste.machine.files import make_directory
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import as_root
 from ajuste.model.base import ClosedModel
 from ajuste.model.boot import BootState, KeptBoot, KeptBoots
 from ajuste.model.error import RequestError, RunError

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from ajuste.machine.installation import ajuste_version, c_library
+from ajuste.machine.home import ajuste_version, c_library
 from ajuste.machine.inventory.source import (
     NOT_UNDERSTOOD,
     InventorySection,

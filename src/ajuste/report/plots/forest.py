@@ -12,9 +12,9 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels
-from ajuste.report.metric_table import metric_verdicts
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines, scatter, variable
 from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
+from ajuste.report.tables import metric_verdicts
 from ajuste.report.verdicts import (
     EffectStyle,
     effect_band,

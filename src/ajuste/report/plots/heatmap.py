@@ -10,8 +10,8 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Correlation
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, in_unit, number
-from ajuste.report.metric_table import mean_format
 from ajuste.report.plots.plot import Plot, error_bars, figure, heat_scale, level_axis, line_at, plain, scatter, variable
+from ajuste.report.tables import mean_format
 
 _MOST_WRITTEN: Final = 16  # columns or rows in which there is room for figures
 

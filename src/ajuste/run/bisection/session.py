@@ -21,9 +21,9 @@ from ajuste.report.html import write_report
 from ajuste.report.results import results_report
 from ajuste.run.experiment import measured
 from ajuste.run.testbed import RunOptions
+from ajuste.study.factors import SCHED_EXT
 from ajuste.study.measures import deciding_metrics
 from ajuste.study.schema import FactorTable, SchedulerTable, Study
-from ajuste.study.settings import SCHED_EXT
 
 Kind = Literal["versions", "options", "revisions"]
 

@@ -21,13 +21,12 @@ from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.outputs.base import BASE_METRICS
 from ajuste.run.campaign.candidates import PLACE, Candidates
 from ajuste.study.command_line.request import CommandLine
-from ajuste.study.location import HINT
+from ajuste.study.factors import WORKLOAD_PREFIX, canonical, set_by
 from ajuste.study.measures import find_metric
-from ajuste.study.problem import nearest
+from ajuste.study.problem import HINT, nearest
 from ajuste.study.read import checked_study
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste.study.settings import WORKLOAD_PREFIX, canonical, set_by
 
 BASELINE: Final = "baseline"
 PROPOSAL: Final = "proposal"

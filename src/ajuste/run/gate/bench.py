@@ -16,7 +16,7 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.gate import GateRevision
 from ajuste.model.results import Results
-from ajuste.report.display import Activity
+from ajuste.report.console import Activity
 from ajuste.run.contained import with_schedulers
 from ajuste.run.experiment import Measured, measured, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out

@@ -14,7 +14,7 @@ from ajuste.analysis.live import breaches_by_name, computable, in_order, judge_l
 from ajuste.design.stopping import Stop
 from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
-from ajuste.machine.installation import how_to_mend
+from ajuste.machine.home import how_to_mend
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError

@@ -17,8 +17,7 @@ from ajuste.executor.host.journals import keeper, require_none_left
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.host.prepared import prepared_for
 from ajuste.machine.files import make_directory
-from ajuste.machine.home import WATCH, Home, native_program
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import WATCH, Home, ajuste_version, native_program
 from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.live import LiveDesign

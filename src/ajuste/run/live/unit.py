@@ -12,8 +12,7 @@ from typing import Final
 
 from ajuste.machine.boot.files import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.machine.files import make_directory, write_text
-from ajuste.machine.home import Home
-from ajuste.machine.installation import as_root
+from ajuste.machine.home import Home, as_root
 from ajuste.model.error import RequestError, RunError
 
 UNITS: Final = Path("/") / DIRECTORY

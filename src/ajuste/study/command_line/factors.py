@@ -17,9 +17,8 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.study.command_line.request import HINT, Request, between_commas, wrong
-from ajuste.study.factors import RANGE_MARK
+from ajuste.study.factors import RANGE_MARK, canonical, names_set
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import canonical, names_set
 
 if TYPE_CHECKING:
     from ajuste.profile.placing import Placed, PlacedSetting

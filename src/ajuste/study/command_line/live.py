@@ -11,7 +11,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.live import LiveDesign, LiveMetric, SwitchbackOrder
 from ajuste.model.wording import listed
-from ajuste.study.command_line.guards import read_guard
+from ajuste.study.command_line.conditions import read_guard
 from ajuste.study.command_line.job import read_metric
 from ajuste.study.command_line.option import option, texts
 from ajuste.study.command_line.request import Request, seconds, share, wrong

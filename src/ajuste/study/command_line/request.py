@@ -27,8 +27,8 @@ from ajuste.study.command_line.option import (
     option,
     texts,
 )
-from ajuste.study.location import KeyPath as Keys
-from ajuste.study.location import at_or_around
+from ajuste.study.problem import KeyPath as Keys
+from ajuste.study.problem import at_or_around
 from ajuste.study.target import PACKAGE_PATTERN
 
 PACKAGE_EXPECTED: Final = "expected the name of a Debian package, such as redis-server or redis-server/trixie"

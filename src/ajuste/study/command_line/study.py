@@ -28,7 +28,7 @@ from ajuste.study.command_line.request import (
     share,
 )
 from ajuste.study.factors import ParseKernel
-from ajuste.study.location import KeyPath as Keys
+from ajuste.study.problem import KeyPath as Keys
 from ajuste.study.read import checked_study
 from ajuste.study.schema import BudgetTable, Study
 
