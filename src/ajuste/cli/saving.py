@@ -98,6 +98,10 @@ def reproduce(
         str | None,
         option("Also expect the means of deciding metrics, give or take this share.", "SHARE"),
     ] = None,
+    fixed: Annotated[
+        bool,
+        typer.Option("--fixed", help="Expect what a fix brings: no failed trial, and nothing that worsens or differs."),
+    ] = False,
 ) -> None:
     """Write RUN as a study file that expects its verdicts, and its digest under the virtual clock.
 
@@ -111,7 +115,7 @@ def reproduce(
     with Store(home().store_url) as store:
         found = store.find_run(run)
         results = results_of(found, store)
-        study, notes = reproducer(found, results, home(), limit)
+        study, notes = reproducer(found, results, home(), limit, fixed=fixed)
     save_study(study.document(), output, results.reproduce[0] if results.reproduce else "", "--output")
     expected = study.expect or ExpectTable()
     words = [count_of(len(expected.figures), "figure"), *(["the digest"] if expected.digest else [])]

@@ -5,13 +5,15 @@ Nothing is built unless the table of capabilities allows it.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -21,8 +23,10 @@ from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import read_options
 from ajuste.kernel.building.make import first_error
-from ajuste.kernel.building.schedulers import ELF, read_schedulers, require_loadable
-from ajuste.kernel.spec import specs_to_build
+from ajuste.kernel.building.schedulers import ELF, read_schedulers, require_llvm, require_loadable
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.spec import is_to_build, specs_to_build
+from ajuste.kernel.symbols import read_vmlinux
 from ajuste.machine.files import file_sha256, hold, make_directory, remove_file, replace_file, write_text
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_given
@@ -96,8 +100,10 @@ def with_schedulers(
             digest = table.sha256
         elif table.build is not None:
             say(f"building {table.name}")
-            with scheduler_workplace(home) as workplace:
-                digest = workplace.build(table)
+            with scheduler_workplace(home, table.build) as workplace:
+                kernel = next((spec for spec in study.kernels if not is_to_build(spec)), None)
+                image = fetch_kernel(kernel, home, say=say) if kernel else None
+                digest = workplace.build(table, workplace.toolchain(image))
         else:
             digest = _of_file(table, directory or study_directory(study), home, place)
         if table.sha256 not in (None, digest):
@@ -218,6 +224,18 @@ class SchedulerWorkplace:
     def tree(self) -> Path:
         return self.directory / "tree"
 
+    def toolchain(self, image: KernelImage | None) -> dict[str, str]:
+        """Return the environment of builds for the kernel ``image``: a file with its types, and a compiler of BPF."""
+        environment = {}
+        if image is not None:
+            types = self.directory / "vmlinux"
+            types.write_bytes(read_vmlinux(image.vmlinuz))
+            environment["VMLINUX_BTF"] = str(types)
+        with suppress(RequestError):  # A repository may bring its own compiler.
+            clang = f"clang{require_llvm().suffix}"
+            environment |= {"CLANG": clang, "BPF_CLANG": clang}
+        return environment
+
     def build(self, table: SchedulerTable, environment: Mapping[str, str] = MappingProxyType({})) -> str:
         """Return the hash of the program, which is in the cache then. Raises RequestError, RunError."""
         assert table.build is not None
@@ -260,17 +278,42 @@ class SchedulerWorkplace:
 
 
 @contextmanager
-def scheduler_workplace(home: Home) -> Iterator[SchedulerWorkplace]:
-    """Have a directory to build in; it is removed in the end."""
+def scheduler_workplace(home: Home, command: Sequence[str]) -> Iterator[SchedulerWorkplace]:
+    """Have a directory to build in by ``command``; it is removed in the end.
+
+    Its name follows from the command: programs contain the paths of their sources, and shall be the same everywhere.
+    """
     caller = Caller(invoking_user())
-    with ExitStack() as stack:
-        directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
-        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+    name = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]
+    with _empty_directory(Path(tempfile.gettempdir()) / f"ajuste-scheduler-{name}") as directory:
         workplace = SchedulerWorkplace(home, caller, directory)
         workplace.tree.mkdir(mode=0o700)
         caller.give(workplace.tree)
         directory.chmod(0o711)  # Who builds comes to the tree, and exchanges nothing beside it.
         yield workplace
+
+
+@contextmanager
+def _empty_directory(wanted: Path) -> Iterator[Path]:
+    # Another one where somebody has `wanted` at this moment, or it is another user's. Of a process that was killed it
+    # may be left.
+    with ExitStack() as stack:
+        directory = wanted
+        try:
+            with suppress(FileExistsError):
+                wanted.mkdir(mode=0o700)
+            descriptor = os.open(wanted, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(descriptor)
+            if status.st_uid != os.geteuid() or not os.path.samestat(status, wanted.lstat()):
+                raise BlockingIOError
+            for entry in wanted.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        except OSError:
+            directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        yield directory
 
 
 def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:

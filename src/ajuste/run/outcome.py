@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,12 +35,13 @@ from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import SHORT
+from ajuste.model.plan import Command
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Continuation, Results
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Verdict, Word
 from ajuste.model.wording import count_of, split_at
 from ajuste.study.overrides import with_kernels
-from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import ExpectedFigure, ExpectTable, PatchTable, SchedulerTable, Study
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def _computed(run: Run, store: Store) -> Results:
         run=run.id,
         stopped=_STOPPED.get(run.stopped, "interrupted"),
         stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
-        environment=run.environment,
+        environment={**run.environment, **_commands(resolved)},
         reproduce=[_with_root(command, resolved) for command in _reproduce(run, resolved)],
         notes=_notes(run),
         created=run.created,
@@ -113,6 +115,31 @@ def _computed(run: Run, store: Store) -> Results:
     from ajuste.analysis.explanation import explanations
 
     return results.model_copy(update={"explanations": explanations(results, recorded)})
+
+
+# Command lines beyond that many say nothing to a reader.
+_MOST_COMMANDS: Final = 8
+
+
+def _commands(resolved: ResolvedStudy) -> dict[str, Any]:
+    # The command line of the workload with its background load, by configuration where they differ.
+    lines = {one.configuration.name: _command_line(one) for one in resolved.configurations}
+    different = set(lines.values())
+    if not 1 <= len(different) <= _MOST_COMMANDS:
+        return {}
+    return {"workload": different.pop() if len(different) == 1 else lines}
+
+
+def _command_line(configuration: ResolvedConfiguration) -> str:
+    def line(command: Command) -> str:
+        attributes = ", ".join(
+            f"{name} {value}" for name, value in command.attributes.model_dump(exclude_defaults=True).items()
+        )
+        return shlex.join((Path(command.argv[0]).name, *command.argv[1:])) + (f" ({attributes})" if attributes else "")
+
+    beside = Counter(line(command) for command in configuration.background)
+    loads = ", ".join(f"{count} x {text}" if count > 1 else text for text, count in beside.items())
+    return line(configuration.workload) + (f"; beside it {loads}" if loads else "")
 
 
 def _boots(record: KeptRecord, resolved: ResolvedStudy) -> BootFindings:
@@ -174,12 +201,18 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     return [shlex.join(command)]
 
 
-def reproducer(run: Run, results: Results, home: Home, within: float | None = None) -> tuple[Study, tuple[str, ...]]:
+_FIXED: Final[Mapping[str, tuple[Word, ...]]] = {"worsens": ("equivalent", "improves"), "differs": ("equivalent",)}
+
+
+def reproducer(
+    run: Run, results: Results, home: Home, within: float | None = None, *, fixed: bool = False
+) -> tuple[Study, tuple[str, ...]]:
     """Return the study of ``run`` on the very kernels it was measured on, which expects what came out, and sentences on
     what it cannot expect or contain. Patches of its kernels are in it.
 
-    ``within`` is how far the means of deciding metrics may be from those of the run, as a share of them. Raises
-    RequestError where other machines cannot measure it.
+    ``within`` is how far the means of deciding metrics may be from those of the run, as a share of them. With ``fixed``
+    the study expects what a fix brings instead: no failed trial, and nothing that worsens or differs. Raises
+    RequestError where other machines cannot measure it, or where there is nothing to fix.
     """
     study = ResolvedStudy.model_validate_json(run.resolved).study
     if study.target.on_host:
@@ -190,12 +223,21 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
         ExpectedFigure(
             metric=one.metric,
             configuration=one.configuration,
-            verdict=(one.verdict,),
+            verdict=_FIXED.get(one.verdict, (one.verdict,)) if fixed else (one.verdict,),
             **_limits(results, one, within),
         )
         for one in results.verdicts
         if one.deciding
     )
+    if (
+        fixed
+        and not results.tally.failed
+        and not any(one.verdict in _FIXED for one in results.verdicts if one.deciding)
+    ):
+        raise RequestError(
+            f"run {run.id} has nothing to fix: no trial failed, and nothing worsens or differs",
+            hint="omit --fixed to expect what came out",
+        )
     varied = {spec for factor in study.factors for spec in factor.kernels}
     parts = {spec: _contained(spec, run, home) for spec in study.kernels}
     names = {spec: part.spec for spec, part in parts.items()}
@@ -219,9 +261,10 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
     exact = study.target.clock == "virtual" and all(part.exact for part in parts.values()) and not notes
     if run.stopped == "failed":
         notes.append(f"{count_of(results.tally.failed, 'trial')} failed; the file expects none, and fails until then")
+    fixed = fixed or run.stopped == "failed"
     expect = ExpectTable(
-        digest=results.digest if exact and run.stopped != "failed" else "",
-        stalls=0 if run.stopped == "failed" else results.tally.failed,
+        digest=results.digest if exact and not fixed else "",
+        stalls=0 if fixed else results.tally.failed,
         kernels=tuple(dict.fromkeys(part.sha256 for part in parts.values() if part.sha256)),
         ajuste=results.ajuste if exact else "",
         figures=figures,
