@@ -96,20 +96,30 @@ def with_schedulers(
             asked.require("kernel source", shlex.join(table.build), f"scheduler {table.name}")
         if own := programs.get(table.name):
             digest = _keep(_program(own.file, table.name, None), table.name, home)
+        elif table.build is not None:
+            digest = _built(table, study, home, say)
         elif table.sha256 and _is_kept(table.sha256, table.name, home):
             digest = table.sha256
-        elif table.build is not None:
-            say(f"building {table.name}")
-            with scheduler_workplace(home, table.build) as workplace:
-                kernel = next((spec for spec in study.kernels if not is_to_build(spec)), None)
-                image = fetch_kernel(kernel, home, say=say) if kernel else None
-                digest = workplace.build(table, workplace.toolchain(image))
         else:
             digest = _of_file(table, directory or study_directory(study), home, place)
         if table.sha256 not in (None, digest):
             notes.append(f"{table.name} has the hash {digest[:12]}, not {table.sha256[:12]}")
         found.append(table.model_copy(update={"sha256": digest}))
     return Contained(study.model_copy(update={"schedulers": tuple(found)}), tuple(notes))
+
+
+def _built(table: SchedulerTable, study: Study, home: Home, say: Say) -> str:
+    # By what it is built from and never by the hash in the file: who edits a commit or a text means another program.
+    assert table.build is not None
+    kernel = next((spec for spec in study.kernels if not is_to_build(spec)), None)
+    image = fetch_kernel(kernel, home, say=say) if kernel else None
+    about = image.sha256 if image else ""
+    table = table.model_copy(update={"sha256": None})
+    if digest := already_built(table, about, home):
+        return digest
+    say(f"building {table.name}")
+    with scheduler_workplace(home, table.build) as workplace:
+        return workplace.build_once(table, workplace.toolchain(image), about)
 
 
 def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
@@ -268,13 +278,23 @@ class SchedulerWorkplace:
 
     def build_once(self, table: SchedulerTable, environment: Mapping[str, str], about: str) -> str:
         """As ``build``, for a commit that was not built before; ``about`` is what else the program follows from."""
-        key = hashlib.sha256(f"{table.model_dump_json()}\n{about}".encode()).hexdigest()
-        note = _folder(key, self.home) / "built"
-        digest = note.read_text(encoding="utf-8") if note.is_file() else ""
-        if not digest or not _is_kept(digest, table.name, self.home):
+        digest = already_built(table, about, self.home)
+        if not digest:
             digest = self.build(table, environment)
-            _put(digest.encode(), note)
+            _put(digest.encode(), _build_record(table, about, self.home))
         return digest
+
+
+def already_built(table: SchedulerTable, about: str, home: Home) -> str:
+    """Return the hash of the program that was built of ``table`` and ``about``, if it is still in the cache."""
+    record = _build_record(table, about, home)
+    digest = record.read_text(encoding="utf-8") if record.is_file() else ""
+    return digest if digest and _is_kept(digest, table.name, home) else ""
+
+
+def _build_record(table: SchedulerTable, about: str, home: Home) -> Path:
+    key = hashlib.sha256(f"{table.model_dump_json()}\n{about}".encode()).hexdigest()
+    return _folder(key, home) / "built"
 
 
 @contextmanager
