@@ -35,6 +35,7 @@ LARGEST_STUDY_FILE_BYTES = 64 << 20
 LARGEST_STUDY_BYTES = 256 << 20
 
 _DEEPEST_SCRIPT = 4
+_CONFIG_IN_PROC = "CONFIG_IKCONFIG_PROC=y"
 
 
 class Initramfs(BaseModel):
@@ -72,6 +73,9 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
         program = scheduler_file(kernel, scheduler)
         tree.add(f"/ajuste/schedulers/{scheduler}", Regular(program, 0o755))
         _add_needs(tree, program, _nowhere, wanted_by=str(program), depth=0)
+    if files.schedulers and kernel.config and _CONFIG_IN_PROC not in kernel.config.read_text(encoding="utf-8"):
+        # Where libbpf looks for options that a BPF program asks for; without them it does not load.
+        tree.add(f"/boot/config-{kernel.release}", Regular(kernel.config))
     from ajuste.executor.guest.module import modules_for  # Reads ELF files: slow to load, and hosts need it not.
 
     modules = modules_for(files.modules, kernel)
