@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from ajuste.analysis.signs import fewest_blocks
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.building.configuration import OptionsConflict
@@ -336,10 +337,13 @@ def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) ->
     if study.target.on_host:
         raise RequestError(f"{study.name} runs on this machine; a bisection requires guests", hint="add --target vm")
     good, candidate = factor.levels
+    confidence = min(0.9999, confidence_of_each(study.analysis.confidence, tests))
+    # Enough for the study alone may be too few for so many verdicts together.
+    most = max(study.budget.max_blocks, fewest_blocks(1 - confidence))
     analysis = study.analysis.model_copy(
         update={
             "metrics": (metric,),
-            "confidence": min(0.9999, confidence_of_each(study.analysis.confidence, tests)),
+            "confidence": confidence,
             "explain": False,
             "prediction": None,
             "three_sigma": False,
@@ -354,6 +358,7 @@ def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) ->
             "expect": None,
             "analysis": analysis,
             "design": study.design.model_copy(update={"combine": "all", "allocation": None}),
+            "budget": study.budget.model_copy(update={"max_blocks": most}),
         }
     )
 
