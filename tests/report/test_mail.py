@@ -16,6 +16,7 @@ from ajuste.analysis.ranking import rankings
 from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import judge
 from ajuste.model.explanation import Explanation, Recorded
+from ajuste.model.kernel import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
@@ -132,6 +133,11 @@ def test_the_header_has_what_a_review_asks_for_first() -> None:
     guest = {"kernel": "6.1.0-1", "QEMU": "7.2", "CPUs": "2"}
     text = mail(results_of(values, ELAPSED, environment={**environment, "debian:6.1": guest}))
     assert "sockets" not in text  # Of the host, whose CPUs the guest does not have.
+    option = {"name": "HZ", "title": "Timer frequency", "baseline": "250", "own": "1000", "because": ""}
+    options = {"mine:b": {"baseline": "mine:a", "total": 3, "options": [option]}}
+    kernels = {**environment, "mine:a": guest, "mine:b": guest, KERNEL_OPTIONS: options}
+    text = " ".join(mail(results_of(values, ELAPSED, environment=kernels)).split())
+    assert "mine:b: 3 options differ from mine:a: HZ=1000 (was 250), and 2 more." in text
     variants = {"command=pipe": "hackbench -P", "command=socket": "hackbench"}
     text = mail(results_of(values, ELAPSED, environment={"this machine": here, "workload": variants}))
     assert "Workload: command=pipe: hackbench -P; command=socket: hackbench." in text

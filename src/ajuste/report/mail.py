@@ -25,6 +25,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, listed, percent, visible_line
 from ajuste.report.costs import cost_sentences
 from ajuste.report.format import Labels, NumberFormat, result_labels
+from ajuste.report.listings import kernel_option_sentences
 from ajuste.report.method import clock_name
 from ajuste.report.metric_table import deciding_metrics, mean_format, measured_metrics
 from ajuste.report.results import results_report
@@ -42,6 +43,7 @@ _LONGEST_HEAD: Final = 7
 _MOST_SENTENCES: Final = 3
 # Sentences on where two trials part: where, both decisions, and both paths to them.
 _PATHS: Final = 5
+_MOST_OPTIONS: Final = 5
 _ASCII: Final = {
     "−": "-",
     "–": "-",
@@ -124,7 +126,7 @@ def _ascii_toml(text: str) -> str:
 
 
 def tested_on(results: Results) -> Iterator[str]:
-    """Yield the kernels that were tested, the machine and the workload, a paragraph each."""
+    """Yield the kernels that were tested, the machine and the workload, in paragraphs."""
     here = results.environment.get("this machine", {})
     machines = {
         name: about
@@ -137,6 +139,7 @@ def tested_on(results: Results) -> Iterator[str]:
     ] or ([here["kernel"]] if "kernel" in here else [])
     if kernels:
         yield f"{'Kernel' if len(kernels) == 1 else 'Kernels'}: {'; '.join(map(str, kernels))}."
+        yield from (f"{sentence}." for sentence in kernel_option_sentences(results, _MOST_OPTIONS))
     guest = next((about for about in machines.values() if "QEMU" in about), None)
     topology = list(_topology(results)) if guest is None else []
     place = ", ".join((*(str(here[name]) for name in ("processor", "memory") if name in here), *topology))
