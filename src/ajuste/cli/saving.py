@@ -100,7 +100,9 @@ def reproduce(
     ] = None,
     fixed: Annotated[
         bool,
-        typer.Option("--fixed", help="Expect what a fix brings: no failed trial, and nothing that worsens or differs."),
+        typer.Option(
+            "--fixed", help="Expect what a fix brings: no failed trial, and less than half of what worsens or differs."
+        ),
     ] = False,
 ) -> None:
     """Write RUN as a study file that expects its verdicts, and its digest under the virtual clock.

@@ -38,7 +38,7 @@ from ajuste.model.gate import SHORT
 from ajuste.model.plan import Command
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Continuation, Results
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, split_at
 from ajuste.study.overrides import with_kernels
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
@@ -201,7 +201,7 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     return [shlex.join(command)]
 
 
-_FIXED: Final[Mapping[str, tuple[Word, ...]]] = {"worsens": ("equivalent", "improves"), "differs": ("equivalent",)}
+_TO_FIX: Final = frozenset({"worsens", "differs"})
 
 
 def reproducer(
@@ -211,8 +211,8 @@ def reproducer(
     what it cannot expect or contain. Patches of its kernels are in it.
 
     ``within`` is how far the means of deciding metrics may be from those of the run, as a share of them. With ``fixed``
-    the study expects what a fix brings instead: no failed trial, and nothing that worsens or differs. Raises
-    RequestError where other machines cannot measure it, or where there is nothing to fix.
+    the study expects what a fix brings instead: no failed trial, and of what worsens or differs at most half of the
+    difference. Raises RequestError where other machines cannot measure it, or where there is nothing to fix.
     """
     study = ResolvedStudy.model_validate_json(run.resolved).study
     if study.target.on_host:
@@ -220,10 +220,12 @@ def reproducer(
     if not run.stopped:
         raise RequestError(f"run {run.id} is not finished", hint="finish it with its own command")
     figures = tuple(
-        ExpectedFigure(
+        _half_of_difference(results, one)
+        if fixed and one.verdict in _TO_FIX
+        else ExpectedFigure(
             metric=one.metric,
             configuration=one.configuration,
-            verdict=_FIXED.get(one.verdict, (one.verdict,)) if fixed else (one.verdict,),
+            verdict=(one.verdict,),
             **_limits(results, one, within),
         )
         for one in results.verdicts
@@ -232,7 +234,7 @@ def reproducer(
     if (
         fixed
         and not results.tally.failed
-        and not any(one.verdict in _FIXED for one in results.verdicts if one.deciding)
+        and not any(one.verdict in _TO_FIX for one in results.verdicts if one.deciding)
     ):
         raise RequestError(
             f"run {run.id} has nothing to fix: no trial failed, and nothing worsens or differs",
@@ -262,6 +264,11 @@ def reproducer(
     if run.stopped == "failed":
         notes.append(f"{count_of(results.tally.failed, 'trial')} failed; the file expects none, and fails until then")
     fixed = fixed or run.stopped == "failed"
+    notes += [
+        f"{one.metric} of {one.configuration} is undecided, so the file tests little: measure more blocks first"
+        for one in results.verdicts
+        if one.deciding and one.verdict == "undecided" and run.stopped != "failed"
+    ]
     expect = ExpectTable(
         digest=results.digest if exact and not fixed else "",
         stalls=0 if fixed else results.tally.failed,
@@ -384,6 +391,17 @@ def _limits(results: Results, verdict: Verdict, within: float | None) -> dict[st
         return {}
     mean = own.metrics[verdict.metric].mean
     return {"least": mean - within * abs(mean), "most": mean + within * abs(mean)}
+
+
+def _half_of_difference(results: Results, verdict: Verdict) -> ExpectedFigure:
+    # As in a bisection: what a fix leaves of the difference is smaller than that.
+    own = next(one for one in results.configurations if one.name == verdict.configuration)
+    baseline = next(one for one in results.configurations if one.baseline)
+    bad, good = (one.metrics[verdict.metric].mean for one in (own, baseline))
+    half = math.sqrt(bad * good) if verdict.scale == "ratio" and min(bad, good) > 0 else (bad + good) / 2
+    return ExpectedFigure(
+        metric=verdict.metric, configuration=verdict.configuration, **{"most" if bad > good else "least": half}
+    )
 
 
 def _with_root(command: str, resolved: ResolvedStudy) -> str:

@@ -36,6 +36,7 @@ LARGEST_STUDY_BYTES = 256 << 20
 
 _DEEPEST_SCRIPT = 4
 _CONFIG_IN_PROC = "CONFIG_IKCONFIG_PROC=y"
+_LOADS_SCHEDULERS = "CONFIG_SCHED_CLASS_EXT=y"
 
 
 class Initramfs(BaseModel):
@@ -216,6 +217,8 @@ def how_to_build(spec: str) -> str:
 def scheduler_file(kernel: KernelImage, name: str) -> Path:
     """Return the file of ``name``. Raises RequestError, with those that it has, for a kernel built without it."""
     if kernel.schedulers is None:
+        if kernel.config and _LOADS_SCHEDULERS in kernel.config.read_text(encoding="utf-8"):
+            raise RequestError(f"program of {name} not found", hint=f"name its file: --scheduler DIR/{name}")
         raise RequestError(
             f"{kernel.spec} was built without BPF schedulers (sched_ext), which {name} requires",
             hint=how_to_build(kernel.spec),

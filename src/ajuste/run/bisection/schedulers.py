@@ -113,7 +113,7 @@ def scheduler_builds(
     asked_here().require("kernel source", shlex.join(recipe.command), "--scheduler")
     image = fetch_kernel(kernel, home, say=say)
     options = read_options(image.config.read_text(encoding="utf-8") if image.config else "")
-    require_loadable((OwnScheduler(Path(scheduler), ""),), options, kernel)
+    require_loadable((OwnScheduler(path.name, Path(scheduler), ""),), options, kernel)
     with scheduler_workplace(home, recipe.command) as workplace:
         yield SchedulerBuilds(recipe, ends, workplace, workplace.toolchain(image), image.sha256)
 
