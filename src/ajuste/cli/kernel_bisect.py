@@ -152,8 +152,13 @@ def bisection_report(found: BisectionResult) -> Report:
         Section(title, (Table.of(_COLUMNS, rows, title=title), *((Listing(notes),) if notes else ()))),
         *((Section("Reports", reports),) if reports else ()),
         *((Section("", (Paragraph(kept, "dim"),)),) if built else ()),
+        *((Section("", (CommandBlock("test of the fix", (_test_of_fix(found),)),)),) if what == "scheduler" else ()),
     )
     return Report(title, found.answer(), sections)
+
+
+def _test_of_fix(found: BisectionResult) -> str:
+    return f"ajuste reproduce {found.steps[0].run} --fixed -o {found.study}-test.toml"
 
 
 def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> tuple[str, ...]:
