@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.planted import schedulers
+from benchmarks.planted.schedulers import NAME, REGRESSIONS, SOURCE, Repository
 
 from ajuste.kernel.building.schedulers import require_llvm
 from ajuste.kernel.building.sources import cached_source
 from ajuste.kernel.spec import PackagedKernel, parse_source
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from benchmarks.planted import schedulers
-from benchmarks.planted.schedulers import NAME, REGRESSIONS, SOURCE, Repository
 from shell import Shell
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow, pytest.mark.timeout(900)]
