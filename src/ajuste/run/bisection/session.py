@@ -296,19 +296,24 @@ class BisectionSession:
         if self._bad.failed:
             blocks = min(study.budget.max_blocks, max(study.budget.min_blocks, self._trials_needed()))
             study = _with_blocks(study, blocks, blocks)
+        most = study.budget.max_blocks
+        if self._ends is not None:
+            # Half of the difference is excluded long before the verdict of the study itself is decided.
+            least = max(study.budget.min_blocks, fewest_blocks(1 - study.analysis.confidence))
+            study = _with_blocks(study, min(most, least), min(most, least))
         while True:
             found = self.measure(study)
             verdict, budget = found.verdict, study.budget
             if verdict is None or self._ends is None or self._outcome(found) != "undecided":
                 return found
-            blocks = min(budget.max_blocks, _MORE * max(verdict.blocks, budget.min_blocks))
-            if verdict.blocks >= budget.max_blocks or blocks <= budget.min_blocks:
+            blocks = min(most, _MORE * max(verdict.blocks, budget.min_blocks))
+            if verdict.blocks >= most or blocks <= budget.min_blocks:
                 return found
-            study = _with_blocks(study, blocks)
+            study = _with_blocks(study, blocks, blocks)
 
 
-def _with_blocks(study: Study, least: int, most: int | None = None) -> Study:
-    limits = {"min_blocks": least, "max_blocks": most or study.budget.max_blocks}
+def _with_blocks(study: Study, least: int, most: int) -> Study:
+    limits = {"min_blocks": least, "max_blocks": most}
     return study.model_copy(update={"budget": study.budget.model_copy(update=limits)})
 
 
