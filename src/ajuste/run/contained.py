@@ -114,12 +114,12 @@ def _built(table: SchedulerTable, study: Study, home: Home, say: Say) -> str:
     kernel = next((spec for spec in study.kernels if not is_to_build(spec)), None)
     image = fetch_kernel(kernel, home, say=say) if kernel else None
     about = image.sha256 if image else ""
-    table = table.model_copy(update={"sha256": None})
-    if digest := already_built(table, about, home):
+    recipe = table.model_copy(update={"sha256": None})
+    if digest := already_built(recipe, about, home):
         return digest
     say(f"building {table.name}")
     with scheduler_workplace(home, table.build) as workplace:
-        return workplace.build_once(table, workplace.toolchain(image), about)
+        return workplace.build_once(recipe, workplace.toolchain(image), about)
 
 
 def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
