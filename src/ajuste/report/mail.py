@@ -325,7 +325,8 @@ class _Page:
             groups.setdefault((metric.direction, self._statistic(metric)), []).append(metric)
         rule = "=" * (WIDTH - 6)
         for (direction, kind), metrics in groups.items():
-            units = listed(list(dict.fromkeys(metric.unit for metric in metrics if metric.unit)))
+            names = (mean_format(self._results, metric).unit for metric in metrics)
+            units = listed(list(dict.fromkeys(filter(None, names))))
             head = (
                 _wrapped(f"Test          : {self._results.study}"),
                 _wrapped(f"Units         : Normalized to {self._heads[0]}{f', measured in {units}' if units else ''}"),
