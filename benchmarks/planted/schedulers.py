@@ -218,7 +218,6 @@ def measure(names: Sequence[str] = tuple(REGRESSIONS)) -> Iterator[Comparison]:
             branch = name.replace(" ", "-")
             planted = repository.plant(branch, regression)
             findings = _findings(repository, branch, regression, desks)
-            print(name, findings, file=sys.stderr)
             named += findings.is_named(planted)
             reproduced += findings.is_reproduced
             words = f"{name}: {' or '.join(findings.culprits)} ({findings.metric})"
@@ -243,6 +242,7 @@ def _findings(repository: Repository, branch: str, regression: Regression, desks
         "kernel", "bisect", "--scheduler", NAME, "--good", ends[0], "--bad", ends[1], "--study", str(study), "--quiet"
     )
     minutes = (monotonic() - began) / 60
+    print(f"{branch}: {' or '.join(result['culprits'])}", file=sys.stderr)
     author("reproduce", result["steps"][0]["run"], "--fixed", "-o", "before.toml")
     before = (author.directory / "before.toml").read_text()
     after = before.replace(repository.git("rev-parse", branch), repository.git("rev-parse", f"{branch}-fixed"))
@@ -251,6 +251,7 @@ def _findings(repository: Repository, branch: str, regression: Regression, desks
         for desk in desks:
             (desk.directory / file).write_text(text)
         runs.append(tuple(_run(desk, file) for desk in desks))
+        print(f"{branch}: {file}: {runs[-1]}", file=sys.stderr)
     return Findings(tuple(result["culprits"]), result["metric"], minutes, runs[0], runs[1])
 
 
