@@ -211,8 +211,8 @@ def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findin
         failures = [failure for failure in failures if not failure.message.endswith(": no scheduler was loaded")]
     for failure in failures:
         about = f" {failure.tunable}" if failure.tunable else ""
-        own = _OWN_COMPLAINT.fullmatch(failure.message)
-        findings.failed.append(own["what"] if own else f"{failure.stage}{about}: {failure.message}")
+        complaint = _OWN_COMPLAINT.fullmatch(failure.message)
+        findings.failed.append(complaint["what"] if complaint else f"{failure.stage}{about}: {failure.message}")
     if findings.failed:
         return
     identities = {*(event.id for event in kinds.of(Accepted)), *(event.id for event in kinds.of(End))}

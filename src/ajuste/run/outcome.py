@@ -123,7 +123,7 @@ _MOST_COMMANDS: Final = 8
 
 def _commands(resolved: ResolvedStudy) -> dict[str, Any]:
     # The command line of the workload with its background load, by configuration where they differ.
-    lines = {one.configuration.name: _command_line(one) for one in resolved.configurations}
+    lines = {each.configuration.name: _command_line(each) for each in resolved.configurations}
     different = set(lines.values())
     if not 1 <= len(different) <= _MOST_COMMANDS:
         return {}
@@ -265,9 +265,9 @@ def reproducer(
         notes.append(f"{count_of(results.tally.failed, 'trial')} failed; the file expects none, and fails until then")
     fixed = fixed or run.stopped == "failed"
     notes += [
-        f"{one.metric} of {one.configuration} is undecided, so the file tests little: measure more blocks first"
-        for one in results.verdicts
-        if one.deciding and one.verdict == "undecided" and run.stopped != "failed"
+        f"{verdict.metric} of {verdict.configuration} is undecided, so the file tests little: measure more blocks first"
+        for verdict in results.verdicts
+        if verdict.deciding and verdict.verdict == "undecided" and run.stopped != "failed"
     ]
     expect = ExpectTable(
         digest=results.digest if exact and not fixed else "",
@@ -395,9 +395,9 @@ def _limits(results: Results, verdict: Verdict, within: float | None) -> dict[st
 
 def _half_of_difference(results: Results, verdict: Verdict) -> ExpectedFigure:
     # As in a bisection: what a fix leaves of the difference is smaller than that.
-    own = next(one for one in results.configurations if one.name == verdict.configuration)
-    baseline = next(one for one in results.configurations if one.baseline)
-    bad, good = (one.metrics[verdict.metric].mean for one in (own, baseline))
+    compared = next(measured for measured in results.configurations if measured.name == verdict.configuration)
+    baseline = next(measured for measured in results.configurations if measured.baseline)
+    bad, good = (measured.metrics[verdict.metric].mean for measured in (compared, baseline))
     half = math.sqrt(bad * good) if verdict.scale == "ratio" and min(bad, good) > 0 else (bad + good) / 2
     return ExpectedFigure(
         metric=verdict.metric, configuration=verdict.configuration, **{"most" if bad > good else "least": half}
