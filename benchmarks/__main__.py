@@ -54,6 +54,7 @@ from benchmarks import (
 from benchmarks.campaigns import referee
 from benchmarks.comparison import Comparison, show
 from benchmarks.live import adoption, chaos, guards, redis
+from benchmarks.planted import schedulers
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
@@ -87,6 +88,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "packages": packages.measure,
     "parallel": parallel.measure,
     "planted": planted.measure,
+    "planted-schedulers": schedulers.measure,
     "reboots": reboots.measure,
     "repeats": repeats.measure,
     "restore-time": restore_time.measure,

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from own_home import own_home
-from shell import SMALL, Shell
+from shell import SMALL, Shell, small
 
 METRIC, OTHER = "involuntary-switches", "sched_min_granularity_ns=75000000"
 
@@ -65,6 +65,30 @@ def test_a_digest_that_differs_is_named(reproduced: Shell) -> None:
     (reproduced.directory / "other.toml").write_text(text.replace(document["expect"]["digest"], "0" * 64))
     said, _ = reproduced("run", "other.toml", "--quiet", expect=3)
     assert f"expected digest {'0' * 64}; found {document['expect']['digest']}" in said
+
+
+@pytest.mark.vm
+def test_a_test_of_a_fix_fails_before_it(reproduced: Shell) -> None:
+    reproduced("reproduce", "small", "--fixed", "-o", "fixed.toml")
+    expect = tomllib.loads((reproduced.directory / "fixed.toml").read_text())["expect"]
+    assert (expect["stalls"], "digest" in expect) == (0, False)
+    (figure,) = expect["figure"]
+    good, bad = (one["metrics"][METRIC]["mean"] for one in reproduced.json("report", "small")["configurations"])
+    assert bad < figure["least"] < good
+    assert "verdict" not in figure
+    said, _ = reproduced("run", "fixed.toml", "--quiet", expect=3)
+    assert f"{METRIC} of {OTHER}: at least 10.9" in said
+
+
+@pytest.mark.vm
+def test_an_undecided_run_is_no_test(reproduced: Shell) -> None:
+    few = small(2, 2).replace('"small"', '"few"').replace("repetitions = 2", "repetitions = 1")
+    (reproduced.directory / "few.toml").write_text(few)
+    reproduced("run", "few.toml", "--quiet")
+    said, _ = reproduced("reproduce", "few", "-o", "vague.toml")
+    assert "is undecided, so the file tests little" in said
+    _, complained = reproduced("reproduce", "few", "--fixed", "-o", "none.toml", expect=2)
+    assert "has nothing to fix" in complained
 
 
 BAD = {

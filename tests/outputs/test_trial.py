@@ -208,6 +208,16 @@ def test_what_was_not_measured_is_failed_without_metrics(changed: dict[str, Any]
     assert (found.status, found.reason, found.metrics) == ("failed", reason, {})
 
 
+def test_a_scheduler_that_does_not_load_is_the_reason_and_not_the_program_that_loads_it() -> None:
+    own = "/ajuste/bin/ajuste-workloads ended with exit code 1: ajuste-workloads:"
+    before = Failed(at_ns=7, stage="before", message=f"{own} scx_mine did not load its scheduler", tunable=None)
+    after = Failed(at_ns=8, stage="after", message=f"{own} no scheduler was loaded", tunable=None)
+    ejected = Failed(at_ns=8, stage="after", message=f"{own} the kernel ejected the scheduler mine", tunable=None)
+    assert judge(events(failed=before, other=after)).reason == "scx_mine did not load its scheduler"
+    assert judge(events(failed=ejected)).reason == "the kernel ejected the scheduler mine"
+    assert judge(events(failed=after)).reason == "no scheduler was loaded"
+
+
 def test_a_problem_of_the_stream_fails_the_trial_whatever_else_it_says() -> None:
     found = judge(events(), problem="the guest panicked")
     assert (found.status, found.reason, found.metrics) == ("failed", "the guest panicked", {})

@@ -16,6 +16,7 @@ from ajuste.analysis.ranking import rankings
 from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import judge
 from ajuste.model.explanation import Explanation, Recorded
+from ajuste.model.kernel import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
@@ -109,6 +110,48 @@ def test_the_header_names_the_kernels_that_were_tested_and_the_machine() -> None
     assert "Machine: guest of 2 CPUs, 256 MiB, QEMU 7.2; on A CPU, 8 GiB." in text
     on_host = mail(results_of(drawn({"a": 1.0, "b": 1.0}), ELAPSED, environment={"this machine": here}))
     assert "Kernel: 6.18." in on_host
+
+
+def test_the_header_has_what_a_review_asks_for_first() -> None:
+    cpu = {"sockets": 2, "cores": 128, "threads_per_core": 2, "cpus": 256}
+    inventory = {
+        "cpu": cpu,
+        "numa": {"node0": {}, "node1": {}},
+        "frequency": {"governor": "performance", "turbo": False},
+    }
+    here = {"processor": "A CPU, 256 CPUs", "memory": "500 GiB", "kernel": "6.18"}
+    workload = "hackbench -g 2 -l 50; beside it 2 x ajuste-workloads spin"
+    environment = {"this machine": here, "inventory": inventory, "workload": workload}
+    values = drawn({"a": 1.0, "b": 1.0})
+    text = " ".join(mail(results_of(values, ELAPSED, environment=environment, ajuste="0.1.0")).split())
+    assert (
+        "Machine: A CPU, 256 CPUs, 500 GiB, 2 sockets of 64 cores, 2 threads each, 2 NUMA nodes, governor performance, "
+        "boost off." in text
+    )
+    assert f"Workload: {workload}." in text
+    assert ", Ajuste 0.1.0." in text
+    guest = {"kernel": "6.1.0-1", "QEMU": "7.2", "CPUs": "2"}
+    text = mail(results_of(values, ELAPSED, environment={**environment, "debian:6.1": guest}))
+    assert "sockets" not in text  # Of the host, whose CPUs the guest does not have.
+    option = {"name": "HZ", "title": "Timer frequency", "baseline": "250", "own": "1000", "because": ""}
+    options = {"mine:b": {"baseline": "mine:a", "total": 3, "options": [option]}}
+    kernels = {**environment, "mine:a": guest, "mine:b": guest, KERNEL_OPTIONS: options}
+    text = " ".join(mail(results_of(values, ELAPSED, environment=kernels)).split())
+    assert "mine:b: 3 options differ from mine:a: HZ=1000 (was 250), and 2 more." in text
+    variants = {"command=pipe": "hackbench -P", "command=socket": "hackbench"}
+    text = mail(results_of(values, ELAPSED, environment={"this machine": here, "workload": variants}))
+    assert "Workload: command=pipe: hackbench -P; command=socket: hackbench." in text
+
+
+def test_normalised_tables_name_the_units_of_what_was_measured() -> None:
+    text = mail(
+        results_of(drawn({"6.1": 1.0, "6.12": 1.25}), ELAPSED, SPEED, SWITCHES), ("elapsed", "speed", "switches")
+    )
+    assert lines_with(text, "Units ") == [
+        "Units         : Normalized to A, measured in s",
+        "Units         : Normalized to A, measured in MiB/s",
+        "Units         : Normalized to A",
+    ]
 
 
 def test_the_study_is_attached_and_stays_the_same_document() -> None:

@@ -24,7 +24,7 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
-from ajuste.run.contained import with_patches, with_programs, with_schedulers
+from ajuste.run.contained import scheduler_workplace, with_patches, with_programs, with_schedulers
 from ajuste.run.outcome import reproducer, results_of
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
@@ -48,6 +48,15 @@ TRUE = hashlib.sha256(Path("/bin/true").read_bytes()).hexdigest()
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+
+
+@pytest.fixture(autouse=True)
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel that schedulers are built for, whose types are ``types``."""
+    image = KernelImage(spec="debian:5.10", release="5.10.1", vmlinuz=tmp_path / "vmlinuz", sha256="0" * 64)
+    monkeypatch.setattr("ajuste.run.contained.fetch_kernel", lambda spec, home, *, say: image)
+    monkeypatch.setattr("ajuste.run.contained.read_vmlinux", lambda _: b"types")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 @pytest.fixture
@@ -98,16 +107,50 @@ def test_a_file_builds_nothing_unless_that_is_allowed(study: Callable[..., Study
 def test_a_scheduler_is_built_once_from_what_the_file_contains(
     study: Callable[..., Study], home: Home, tmp_path: Path
 ) -> None:
-    done = built(study(BUILDS), home)
-    assert ([one.sha256 for one in done.study.schedulers], done.notes) == ([TRUE], ())
-    broken = BUILDS.replace("mkdir", "false; exit 1; mkdir")
-    assert built(study(f"{broken}sha256 = '{TRUE}'"), home).study.schedulers[0].sha256 == TRUE  # It is there already.
+    counted = BUILDS.replace("mkdir", f"echo >> {tmp_path}/builds; mkdir")
+    for _ in range(2):
+        done = built(study(counted), home)
+        assert ([one.sha256 for one in done.study.schedulers], done.notes) == ([TRUE], ())
+    assert (tmp_path / "builds").read_text() == "\n"
     with pytest.raises(RunError, match="scx_mine does not build"):
-        built(study(broken), home)
+        built(study(BUILDS.replace("mkdir", "exit 1; mkdir")), home)
     other = built(study(f"{BUILDS}sha256 = '{'0' * 64}'"), home)
     assert other.study.schedulers[0].sha256 == TRUE
     assert "scx_mine has the hash" in other.notes[0]
     assert not list(tmp_path.glob("**/build.sh"))
+
+
+def test_an_edited_recipe_means_another_program_whatever_hash_is_left_in_the_file(
+    study: Callable[..., Study], home: Home
+) -> None:
+    recipe = f"{BUILDS}sha256 = '{TRUE}'"
+    assert built(study(recipe), home).notes == ()
+    fixed = built(study(recipe.replace("/bin/true", "/bin/false")), home)
+    assert fixed.study.schedulers[0].sha256 != TRUE
+    assert "scx_mine has the hash" in fixed.notes[0]
+
+
+def test_a_scheduler_is_built_at_the_same_place_for_the_types_of_the_kernel(
+    study: Callable[..., Study], home: Home, tmp_path: Path
+) -> None:
+    # A program contains the paths of its sources.
+    build = f"mkdir out && cat /bin/true $VMLINUX_BTF > out/scx_mine && pwd >> {tmp_path}/places\\n"
+    table = BUILDS[: BUILDS.index("source")] + f'source = {{ "build.sh" = "{build}" }}\n'
+    (digest,) = [one.sha256 for one in built(study(table), home).study.schedulers]
+    assert digest == hashlib.sha256(Path("/bin/true").read_bytes() + b"types").hexdigest()
+    built(study(table), Home(tmp_path / "other", tmp_path / "other-cache", tmp_path / "other-state"))
+    place, again = (Path(line) for line in (tmp_path / "places").read_text().splitlines())
+    assert place == again
+    assert not place.parent.exists()
+    # One that a killed process left is emptied, and that of another process left alone.
+    (place / "out").mkdir(parents=True)
+    with (
+        scheduler_workplace(home, ["sh", "build.sh"]) as first,
+        scheduler_workplace(home, ["sh", "build.sh"]) as second,
+    ):
+        assert first.directory == place.parent
+        assert second.directory != place.parent
+        assert not list(first.tree.iterdir())
 
 
 def test_a_scheduler_is_built_from_a_commit(study: Callable[..., Study], home: Home, tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ def test_a_run_says_its_command_again_word_by_word(words: list[str], tmp_path: P
     assert said[3:5] == ["--kernel", "debian:5.10"]
 
 
+def test_a_run_says_what_was_run(tmp_path: Path, store: Store) -> None:
+    workload = results_of(begun("small.toml", tmp_path, store), store).environment["workload"]
+    assert workload == "ajuste-workloads matrix --size 100 --repetitions 2; beside it ajuste-workloads spin"
+
+
 @pytest.mark.parametrize("command", ["ajuste gate --base main", "ajuste kernel bisect a b", "ajuste live --set a=1,2"])
 def test_a_run_of_another_command_is_measured_again_by_that_command(command: str, tmp_path: Path, store: Store) -> None:
     assert reproduced(command, tmp_path, store) == command

@@ -95,6 +95,17 @@ def test_a_workload_of_the_catalogue_brings_its_service_unless_the_study_has_one
     assert served.workload.argv[:5] == ("/bin/redis-benchmark", "-h", "127.0.0.1", "-p", port)
 
 
+def test_an_ordinary_user_plans_a_daemon_of_usr_sbin() -> None:
+    known = real_catalogue()
+    study = adhoc_study(Request(commands=(("redis-benchmark",),), nice="0,5", service=("tuned {port}",)), known)
+    kernels = {HOST_KERNEL: KernelVersion.parse("6.1.0")}
+    outside_path = {"tuned": None, "/usr/sbin/tuned": "/usr/sbin/tuned"}
+    one = resolve(study, known, kernels, lambda name: outside_path.get(name, f"/bin/{name}"), HERE)
+    assert one.configurations[0].services[0].command.argv[0] == "/usr/sbin/tuned"
+    with pytest.raises(RequestError, match='program "tuned" not found'):
+        resolve(study, known, kernels, lambda name: None if "tuned" in name else f"/bin/{name}", HERE)
+
+
 def test_without_services_nothing_is_added(resolved: Resolving) -> None:
     study = resolved('command = ["jq", "{data}"]')
     document = study.model_dump(mode="json")

@@ -25,7 +25,8 @@ const CLASS: &str = "/sys/kernel/sched_ext";
 const LOG: &str = "ajuste-scheduler.log";
 const NOTE: &str = "ajuste-scheduler";
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// In the time of a guest, whose CPU may be slow: some schedulers compute for 10 seconds before they load.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The example schedulers look once a second whether they are still loaded.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(5);

@@ -22,6 +22,8 @@ from ajuste.cli.measuring import check_report, measure, with_reboots
 from ajuste.cli.options import example, spread
 from ajuste.cli.showing import Showing, command_line
 from ajuste.kernel.spec import parse_spec
+from ajuste.machine.home import home
+from ajuste.model.capability import asked_here
 from ajuste.run.experiment import unless_going_on
 from ajuste.study.command_line.conditions import fail_conditions
 from ajuste.study.command_line.request import Request, split_commands
@@ -47,6 +49,7 @@ Words = Annotated[
     "ajuste compare -- sleep 0.01 -- sleep 0.02",
     "ajuste compare --nice 0,10 --background spin --max-time 5s -- linpack reps_to=8",
     "ajuste compare --kernel debian:5.10 --nice 0,10 --background spin -- matrix size=100 repetitions=2",
+    "ajuste compare --kernel debian:6.18 --set sched_ext=none,scx_mine --scheduler build/scx_mine -- hackbench",
     "ajuste compare --boot mitigations=default,off --reboots --dry-run -- hackbench groups=2",
     "ajuste compare --kernel build:debian:6.1,build:debian:6.1+NUMA=n --dry-run -- hackbench groups=2",
     "ajuste compare --screen --dry-run --nice 0,5 --set workload.mode=processes,threads --set workload.fds=4,8 "
@@ -60,6 +63,7 @@ def compare(
     loader: options.Loader = None,
     machines: Machines,
     fleet: FleetOptions,
+    scheduler: options.SchedulerPrograms = None,
     fail_on: options.FailOn = None,
     save: options.Save = None,
     dry_run: options.DryRun = False,
@@ -97,9 +101,15 @@ def compare(
             names |= built
             request = request.with_kernels(names)
             study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
+    if scheduler:
+        from ajuste.run.contained import with_schedulers  # few studies contain any
+
+        study = with_schedulers(study, home(), asked_here(), lambda _: None, scheduler).study
     command = command_line()
     if save is not None:
-        save_study(adhoc_document(savable(typed, names), known, profiles)[0], save, command)
+        document = adhoc_document(savable(typed, names), known, profiles)[0]
+        tables = [{"name": table.name, "sha256": table.sha256} for table in study.schedulers]
+        save_study(document | ({"scheduler": tables} if tables else {}), save, command)
     if dry_run:
         from ajuste.cli.plan import show_plan
 

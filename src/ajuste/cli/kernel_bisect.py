@@ -151,8 +151,13 @@ def bisection_report(result: BisectionResult) -> Report:
         Section(title, (Table.of(_COLUMNS, rows, title=title), *((Listing(notes),) if notes else ()))),
         *((Section("Reports", reports),) if reports else ()),
         *((Section("", (Paragraph(built_note, "dim"),)),) if built else ()),
+        *((Section("", (CommandBlock("test of the fix", (_test_of_fix(result),)),)),) if what == "scheduler" else ()),
     )
     return Report(title, result.answer(), sections)
+
+
+def _test_of_fix(found: BisectionResult) -> str:
+    return f"ajuste reproduce {found.steps[0].run} --fixed -o {found.study}-test.toml"
 
 
 def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> tuple[str, ...]:

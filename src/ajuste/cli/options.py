@@ -212,6 +212,15 @@ FailOn = Annotated[
 ]
 Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE", panel=OUTPUT)]
 DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run", panel=OUTPUT)]
+SchedulerPrograms = Annotated[
+    list[Path] | None,
+    option(
+        "Use this program of a BPF scheduler, such as build/scx_mine or scx_mine=build/new (repeatable).",
+        "[NAME=]FILE",
+        panel=RARE,
+    ),
+]
+
 Fresh = Annotated[bool, option("Start a new run; do not resume an interrupted one.", None, "--fresh", panel=OUTPUT)]
 
 

@@ -69,10 +69,7 @@ def run(
             rich_help_panel=RARE,
         ),
     ] = False,
-    scheduler: Annotated[
-        list[Path] | None,
-        option("Use this program of a BPF scheduler, such as build/scx_mine (repeatable).", "FILE", panel=RARE),
-    ] = None,
+    scheduler: options.SchedulerPrograms = None,
     fail_on: options.FailOn = None,
     junit: Annotated[
         Path | None, option("Write what the study expects as tests in JUnit XML.", "FILE", panel=RARE)

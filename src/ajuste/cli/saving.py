@@ -98,6 +98,12 @@ def reproduce(
         str | None,
         option("Also expect the means of deciding metrics, give or take this share.", "SHARE"),
     ] = None,
+    fixed: Annotated[
+        bool,
+        typer.Option(
+            "--fixed", help="Expect what a fix brings: no failed trial, and less than half of what worsens or differs."
+        ),
+    ] = False,
 ) -> None:
     """Write RUN as a study file that expects its verdicts, and its digest under the virtual clock.
 
@@ -111,7 +117,7 @@ def reproduce(
     with Store(home().store_url) as store:
         stored = store.find_run(run)
         results = results_of(stored, store)
-        study, notes = reproducer(stored, results, home(), limit)
+        study, notes = reproducer(stored, results, home(), limit, fixed=fixed)
     save_study(study.document(), output, results.reproduce[0] if results.reproduce else "", "--output")
     expected = study.expect or ExpectTable()
     words = [count_of(len(expected.figures), "figure"), *(["the digest"] if expected.digest else [])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,6 +31,9 @@ from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.programs import parser
 from ajuste.outputs.services import is_report, service_notes, service_problem, service_values, with_advice
 from ajuste.outputs.timeline import Timeline, measure_all
+
+# What the program that loads schedulers complains of; that Ajuste runs it says nothing to a reader.
+_OWN_COMPLAINT: Final = re.compile(r"\S*ajuste-workloads ended with exit code [0-9]+: ajuste-workloads: (?P<what>.+)")
 
 # What is kept of what programs print in a trial: of a long text both ends, of what is no text the beginning.
 
@@ -202,9 +206,13 @@ def trial(
 
 
 def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findings: _Findings) -> None:
-    for failure in kinds.of(Failed):
+    failures = kinds.of(Failed)
+    if any(failure.stage == "before" for failure in failures):  # That none can be ended follows from it.
+        failures = [failure for failure in failures if not failure.message.endswith(": no scheduler was loaded")]
+    for failure in failures:
         about = f" {failure.tunable}" if failure.tunable else ""
-        findings.failed.append(f"{failure.stage}{about}: {failure.message}")
+        complaint = _OWN_COMPLAINT.fullmatch(failure.message)
+        findings.failed.append(complaint["what"] if complaint else f"{failure.stage}{about}: {failure.message}")
     if findings.failed:
         return
     identities = {*(event.id for event in kinds.of(Accepted)), *(event.id for event in kinds.of(End))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from pydantic import ValidationError
@@ -351,6 +351,15 @@ def kernel_options_section(results: Results) -> Section | None:
     columns = _columns("Option", ("Baseline", "Here"), ("Because", "What it is"), "What it is")
     lead = "Compares the configurations that they were built from with that of the baseline's kernel."
     return _section(title, Table(columns, groups, "kernel-options", title), lead, depth="detail")
+
+
+def kernel_option_sentences(results: Results, most: int) -> Iterator[str]:
+    """Yield for each kernel the first ``most`` options that differ from the baseline's."""
+    for name, kernel in _kept(results, KERNEL_OPTIONS, KernelOptions).items():
+        options = [f"{option.name}={option.own} (was {option.baseline})" for option in kernel.options[:most]]
+        rest = kernel.total - len(options)
+        text = ", ".join((*options, f"and {rest} more") if rest else options)
+        yield f"{_kernel_title(name, kernel).partition(',')[0]}: {text}"
 
 
 def _kernel_title(name: str, kernel: KernelOptions) -> str:

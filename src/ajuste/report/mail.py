@@ -15,13 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic import ValidationError
+
 from ajuste.analysis.suite import is_extreme
+from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import count_of, percent, visible_line
+from ajuste.model.wording import count_of, listed, percent, visible_line
 from ajuste.report.costs import cost_sentences
 from ajuste.report.format import Labels, NumberFormat, result_labels
+from ajuste.report.listings import kernel_option_sentences
 from ajuste.report.method import clock_name
 from ajuste.report.results import results_report
 from ajuste.report.tables import deciding_metrics, mean_format, measured_metrics, ranking_sentence
@@ -38,6 +42,7 @@ _LONGEST_HEAD: Final = 7
 _MOST_SENTENCES: Final = 3
 # Sentences on where two trials part: where, both decisions, and both paths to them.
 _PATHS: Final = 5
+_MOST_OPTIONS: Final = 5
 _ASCII: Final = {
     "−": "-",
     "–": "-",
@@ -120,7 +125,7 @@ def _ascii_toml(text: str) -> str:
 
 
 def tested_on(results: Results) -> Iterator[str]:
-    """Yield the kernels that were tested, and the machine, a paragraph each."""
+    """Yield the kernels that were tested, the machine and the workload, in paragraphs."""
     here = results.environment.get("this machine", {})
     machines = {
         name: about
@@ -133,14 +138,40 @@ def tested_on(results: Results) -> Iterator[str]:
     ] or ([here["kernel"]] if "kernel" in here else [])
     if kernels:
         yield f"{'Kernel' if len(kernels) == 1 else 'Kernels'}: {'; '.join(map(str, kernels))}."
+        yield from (f"{sentence}." for sentence in kernel_option_sentences(results, _MOST_OPTIONS))
     guest = next((about for about in machines.values() if "QEMU" in about), None)
-    place = ", ".join(str(here[name]) for name in ("processor", "memory") if name in here)
+    topology = list(_topology(results)) if guest is None else []
+    place = ", ".join((*(str(here[name]) for name in ("processor", "memory") if name in here), *topology))
     if guest is not None:
         cpus = count_of(int(guest.get("CPUs", 1)), "CPU")
         facts = (cpus, guest.get("memory", ""), f"QEMU {guest['QEMU']}", guest.get("accelerator", "").partition(" ")[0])
         yield f"Machine: guest of {', '.join(filter(None, facts))}{f'; on {place}' if place else ''}."
     elif place:
         yield f"Machine: {place}."
+    workload = results.environment.get("workload", {})
+    commands = workload.items() if isinstance(workload, Mapping) else (("", workload),)
+    if commands:
+        yield f"Workload: {'; '.join(f'{name}: {line}' if name else str(line) for name, line in commands)}."
+
+
+def _topology(results: Results) -> Iterator[str]:
+    # What readers of figures of hardware ask for first.
+    try:
+        inventory = Inventory.model_validate(results.environment.get("inventory", {}))
+    except ValidationError:
+        return
+    cpu, frequency = inventory.cpu, inventory.frequency
+    if cpu.sockets and cpu.cores and cpu.threads_per_core:
+        yield (
+            f"{count_of(cpu.sockets, 'socket')} of {count_of(cpu.cores // cpu.sockets, 'core')}, "
+            f"{count_of(cpu.threads_per_core, 'thread')} each"
+        )
+    if len(inventory.numa) > 1:
+        yield f"{len(inventory.numa)} NUMA nodes"
+    if frequency.governor:
+        yield f"governor {frequency.governor}"
+    if frequency.turbo is not None:
+        yield f"boost {'on' if frequency.turbo else 'off'}"
 
 
 def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
@@ -153,7 +184,8 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
         return
     yield from tested_on(results)
     trials = results.tally.words()
-    yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}."
+    ajuste = f", Ajuste {results.ajuste}" if results.ajuste else ""
+    yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}{ajuste}."
 
 
 def _gains_and_costs(results: Results) -> Iterator[str]:
@@ -292,9 +324,11 @@ class _Page:
             groups.setdefault((metric.direction, self._statistic(metric)), []).append(metric)
         rule = "=" * (WIDTH - 6)
         for (direction, kind), metrics in groups.items():
+            names = (mean_format(self._results, metric).unit for metric in metrics)
+            units = listed(list(dict.fromkeys(filter(None, names))))
             head = (
                 _wrapped(f"Test          : {self._results.study}"),
-                f"Units         : Normalized to {self._heads[0]}",
+                _wrapped(f"Units         : Normalized to {self._heads[0]}{f', measured in {units}' if units else ''}"),
                 f"Interpretation: {_BETTER[direction][0]}",
                 f"Statistic     : {kind}",
             )

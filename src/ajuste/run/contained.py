@@ -5,13 +5,15 @@ Nothing is built unless the table of capabilities allows it.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -21,8 +23,10 @@ from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import read_options
 from ajuste.kernel.building.make import first_error
-from ajuste.kernel.building.schedulers import ELF, read_schedulers, require_loadable
-from ajuste.kernel.spec import specs_to_build
+from ajuste.kernel.building.schedulers import ELF, read_schedulers, require_llvm, require_loadable
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.spec import is_to_build, specs_to_build
+from ajuste.kernel.symbols import read_vmlinux
 from ajuste.machine.files import file_sha256, hold, make_directory, remove_file, replace_file, write_text
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_given
@@ -93,18 +97,30 @@ def with_schedulers(
             rights.require("kernel source", shlex.join(table.build), f"scheduler {table.name}")
         if supplied := programs.get(table.name):
             digest = _keep(_program(supplied.file, table.name, None), table.name, home)
+        elif table.build is not None:
+            digest = _built(table, study, home, say)
         elif table.sha256 and _is_kept(table.sha256, table.name, home):
             digest = table.sha256
-        elif table.build is not None:
-            say(f"building {table.name}")
-            with scheduler_workplace(home) as workplace:
-                digest = workplace.build(table)
         else:
             digest = _of_file(table, directory or study_directory(study), home, place)
         if table.sha256 not in (None, digest):
             notes.append(f"{table.name} has the hash {digest[:12]}, not {table.sha256[:12]}")
         ready.append(table.model_copy(update={"sha256": digest}))
     return Contained(study.model_copy(update={"schedulers": tuple(ready)}), tuple(notes))
+
+
+def _built(table: SchedulerTable, study: Study, home: Home, say: Say) -> str:
+    # By what it is built from and never by the hash in the file: who edits a commit or a text means another program.
+    assert table.build is not None
+    kernel = next((spec for spec in study.kernels if not is_to_build(spec)), None)
+    image = fetch_kernel(kernel, home, say=say) if kernel else None
+    about = image.sha256 if image else ""
+    recipe = table.model_copy(update={"sha256": None})
+    if digest := already_built(recipe, about, home):
+        return digest
+    say(f"building {table.name}")
+    with scheduler_workplace(home, table.build) as workplace:
+        return workplace.build_once(recipe, workplace.toolchain(image), about)
 
 
 def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
@@ -220,6 +236,18 @@ class SchedulerWorkplace:
     def tree(self) -> Path:
         return self.directory / "tree"
 
+    def toolchain(self, image: KernelImage | None) -> dict[str, str]:
+        """Return the environment of builds for the kernel ``image``: a file with its types, and a compiler of BPF."""
+        environment = {}
+        if image is not None:
+            types = self.directory / "vmlinux"
+            types.write_bytes(read_vmlinux(image.vmlinuz))
+            environment["VMLINUX_BTF"] = str(types)
+        with suppress(RequestError):  # A repository may bring its own compiler.
+            clang = f"clang{require_llvm().suffix}"
+            environment |= {"CLANG": clang, "BPF_CLANG": clang}
+        return environment
+
     def build(self, table: SchedulerTable, environment: Mapping[str, str] = MappingProxyType({})) -> str:
         """Build the program into the cache and return its hash. Raises RequestError, RunError."""
         assert table.build is not None
@@ -253,27 +281,62 @@ class SchedulerWorkplace:
 
     def build_once(self, table: SchedulerTable, environment: Mapping[str, str], about: str) -> str:
         """Build as ``build``, once for each commit; ``about`` identifies all else that determines the program."""
-        key = hashlib.sha256(f"{table.model_dump_json()}\n{about}".encode()).hexdigest()
-        note = _folder(key, self.home) / "built"
-        digest = note.read_text(encoding="utf-8") if note.is_file() else ""
-        if not digest or not _is_kept(digest, table.name, self.home):
+        digest = already_built(table, about, self.home)
+        if not digest:
             digest = self.build(table, environment)
-            _put(digest.encode(), note)
+            _put(digest.encode(), _build_record(table, about, self.home))
         return digest
 
 
+def already_built(table: SchedulerTable, about: str, home: Home) -> str:
+    """Return the hash of the program that was built of ``table`` and ``about``, if it is still in the cache."""
+    record = _build_record(table, about, home)
+    digest = record.read_text(encoding="utf-8") if record.is_file() else ""
+    return digest if digest and _is_kept(digest, table.name, home) else ""
+
+
+def _build_record(table: SchedulerTable, about: str, home: Home) -> Path:
+    key = hashlib.sha256(f"{table.model_dump_json()}\n{about}".encode()).hexdigest()
+    return _folder(key, home) / "built"
+
+
 @contextmanager
-def scheduler_workplace(home: Home) -> Iterator[SchedulerWorkplace]:
-    """Yield a directory to build in; it is removed at the end."""
+def scheduler_workplace(home: Home, command: Sequence[str]) -> Iterator[SchedulerWorkplace]:
+    """Yield a directory to build in by ``command``; it is removed at the end.
+
+    Its name follows from the command: programs contain the paths of their sources, and have the same bytes everywhere.
+    """
     caller = Caller(invoking_user())
-    with ExitStack() as stack:
-        directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
-        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+    name = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]
+    with _empty_directory(Path(tempfile.gettempdir()) / f"ajuste-scheduler-{name}") as directory:
         workplace = SchedulerWorkplace(home, caller, directory)
         workplace.tree.mkdir(mode=0o700)
         caller.give(workplace.tree)
         directory.chmod(0o711)  # The builder can enter the tree, and replace nothing beside it.
         yield workplace
+
+
+@contextmanager
+def _empty_directory(wanted: Path) -> Iterator[Path]:
+    # Another one where somebody has `wanted` at this moment, or it is another user's. Of a process that was killed it
+    # may be left.
+    with ExitStack() as stack:
+        directory = wanted
+        try:
+            with suppress(FileExistsError):
+                wanted.mkdir(mode=0o700)
+            descriptor = os.open(wanted, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(descriptor)
+            if status.st_uid != os.geteuid() or not os.path.samestat(status, wanted.lstat()):
+                raise BlockingIOError
+            for entry in wanted.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        except OSError:
+            directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        yield directory
 
 
 def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:

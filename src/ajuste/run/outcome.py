@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,12 +34,13 @@ from ajuste.model.boot import BOOTS, KeptBoots
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import SHORT
+from ajuste.model.plan import Command
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Continuation, Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, split_at
 from ajuste.study.overrides import with_kernels
-from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import ExpectedFigure, ExpectTable, PatchTable, SchedulerTable, Study
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def _computed(run: Run, store: Store) -> Results:
         run=run.id,
         stopped=_STOPPED.get(run.stopped, "interrupted"),
         stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
-        environment=run.environment,
+        environment={**run.environment, **_commands(resolved)},
         reproduce=[_with_root(command, resolved) for command in _reproduce(run, resolved)],
         notes=_notes(run),
         created=run.created,
@@ -115,6 +117,31 @@ def _computed(run: Run, store: Store) -> Results:
     from ajuste.analysis.explanation import explanations
 
     return results.model_copy(update={"explanations": explanations(results, recorded)})
+
+
+# Command lines beyond that many say nothing to a reader.
+_MOST_COMMANDS: Final = 8
+
+
+def _commands(resolved: ResolvedStudy) -> dict[str, Any]:
+    # The command line of the workload with its background load, by configuration where they differ.
+    lines = {each.configuration.name: _command_line(each) for each in resolved.configurations}
+    different = set(lines.values())
+    if not 1 <= len(different) <= _MOST_COMMANDS:
+        return {}
+    return {"workload": different.pop() if len(different) == 1 else lines}
+
+
+def _command_line(configuration: ResolvedConfiguration) -> str:
+    def line(command: Command) -> str:
+        attributes = ", ".join(
+            f"{name} {value}" for name, value in command.attributes.model_dump(exclude_defaults=True).items()
+        )
+        return shlex.join((Path(command.argv[0]).name, *command.argv[1:])) + (f" ({attributes})" if attributes else "")
+
+    beside = Counter(line(command) for command in configuration.background)
+    loads = ", ".join(f"{count} x {text}" if count > 1 else text for text, count in beside.items())
+    return line(configuration.workload) + (f"; beside it {loads}" if loads else "")
 
 
 def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
@@ -167,12 +194,18 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     return [shlex.join(command)]
 
 
-def reproducer(run: Run, results: Results, home: Home, within: float | None = None) -> tuple[Study, tuple[str, ...]]:
+_TO_FIX: Final = frozenset({"worsens", "differs"})
+
+
+def reproducer(
+    run: Run, results: Results, home: Home, within: float | None = None, *, fixed: bool = False
+) -> tuple[Study, tuple[str, ...]]:
     """Return the study of ``run`` on its exact kernels, with their patches and the expected results, and sentences on
     what it cannot expect or contain.
 
-    ``within`` is the allowed deviation of deciding metrics' means, as a share. Raises RequestError if other machines
-    cannot measure it.
+    ``within`` is the allowed deviation of deciding metrics' means, as a share. With ``fixed`` the study expects what a
+    fix brings instead: no failed trial, and of what worsens or differs at most half of the difference. Raises
+    RequestError if other machines cannot measure it, or if there is nothing to fix.
     """
     study = ResolvedStudy.model_validate_json(run.resolved).study
     if study.target.on_host:
@@ -180,7 +213,9 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
     if not run.stopped:
         raise RequestError(f"run {run.id} is not finished", hint="finish it with its own command")
     figures = tuple(
-        ExpectedFigure(
+        _half_of_difference(results, verdict)
+        if fixed and verdict.verdict in _TO_FIX
+        else ExpectedFigure(
             metric=verdict.metric,
             configuration=verdict.configuration,
             verdict=(verdict.verdict,),
@@ -189,6 +224,15 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
         for verdict in results.verdicts
         if verdict.deciding
     )
+    if (
+        fixed
+        and not results.tally.failed
+        and not any(verdict.verdict in _TO_FIX for verdict in results.verdicts if verdict.deciding)
+    ):
+        raise RequestError(
+            f"run {run.id} has nothing to fix: no trial failed, and nothing worsens or differs",
+            hint="omit --fixed to expect what came out",
+        )
     varied = {spec for factor in study.factors for spec in factor.kernels}
     parts = {spec: _contained(spec, run, home) for spec in study.kernels}
     names = {spec: part.spec for spec, part in parts.items()}
@@ -219,9 +263,15 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
     exact = study.target.clock == "virtual" and all(part.exact for part in parts.values()) and not notes
     if run.stopped == "failed":
         notes.append(f"{count_of(results.tally.failed, 'trial')} failed; the file expects none, and fails until then")
+    fixed = fixed or run.stopped == "failed"
+    notes += [
+        f"{verdict.metric} of {verdict.configuration} is undecided, so the file tests little: measure more blocks first"
+        for verdict in results.verdicts
+        if verdict.deciding and verdict.verdict == "undecided" and run.stopped != "failed"
+    ]
     expect = ExpectTable(
-        digest=results.digest if exact and run.stopped != "failed" else "",
-        stalls=0 if run.stopped == "failed" else results.tally.failed,
+        digest=results.digest if exact and not fixed else "",
+        stalls=0 if fixed else results.tally.failed,
         kernels=tuple(dict.fromkeys(part.sha256 for part in parts.values() if part.sha256)),
         ajuste=results.ajuste if exact else "",
         figures=figures,
@@ -341,6 +391,17 @@ def _limits(results: Results, verdict: Verdict, within: float | None) -> dict[st
         return {}
     mean = configuration.metrics[verdict.metric].mean
     return {"least": mean - within * abs(mean), "most": mean + within * abs(mean)}
+
+
+def _half_of_difference(results: Results, verdict: Verdict) -> ExpectedFigure:
+    # As in a bisection: what a fix leaves of the difference is smaller than that.
+    compared = next(measured for measured in results.configurations if measured.name == verdict.configuration)
+    baseline = next(measured for measured in results.configurations if measured.baseline)
+    bad, good = (measured.metrics[verdict.metric].mean for measured in (compared, baseline))
+    half = math.sqrt(bad * good) if verdict.scale == "ratio" and min(bad, good) > 0 else (bad + good) / 2
+    return ExpectedFigure(
+        metric=verdict.metric, configuration=verdict.configuration, **{"most" if bad > good else "least": half}
+    )
 
 
 def _with_root(command: str, resolved: ResolvedStudy) -> str:

@@ -343,7 +343,8 @@ class Commands:
         if there := self._there(name):
             return there
         if name not in self._found:
-            program = self._find(name)
+            # Ordinary users do not have /usr/sbin in their PATH, but plan what root runs.
+            program = self._find(name) or (None if "/" in name else self._find(f"/usr/sbin/{name}"))
             if program is None:
                 raise self._missing_program(name, path, package or self._package(name))
             self._found[name] = program

@@ -71,6 +71,18 @@ def test_a_scheduler_is_the_kernels_own_and_brings_its_libraries(kernel: KernelI
     assert list(out.glob("**/libc.so.6"))
 
 
+@pytest.mark.parametrize("in_proc", [False, True])
+def test_a_scheduler_finds_the_options_of_its_kernel(kernel: KernelImage, tmp_path: Path, in_proc: bool) -> None:
+    (tmp_path / "schedulers").mkdir()
+    shutil.copy("/usr/bin/env", tmp_path / "schedulers" / "scx_simple")
+    config = tmp_path / "config"
+    config.write_text(f"CONFIG_PREEMPT_RCU=y\n{'CONFIG_IKCONFIG_PROC=y' if in_proc else ''}\n")
+    built = kernel.model_copy(update={"schedulers": tmp_path / "schedulers", "config": config})
+    out = unpacked(GuestFiles(schedulers=("scx_simple",)), built, tmp_path)
+    there = out / "boot" / f"config-{kernel.release}"
+    assert (there.read_text() if there.exists() else None) == (None if in_proc else config.read_text())
+
+
 def test_a_script_brings_its_interpreter(kernel: KernelImage, tmp_path: Path) -> None:
     job = tmp_path / "job.sh"
     job.write_text("#!/bin/sh\necho $0\n")

@@ -27,3 +27,12 @@ def test_a_kernel_without_any_is_refused_with_the_command_that_builds_one(spec: 
     with pytest.raises(RequestError, match=f"{spec} was built without BPF schedulers") as refused:
         scheduler_file(kernel(None, spec), "scx_simple")
     assert str(refused.value.hint).endswith(f"--config lab-ext --name {name}")
+
+
+def test_a_kernel_that_loads_any_asks_for_the_program(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("CONFIG_SCHED_CLASS_EXT=y\n")
+    image = kernel(None, "debian:6.18").model_copy(update={"config": config})
+    with pytest.raises(RequestError, match="program of scx_mine not found") as refused:
+        scheduler_file(image, "scx_mine")
+    assert str(refused.value.hint) == "name its file: --scheduler DIR/scx_mine"

@@ -12,6 +12,7 @@ import pytest
 
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, find_built
+from ajuste.kernel.building.schedulers import read_schedulers
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from small_kernel import EXAMPLES, Silent, small_kernel
@@ -161,3 +162,14 @@ def test_a_kernel_that_cannot_load_it_is_refused(tree: Path, home: Home, tmp_pat
     with pytest.raises(RequestError, match="cannot load scx_fine: it lacks SCHED_CLASS_EXT=y") as refused:
         built(tree, home, config="lab", schedulers=(file,))
     assert "--config lab-ext" in str(refused.value.hint)
+
+
+def test_a_program_has_another_name_than_its_file_if_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "a=b" / "scx_mine"
+    file.parent.mkdir()
+    shutil.copy("/bin/true", file)
+    read = read_schedulers((file, Path(f"scx_new={file}")))
+    assert [(one.name, one.file) for one in read] == [("scx_mine", file), ("scx_new", file)]
+    with pytest.raises(RequestError, match="same name") as refused:
+        read_schedulers((file, file))
+    assert f"scx_mine_2={file}" in str(refused.value.hint)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ajuste.analysis.signs import fewest_blocks
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import Choices, chosen_study
 from ajuste.model.error import RequestError, RunError
-from ajuste.run.bisection.session import BisectionSession, step_study
+from ajuste.run.bisection.session import BisectionSession, StepMeasurement, step_study
+from ajuste.study.schema import Study
 
 if TYPE_CHECKING:
     from conftest import Lab
@@ -91,3 +93,31 @@ def test_this_machine_has_no_kernels_to_choose_from() -> None:
     here = study.model_copy(update={"target": study.target.model_copy(update={"kind": "host"})})
     with pytest.raises(RequestError, match="a bisection requires guests"):
         step_study(here, "elapsed", "a", "b", 1)
+
+
+def test_a_step_has_as_many_blocks_as_an_interval_requires(session_in: In, lab: type[Lab]) -> None:
+    study = session_in(lab())("good", 3).study
+    few = study.model_copy(update={"budget": study.budget.model_copy(update={"min_blocks": 3, "max_blocks": 6})})
+    for tests in (1, 5, 12):
+        step = step_study(few, "elapsed", "a", "b", tests)
+        assert step.budget.max_blocks == max(6, fewest_blocks(1 - step.analysis.confidence))
+    assert step.budget.max_blocks > 6
+
+
+def test_a_candidate_without_the_difference_takes_no_more_blocks_than_an_interval_requires(
+    session_in: In, lab: type[Lab]
+) -> None:
+    played = lab({"bad": 4.0})
+    session = opened(session_in, played)
+    studies: list[Study] = []
+
+    def measure(study: Study) -> StepMeasurement:
+        studies.append(study)
+        return played(study)
+
+    session.measure = measure
+    assert session.test("early", lambda: "early") == "absent"
+    (study,) = studies
+    required = fewest_blocks(1 - study.analysis.confidence)
+    assert study.budget.min_blocks == study.budget.max_blocks == max(required, session.study.budget.min_blocks)
+    assert study.budget.max_blocks < session.study.budget.max_blocks

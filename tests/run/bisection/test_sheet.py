@@ -69,3 +69,10 @@ def test_why_a_step_could_not_be_measured_is_said_and_harmless() -> None:
     assert "not measured" in text
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_bisection_of_schedulers_ends_with_a_test_of_the_fix() -> None:
+    ends = Step(candidate="git:x@main", kernel="scx_mine_1", outcome="there", run="20261128-1", note="6 of 6 failed")
+    text = shown("1a2b3c4d5e6f forget a task", steps=(ends,))
+    assert "ajuste reproduce 20261128-1 --fixed -o granularity-test.toml" in " ".join(text.split())
+    assert "ajuste reproduce" not in shown("debian:6.12", steps=STEPS)

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -53,6 +53,7 @@ from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.building.schedulers import (
     Llvm,
     OwnScheduler,
+    Programs,
     build_schedulers,
     keep_schedulers,
     read_schedulers,
@@ -326,14 +327,12 @@ def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | 
     return missing if missing > 0 else None
 
 
-def _schedulers(
-    recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher
-) -> dict[Path, str]:
-    copied = {scheduler.file: "strip" for scheduler in recipe.given_schedulers}
+def _schedulers(recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher) -> Programs:
+    copied = {scheduler.name: (scheduler.file, "strip") for scheduler in recipe.given_schedulers}
     if recipe.llvm is None:
         return copied
     watcher.say("building schedulers")
-    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm) | copied
+    return {**build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm), **copied}
 
 
 def _modules(options: Options) -> tuple[str, ...]:
@@ -366,7 +365,7 @@ def _collect(
     key: str,
     provenance: Provenance,
     options: Options,
-    schedulers: Mapping[Path, str],
+    schedulers: Programs,
     patches: Sequence[PatchFile],
 ) -> BuiltKernel:
     root = kept_by(home)

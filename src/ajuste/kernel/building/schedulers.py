@@ -38,6 +38,9 @@ _TUNABLE: Final = "sched_ext"
 ELF: Final = b"\x7fELF"
 _PACKAGES: Final = ("clang-19", "llvm-19", "lld-19")
 
+Programs = Mapping[str, tuple[Path, str]]
+"""Programs by name, each with what strips it."""
+
 
 @dataclass(frozen=True)
 class Llvm:
@@ -49,14 +52,11 @@ class Llvm:
 
 @dataclass(frozen=True)
 class OwnScheduler:
-    """A program that was built elsewhere; ``name`` is its file's."""
+    """A program that was built elsewhere."""
 
+    name: str
     file: Path
     sha256: str
-
-    @property
-    def name(self) -> str:
-        return self.file.name
 
 
 def is_program(file: Path) -> bool:
@@ -66,23 +66,32 @@ def is_program(file: Path) -> bool:
 
 
 def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
-    """Read programs of schedulers. Raises RequestError for any other file."""
+    """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another. Raises
+    RequestError for any other file.
+    """
     schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
     names = catalogue().find_tunable(_TUNABLE).also if files else ""
-    for file in files:
-        place = Place(f"--scheduler {file}")
-        if not re.fullmatch(names, file.name):
+    for option in files:
+        place = Place(f"--scheduler {option}")
+        name, _, path = str(option).partition("=")
+        file = Path(path).expanduser() if path and re.fullmatch(names, name) else option
+        name = name if file != option else file.name
+        if not re.fullmatch(names, name):
             raise RequestError(
-                "wrong file name; expected scx_ and lower-case letters, such as scx_bpfland", place=place
+                "wrong file name; expected scx_ and lower-case letters, such as scx_bpfland",
+                hint=f"name it: --scheduler scx_mine={option}",
+                place=place,
             )
-        if twin := schedulers.get(file.name):
+        if twin := schedulers.get(name):
             raise RequestError(
-                f"{twin.file} has the same name; expected different names", place=place, hint="rename one of the files"
+                f"{twin.file} has the same name; expected different names",
+                place=place,
+                hint=f"name one of them, such as --scheduler {name}_2={file}",
             )
         try:
             is_elf = is_program(file)
-            schedulers[file.name] = OwnScheduler(file, file_sha256(file))
+            schedulers[name] = OwnScheduler(name, file, file_sha256(file))
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
         if not is_elf:
@@ -120,11 +129,9 @@ def require_llvm() -> Llvm:
     )
 
 
-def build_schedulers(
-    tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm
-) -> dict[Path, str]:
-    """Build the programs of ``names`` for the kernel that was built in ``tree``, each with what strips it; none for a
-    kernel that cannot load them. Raises RunError with the compiler's first error.
+def build_schedulers(tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm) -> Programs:
+    """Build the programs of ``names`` for the kernel that was built in ``tree``, none for a kernel that cannot load
+    them. Raises RunError with the compiler's first error.
     """
     if any(options.get(name) != "y" for name in _OPTIONS):
         return {}
@@ -139,16 +146,14 @@ def build_schedulers(
     make(_BPFTOOL, f"OUTPUT={tools}/", "bootstrap")
     btf = f"VMLINUX_BTF={tree.objects / 'vmlinux'}"
     make(EXAMPLES, f"O={out}", btf, f"BPFTOOL={tools / 'bootstrap' / 'bpftool'}", *names)
-    return {out / "build" / "bin" / name: f"llvm-strip{llvm.suffix}" for name in names}
+    return {name: (out / "build" / "bin" / name, f"llvm-strip{llvm.suffix}") for name in names}
 
 
-def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
-    """Put ``programs``, each with what strips it, into ``folder``, without debugging data. Raises RunError for a file
-    that is no program.
-    """
+def keep_schedulers(programs: Programs, folder: Path) -> None:
+    """Put ``programs`` into ``folder``, without debugging data. Raises RunError for a file that is no program."""
     folder.mkdir()
-    for program, strip in programs.items():
-        command = [strip, "-o", str(folder / program.name), str(program)]
+    for name, (program, strip) in programs.items():
+        command = [strip, "-o", str(folder / name), str(program)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise RunError(f"cannot store {program} with the kernel: {done.stderr.strip()[:300]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -15,7 +15,6 @@ from ajuste.kernel.building.make import jobs_here
 from ajuste.kernel.building.schedulers import EXAMPLES, OwnScheduler, require_llvm, require_loadable
 from ajuste.kernel.building.sources import revision_source
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.symbols import read_vmlinux
 from ajuste.machine.home import Home
 from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
@@ -115,16 +114,9 @@ def scheduler_builds(
     asked_here().require("kernel source", shlex.join(recipe.command), "--scheduler")
     image = fetch_kernel(kernel, home, say=say)
     options = read_options(image.config.read_text(encoding="utf-8") if image.config else "")
-    require_loadable((OwnScheduler(Path(scheduler), ""),), options, kernel)
-    with scheduler_workplace(home) as workplace:
-        # A scheduler is compiled against the types of the kernel that loads it, not of this machine.
-        types = workplace.directory / "vmlinux"
-        types.write_bytes(read_vmlinux(image.vmlinuz))
-        environment = {"VMLINUX_BTF": str(types)}
-        with suppress(RequestError):  # A repository may bring its own compiler.
-            clang = f"clang{require_llvm().suffix}"
-            environment |= {"CLANG": clang, "BPF_CLANG": clang}
-        yield SchedulerBuilds(recipe, ends, workplace, environment, image.sha256)
+    require_loadable((OwnScheduler(path.name, Path(scheduler), ""),), options, kernel)
+    with scheduler_workplace(home, recipe.command) as workplace:
+        yield SchedulerBuilds(recipe, ends, workplace, workplace.toolchain(image), image.sha256)
 
 
 def _stem(program: str) -> str:

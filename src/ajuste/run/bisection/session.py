@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from ajuste.analysis.signs import fewest_blocks
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.building.configuration import OptionsConflict
@@ -296,20 +297,25 @@ class BisectionSession:
         if self._bad.failed:
             blocks = min(study.budget.max_blocks, max(study.budget.min_blocks, self._trials_needed()))
             study = _with_blocks(study, blocks, blocks)
+        most = study.budget.max_blocks
+        if self._ends is not None:
+            # Half of the difference is excluded long before the verdict of the study itself is decided.
+            least = max(study.budget.min_blocks, fewest_blocks(1 - study.analysis.confidence))
+            study = _with_blocks(study, min(most, least), min(most, least))
         while True:
             measurement = self.measure(study)
             verdict, budget = measurement.verdict, study.budget
             if verdict is None or self._ends is None or self._outcome(measurement) != "undecided":
                 return measurement
-            blocks = min(budget.max_blocks, _MORE * max(verdict.blocks, budget.min_blocks))
+            blocks = min(most, _MORE * max(verdict.blocks, budget.min_blocks))
             # The budget cannot grow any more.
-            if verdict.blocks >= budget.max_blocks or blocks <= budget.min_blocks:
+            if verdict.blocks >= most or blocks <= budget.min_blocks:
                 return measurement
-            study = _with_blocks(study, blocks)
+            study = _with_blocks(study, blocks, blocks)
 
 
-def _with_blocks(study: Study, least: int, most: int | None = None) -> Study:
-    limits = {"min_blocks": least, "max_blocks": most or study.budget.max_blocks}
+def _with_blocks(study: Study, least: int, most: int) -> Study:
+    limits = {"min_blocks": least, "max_blocks": most}
     return study.model_copy(update={"budget": study.budget.model_copy(update=limits)})
 
 
@@ -339,11 +345,13 @@ def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) ->
     if study.target.on_host:
         raise RequestError(f"{study.name} runs on this machine; a bisection requires guests", hint="add --target vm")
     good, candidate = factor.levels
+    confidence = min(0.9999, confidence_of_each(study.analysis.confidence, tests))
+    # Enough for the study alone may be too few for so many verdicts together.
+    most = max(study.budget.max_blocks, fewest_blocks(1 - confidence))
     analysis = study.analysis.model_copy(
         update={
             "metrics": (metric,),
-            # The highest confidence that a study may have.
-            "confidence": min(0.9999, confidence_of_each(study.analysis.confidence, tests)),
+            "confidence": confidence,
             "explain": False,
             "prediction": None,
             "three_sigma": False,
@@ -358,6 +366,7 @@ def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) ->
             "expect": None,
             "analysis": analysis,
             "design": study.design.model_copy(update={"combine": "all", "allocation": None}),
+            "budget": study.budget.model_copy(update={"max_blocks": most}),
         }
     )
 
