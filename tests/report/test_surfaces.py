@@ -15,7 +15,8 @@ from ajuste.model.trial import Factor
 from ajuste.report.document import Paragraph, Picture
 from ajuste.report.format import result_labels
 from ajuste.report.plots.plot import Plot
-from ajuste.report.plots.surface import View, surface_curves, surface_map, surface_view
+from ajuste.report.plots.surface_curves import View, surface_curves, surface_view
+from ajuste.report.plots.surface_map import surface_map
 from ajuste.report.sections import surface_sections
 
 from .simulated import ELAPSED, Simulated, simulate

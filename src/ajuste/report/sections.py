@@ -19,7 +19,7 @@ from ajuste.report.plots.heatmap import correlation_plot, correlation_text, heat
 from ajuste.report.plots.history import history_plot, line_name
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.search import front_plot, importance_plot, search_history_plot, search_map
-from ajuste.report.plots.surface import View, in_words, surface_curves, surface_view
+from ajuste.report.plots.surface_curves import View, in_words, surface_curves, surface_view
 from ajuste.report.plots.trials import trials_plot
 from ajuste.report.tables import is_screening, metric_verdicts
 from ajuste.report.trials import Excerpt
@@ -66,7 +66,7 @@ def _title(view: View) -> str:
 
 
 def _deciding_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
-    from ajuste.report.plots.surface import surface_map  # Few reports need NumPy.
+    from ajuste.report.plots.surface_map import surface_map  # Few reports need NumPy.
 
     for place, view in enumerate(views):
         drawn = surface_map(view, f"{name}-{place}-map", wide=True)
@@ -75,7 +75,7 @@ def _deciding_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
 
 
 def _explaining_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
-    from ajuste.report.plots.surface import surface_map  # Few reports need NumPy.
+    from ajuste.report.plots.surface_map import surface_map  # Few reports need NumPy.
 
     maps = [surface_map(view, f"{name}-{place}-map") for place, view in enumerate(views)]
     curves = [
