@@ -136,7 +136,7 @@ lint-python:
 
 lint-words:
 	.venv/bin/codespell docs src writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
-	.venv/bin/pytest -q tests/docs/test_prose.py tests/docs/test_links.py tests/docs/test_generated.py
+	.venv/bin/pytest -q tests/docs/test_prose.py tests/docs/test_names.py tests/docs/test_links.py tests/docs/test_generated.py
 
 lint-rust:
 	@setup/system rust-lint

@@ -16,6 +16,7 @@ from ajuste.analysis.ranking import MOST, rankings
 from ajuste.analysis.signs import SHORT
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import AcrossMachines, Ranking
+from tiers import slow
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 LEVELS = ("1", "2", "3", "4")
@@ -96,7 +97,7 @@ def test_ratios_and_intervals_agree_with_an_independent_computation(ranked: Rank
         assert ordinary.high < high
 
 
-@pytest.mark.parametrize("means", [(1.0, 1.0, 1.0, 1.0), (1.02, 1.0, 1.02, 1.01), (1.0, 1.002, 1.5, 1.001)])
+@pytest.mark.parametrize("means", [(1.0, 1.0, 1.0, 1.0), *slow((1.02, 1.0, 1.02, 1.01), (1.0, 1.002, 1.5, 1.001))])
 def test_set_and_intervals_hold_at_the_stated_rate_though_each_look_may_be_the_last(
     ranked: Ranked, means: tuple[float, ...]
 ) -> None:

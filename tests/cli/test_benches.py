@@ -115,6 +115,7 @@ def test_what_is_interrupted_is_put_back_everywhere(labs: Labs) -> None:
     assert not labs.journals()
 
 
+@pytest.mark.slow
 def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_measured_elsewhere(labs: Labs) -> None:
     words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", str(BLOCKS), "--json", "--", "sleep", "0.3")
     running = labs.start("compare", *words)

@@ -16,6 +16,7 @@ import yaml
 
 from projects import BUILD, PROJECT, Project, prints
 from shell import SMALL, Shell, patiently
+from tiers import slow
 
 C_PROJECT = """\
 [[benchmark]]
@@ -107,6 +108,7 @@ def test_the_working_tree_is_judged_as_it_is_and_never_touched(project: Project)
     assert not (project.directory / "job").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine_lock")
 def test_a_hook_of_git_that_calls_ajuste_does_not_lead_it_into_its_own_index(project: Project) -> None:
     project.commit("two", job_sh=prints("100.1"))
@@ -195,7 +197,7 @@ def test_outside_of_a_repository_there_is_nothing_to_compare(ajuste: Shell) -> N
 
 
 @pytest.mark.usefixtures("machine_lock")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *slow(signal.SIGTERM)])
 @pytest.mark.parametrize("moment", ["building", "measuring"])
 def test_an_interrupt_leaves_no_worktree_and_no_process(
     project: Project, number: signal.Signals, moment: str, tmp_path: Path
@@ -318,6 +320,7 @@ def test_the_action_fetches_the_base_and_tells_github(project: Project, tmp_path
     assert project.left == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine_lock")
 def test_the_template_leaves_a_code_quality_report_for_gitlab(project: Project) -> None:
     job = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())[".ajuste-gate"]
@@ -342,6 +345,7 @@ def test_the_template_leaves_a_code_quality_report_for_gitlab(project: Project) 
 PLACED = '#!/bin/sh\ncase $PWD in */head*) echo "took 100.5 ms" ;; *) echo "took 100 ms" ;; esac\n'
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine_lock")
 def test_a_revision_against_itself_says_how_often_nothing_is_called_a_change(project: Project) -> None:
     # What differs by the directory is called changed each time.

@@ -9,6 +9,7 @@ import pytest
 
 from ajuste.machine.home import AGENT, WATCH, WORKLOADS, native_program
 from namespace import needs_root, with_service
+from tiers import slow
 
 SERVICE = """\
 import http.server, pathlib, sys
@@ -103,7 +104,7 @@ def test_a_broken_guard_restores_and_the_configuration_is_not_tried_again(tmp_pa
     assert len(tried) == 1
 
 
-@pytest.mark.parametrize("how", ["no http", "mute", "cut"])
+@pytest.mark.parametrize("how", ["no http", *slow("mute", "cut")])
 def test_a_service_that_cannot_be_checked_under_a_value_is_spared_it(tmp_path: Path, how: str) -> None:
     (tmp_path / how).touch()
     run('live --slice 4s --guard "took < 1s" --json >result.json 2>said.txt; value >after.txt', tmp_path)

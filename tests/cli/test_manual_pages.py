@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ajuste"
 
 
-def messages() -> Iterator[tuple[Path, str]]:
+def _messages() -> Iterator[tuple[Path, str]]:
     """Every text of the program but docstrings, and every text of the catalogue."""
     for file in sorted(SOURCE.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -30,16 +30,18 @@ def messages() -> Iterator[tuple[Path, str]]:
             yield from ((file, line) for line in file.read_text(encoding="utf-8").splitlines() if line[:1] != "#")
 
 
-MESSAGES = list(messages())
+@pytest.fixture(scope="module")
+def messages() -> list[tuple[Path, str]]:
+    return list(_messages())
 
 
-def test_no_message_names_a_file_of_the_source_tree() -> None:
+def test_no_message_names_a_file_of_the_source_tree(messages: list[tuple[Path, str]]) -> None:
     named = re.compile(r"\b(docs|writing|tests|setup|benchmarks)/[\w-]+(/[\w.-]+)*\.\w+")
-    assert [(str(file), text) for file, text in MESSAGES if named.search(text)] == []
+    assert [(str(file), text) for file, text in messages if named.search(text)] == []
 
 
-def test_every_topic_that_a_message_names_exists() -> None:
-    topics = [found for _, text in MESSAGES for found in re.findall(r"`ajuste help ([a-z-]+)`", text)]
+def test_every_topic_that_a_message_names_exists(messages: list[tuple[Path, str]]) -> None:
+    topics = [found for _, text in messages for found in re.findall(r"`ajuste help ([a-z-]+)`", text)]
     assert len(topics) > 5
     assert set(topics) <= set(manual_pages())
 

@@ -110,6 +110,7 @@ def test_where_nothing_differs_the_budget_ends_it_and_nobody_is_named(tmp_path: 
     assert stop.words == "reached the limit of blocks; 12 of 12 configurations may be the best after 12 blocks"
 
 
+@pytest.mark.slow
 def test_where_it_was_interrupted_makes_no_difference(tmp_path: Path, store: Store) -> None:
     study, undisturbed, disturbed = studied(tmp_path), begin(store), begin(store)
     carry_out(study, undisturbed, store, Valley())

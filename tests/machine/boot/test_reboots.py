@@ -29,6 +29,7 @@ from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
+from tiers import slow
 
 pytestmark = pytest.mark.skipif(find_program("grub-editenv") is None, reason="requires grub-editenv (grub-common)")
 
@@ -95,7 +96,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("loader", ["systemd-boot", "kexec"])
+@pytest.mark.parametrize("loader", ["kexec", *slow("systemd-boot")])
 @pytest.mark.parametrize("factor", ["boot.mitigations", "boot.kernel"])
 def test_other_boot_loaders_boot_each_state_once_and_are_as_before(
     tmp_path: Path, loader: LoaderName, factor: str

@@ -1,0 +1,44 @@
+"""Names of the program are words of the field, and its docstrings begin with a verb or a noun."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from writing import names, prose
+
+
+def test_no_name_is_of_the_list() -> None:
+    assert [finding for path in names.clean_files() for finding in names.listed_names(path)] == []
+
+
+def test_no_docstring_begins_oddly() -> None:
+    assert [finding for path in names.clean_files() for finding in names.odd_openings(path)] == []
+
+
+def test_each_kind_of_name_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "ROOT", tmp_path)
+    path = tmp_path / "module.py"
+    path.write_text(
+        "class found:\n    told: int\n\ndef said(own, *, given=1):\n    match own:\n        case one:\n"
+        "            kept = one\n    return [_shown for _shown in given]\n",
+        encoding="utf-8",
+    )
+    seen = {finding.text for finding in names.listed_names(path)}
+    assert seen == {"found", "told", "said", "own", "given", "one", "kept", "_shown"}
+
+
+def test_docstrings_are_seen_and_other_texts_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "ROOT", tmp_path)
+    path = tmp_path / "module.py"
+    path.write_text(
+        'def f():\n    """What it is."""\n    return "What is it?"\n\nX = 1\n"""Those."""\n', encoding="utf-8"
+    )
+    assert {finding.line for finding in names.odd_openings(path)} == {2, 6}
+
+
+def test_stored_fields_that_keep_their_names_exist() -> None:
+    stored = tomllib.loads(prose.VOCABULARY.read_text(encoding="utf-8"))["code"]["stored"]
+    places = [place.partition(":") for place in stored]
+    assert [name for file, _, name in places if f" {name}:" not in (prose.ROOT / file).read_text("utf-8")] == []
