@@ -1,4 +1,4 @@
-"""How much the trials of a run differ within a boot, and how much from boot to boot.
+"""Variation of the trials of a run within a boot and from boot to boot.
 
 A boot draws memory layouts, orders of devices and much else once, and all that is measured in it shares them. So a boot
 counts as one value (see ``analysis.pairs``), however often it measured (Kalibera and Jones 2013, "Rigorous benchmarking
@@ -30,14 +30,14 @@ Floats = NDArray[np.float64]
 SEEN: Final = 0.05
 """Below this p-value boots certainly differ."""
 REFINEMENTS: Final = 8
-"""Each narrows down the ratio of two variances tenfold."""
+"""Number of refinements; a step narrows down the ratio of two variances tenfold."""
 TOO_SURE: Final = 1.5
-"""From this factor on a finding says how much too narrow an interval without boots would be."""
+"""Least factor from which a finding says how much too narrow an interval without boots would be."""
 
 
 @dataclass(frozen=True)
 class BootValue:
-    """One measurement of one metric: in boot number ``boot`` of the machine, under ``configuration``, in ``block``.
+    """A measurement of one metric: in boot number ``boot`` of the machine, under ``configuration``, in ``block``.
 
     Boots are numbered in the order of time. A configuration that needs a reboot has whole boots to itself; one that
     does not can share them with others.

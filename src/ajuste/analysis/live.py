@@ -32,7 +32,7 @@ from ajuste.model.wording import listed
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_POINTS: Final = 3000
-"""Of a metric over time; more are averaged."""
+"""Maximum number of points of a metric over time; more are averaged."""
 _ORDERS: Final[dict[SwitchbackOrder, str]] = {
     "random": "In each block every configuration comes once, in random order.",
     "mirrored": "In each block every configuration comes once in random order, then once in its reverse.",

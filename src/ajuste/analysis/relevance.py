@@ -1,4 +1,4 @@
-"""Whether settings had a chance to matter: the conditions of the catalogue against what moved in trials. Pure."""
+"""Relevance of settings, their chance to matter: the conditions of the catalogue against what moved in trials. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CERTAIN: Final = ("improves", "worsens", "differs")
 
 @dataclass(frozen=True)
 class Activity:
-    """What moved on a machine in ``seconds``.
+    """The activity of a machine in ``seconds``.
 
     ``figures`` has of each figure (``SOURCE:NAME``) that could be read how far a counter grew or how high a level was.
     ``facts`` and ``files`` (by path) are what was there. ``ran`` are the functions of the kernel that ran, of those

@@ -50,7 +50,7 @@ from ajuste.study.factors import line_sets
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_NOTES = 4
-"""Of one kind; more are counted."""
+"""Maximum number of notes of one kind; more are counted."""
 
 VIRTUAL_CLOCK = (
     "Measured under a virtual clock on an emulated CPU, {time}: this shows what the kernel does, not how fast hardware "

@@ -1,4 +1,4 @@
-"""What samplers read in a run: a few trials of each configuration, figure by figure."""
+"""Timelines, the readings of samplers in a run: a few trials of each configuration, figure by figure."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _ALIKE = 75
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What there is, by name, in the order of the files. Metrics are those that every trial has."""
+    """The catalogue's entries by name, in the order of the files. Metrics are those that every trial has."""
 
     tunables: Mapping[str, Tunable]
     workloads: Mapping[str, WorkloadKind]
@@ -232,7 +232,7 @@ def load(source: Traversable, table: str, model: type[M], content: bytes | None 
 
 
 def is_machine_file(name: str) -> bool:
-    """Whether a modelled machine is named by its file."""
+    """Return whether a modelled machine is named by its file."""
     return "/" in name or name.endswith(".toml")
 
 

@@ -1,4 +1,4 @@
-"""What Ajuste keeps to have it at once the next time: how much of each kind, since when unused, and what goes first.
+"""Cache of what is needed again: how much there is of each kind, since when unused, and what goes first.
 
 The user of an entry holds it (see ``machine.files.holding``), and what is held is never removed.
 """
@@ -92,10 +92,10 @@ KINDS: Final = {
         Kind(REPORTS, "HTML reports; `ajuste report` writes them again", lambda home: home.reports, "*.html", _GIB),
     )
 }
-"""All that is kept, with its limit."""
+"""The kinds of cache entries, with their limits."""
 
 ASKED_FOR: Final = frozenset({BUILT, REPORTS})
-"""What a person had made: cleared only by name, and not along with all the rest."""
+"""The kinds that a person had made: cleared only by name, and not along with all the rest."""
 
 _HALF_MADE: Final = (".fetching-*", ".building-*", f"{_REMOVING}*")
 
@@ -113,8 +113,8 @@ class Entry:
 
 
 class Kept(BaseModel):
-    """How much there is of a kind. ``last_used`` is of what was used last, in seconds since 1970; ``in_use`` counts the
-    entries that somebody uses now.
+    """The amount of a kind in the cache. ``last_used`` is of what was used last, in seconds since 1970; ``in_use``
+    counts the entries that somebody uses now.
     """
 
     kind: str
@@ -128,7 +128,7 @@ class Kept(BaseModel):
 
 
 class Cleared(BaseModel):
-    """What was removed of a kind, or would be; ``in_use`` are left."""
+    """The amount removed of a kind, or to be removed; ``in_use`` are left."""
 
     kind: str
     count: int

@@ -1,4 +1,4 @@
-"""Who owns what Ajuste keeps: directories that nobody else can change or lead elsewhere; file locks.
+"""Ownership of files: directories that nobody else can change or lead elsewhere; file locks.
 
 Root in particular must not write where another user decides what a name leads to.
 """

@@ -1,4 +1,4 @@
-"""From the lines of a profile to tunables of the catalogue with levels, for one machine; and what of it that cannot be.
+"""Placing of a profile's lines: tunables of the catalogue with levels, for one machine; and the lines left out.
 
 Pure: what the machine has and what its values are is passed in.
 """
@@ -23,12 +23,12 @@ from ajuste.profile.profile import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, P
 _NO_DISK: Final = re.compile(r"(dm-|fd|loop|md|nbd|ram|sr|zram)\d")
 
 Instances = Callable[[Tunable], Sequence[str]]
-"""Which of several the machine has: ``sda``, ``cpu0``."""
+"""A function from a tunable to its instances on the machine: ``sda``, ``cpu0``."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """One tunable that ``line`` sets, with what it says of the value."""
+    """A tunable that ``line`` sets, with what it says of the value."""
 
     line: ProfileLine
     tunable: Tunable
@@ -45,7 +45,7 @@ class Unmapped:
 
 @dataclass(frozen=True)
 class PlacedSetting:
-    """What one line comes to: ``levels`` by the tunable's name. ``now`` are the values there were, where known."""
+    """The setting of one line: ``levels`` by the tunable's name. ``now`` are the present values, where known."""
 
     line: ProfileLine
     levels: Mapping[str, str]
@@ -145,7 +145,7 @@ def _last_settings(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[Profil
 
 
 class _Left(Exception):
-    """Why a line is left out."""
+    """The reason why a line is left out."""
 
 
 def _of_line(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:

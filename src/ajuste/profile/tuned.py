@@ -117,7 +117,7 @@ FOLDERS: Final = (
     Path("/usr/lib/tuned/profiles"),
     Path("/usr/lib/tuned"),
 )
-"""Where tuned keeps profiles, the first that has one of that name counts."""
+"""The directories of tuned's profiles; the first that has one of that name counts."""
 
 _YES: Final = ("true", "1")
 _MAIN, _VARIABLES = "main", "variables"
@@ -166,7 +166,7 @@ class _Unit:
 
 @dataclass(frozen=True)
 class Folders:
-    """Where profiles are looked up, and the root of their tree (for files that a profile names)."""
+    """The directories in which profiles are looked up, and the root of their tree (for files that a profile names)."""
 
     folders: Sequence[Path]
     root: Path = Path("/")

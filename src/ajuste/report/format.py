@@ -44,7 +44,7 @@ _MOST_DIGITS_OF_LARGEST: Final = 6
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the figures of one row are shown: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
+    """The format of the figures of one row: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
 
     unit: str
     divisor: float = 1.0

@@ -1,4 +1,4 @@
-"""What happens while a study runs, a kernel is built, or a search goes on."""
+"""Progress of a study that runs, a kernel that is built, or a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every trial as CSV (RFC 4180): one row a trial, one column a factor and a metric, nothing left out."""
+"""The trials as CSV (RFC 4180): one row a trial, one column a factor and a metric, nothing left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is intact of a store, read row by row, whatever is damaged between: for checking and for salvaging."""
+"""Salvage of a store: its intact rows, read one by one, whatever is damaged between; also for checking."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _AT_ONCE: Final = 1_000
 
 @dataclass
 class Remains:
-    """All rows of a store that verify, as they are read. ``damaged`` says in words what does not; it is complete once
+    """The rows of a store that verify, as they are read. ``damaged`` says in words what does not; it is complete once
     everything was read.
     """
 
@@ -96,7 +96,7 @@ def _message(error: Exception) -> str:
 
 @dataclass
 class Findings:
-    """What was looked at, and what of it is ``damaged``, in words."""
+    """The counts of what was checked, and what of it is ``damaged``, in words."""
 
     runs: int = 0
     trials: int = 0
@@ -163,7 +163,7 @@ def _inspect(remains: Remains, findings: Findings) -> None:
 
 @dataclass
 class Salvaged:
-    """How much is in the new store, and in words what is ``lost``."""
+    """The counts of what is in the new store, and in words what is ``lost``."""
 
     runs: int = 0
     trials: int = 0

@@ -26,7 +26,7 @@ from ajuste.model.verdict import Verdict
 
 
 BROKEN_BY = 1.0
-"""How far a configuration that cannot be measured counts as beyond every constraint."""
+"""Excess over every constraint of a configuration that cannot be measured."""
 
 
 @dataclass(frozen=True)
@@ -358,9 +358,9 @@ def _mean(ledger: Ledger, name: str, goal: Goal) -> float:
 
 
 MOST_POINTS: Final = 900
-"""Of the thinned lattice on which surfaces are drawn."""
+"""Maximum number of points of the thinned lattice on which surfaces are drawn."""
 MOST_AXES: Final = 9
-"""With more, even two levels of each are too many points."""
+"""Maximum number of axes: with more, even two levels of each are too many points."""
 DRAWS: Final = 200
 
 

@@ -193,7 +193,7 @@ def _trigamma_inverse(value: float) -> float:
 
 
 FEWEST: Final = 6
-"""Of fewer configurations a rank correlation tells nothing."""
+"""Minimum number of configurations: of fewer a rank correlation tells nothing."""
 
 
 def correlations(

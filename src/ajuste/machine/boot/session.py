@@ -63,11 +63,11 @@ _STATE: Final = "state.json"
 _LAST: Final = "last.json"
 
 Step = Callable[[str], None]
-"""Is told of each step before it is done."""
+"""A callback that takes the description of each step before it is done."""
 
 
 class RebootWanted(Exception):
-    """This machine must boot something else before the experiment continues. All state is on the disk."""
+    """The request to boot something else before the experiment continues. All state is on the disk."""
 
 
 class BootPlan(ClosedModel):
@@ -169,7 +169,7 @@ class BootSession:
 
     @property
     def kept_boots(self) -> KeptBoots:
-        """Its boots, as a run records them."""
+        """Return the boots as a run records them."""
         plan = self.plan
         return KeptBoots(each=plan.each, warm_up=plan.warm_up, loader=plan.loader, boots=plan.boots)
 
@@ -359,7 +359,7 @@ def require_signed(kernel: Path, release: str, root: Path = Path("/")) -> None:
 
 
 LOADERS: Final = (Grub, SystemdBoot, Kexec)
-"""In the order in which they are tried."""
+"""The boot loaders in the order in which they are tried."""
 
 LOADER_NAMES: Final = tuple(loader.name for loader in LOADERS)
 

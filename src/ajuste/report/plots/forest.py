@@ -42,7 +42,7 @@ _FAR: Final = 20.0  # intervals that reach this many times further than the esti
 
 @dataclass(frozen=True)
 class EffectAxis:
-    """From ratios or differences to what the axis shows."""
+    """The axis of effects: from ratios or differences to places on it."""
 
     style: EffectStyle
     low: float

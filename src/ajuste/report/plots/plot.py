@@ -1,4 +1,4 @@
-"""What a plot is, and the look that all plots share, with the colours of all pages."""
+"""The plot, and the look that all plots share, with the colours of all pages."""
 
 from __future__ import annotations
 
