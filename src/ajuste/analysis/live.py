@@ -252,8 +252,8 @@ def _point(trial: Trial, live: LiveDesign) -> Point:
     )
 
 
-def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
-    match kept.get("predicted"):
+def _predicted(live_facts: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
+    match live_facts.get("predicted"):
         case {"slices": int(predicted), "after": int(after)}:
             when = f"after {after} slices" if after else "before the start"
             took = {"interrupted": "So far there are", "decided": "It took"}.get(stopped, "The run had")

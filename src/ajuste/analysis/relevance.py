@@ -134,8 +134,10 @@ def _lacking(
     tunable: Tunable, catalogue: Catalogue, activity: Activity, written: Collection[str], *, standing: bool
 ) -> _Lack | None:
     # The first condition of `tunable` that was not met, those first that leave no doubt.
-    conditions = [one for one in catalogue.relevance_conditions(tunable) if one.standing or not standing]
-    for condition in sorted(conditions, key=lambda one: one.hardly):
+    conditions = [
+        condition for condition in catalogue.relevance_conditions(tunable) if condition.standing or not standing
+    ]
+    for condition in sorted(conditions, key=lambda condition: condition.hardly):
         if _never_ran(condition, activity):
             return _Lack(condition, condition.functions)
         if _is_unmet(condition, tunable, activity, written):

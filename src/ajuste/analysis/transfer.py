@@ -175,14 +175,14 @@ def _size(guest: Verdict, host: Verdict) -> SizeAgreement | None:
 
 
 def _answer(rows: Sequence[TransferRow]) -> str:
-    asked = [row for row in rows if row.deciding] or list(rows)
-    counts = Counter(row.agreement for row in asked)
-    known = len(asked) - counts["undecided"]
+    questions = [row for row in rows if row.deciding] or list(rows)
+    counts = Counter(row.agreement for row in questions)
+    known = len(questions) - counts["undecided"]
     if not known:
-        return f"Nothing is known yet: at least one run is undecided on {_questions(len(asked), 'each of ')}."
+        return f"Nothing is known yet: at least one run is undecided on {_questions(len(questions), 'each of ')}."
     parts = [f"The guest answered {counts['same']} of {_questions(known)} as the host did"]
     for agreement, words in (("opposite", "the opposite"), ("different", "an effect in only one of them")):
-        differing = [f"{row.configuration} on {row.metric}" for row in asked if row.agreement == agreement]
+        differing = [f"{row.configuration} on {row.metric}" for row in questions if row.agreement == agreement]
         if differing:
             more = [f"{len(differing) - MOST_NAMED} more"] if len(differing) > MOST_NAMED else []
             parts.append(f"{words} for {listed([*differing[:MOST_NAMED], *more])}")

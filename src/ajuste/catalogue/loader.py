@@ -253,9 +253,9 @@ def _parsed() -> Mapping[str, str]:
 
 def _tables(path: Traversable, written: bytes, table: str) -> list[object]:
     file = Path(path.name)
-    kept = _parsed().get(hashlib.sha256(written).hexdigest())
+    parsed = _parsed().get(hashlib.sha256(written).hexdigest())
     try:
-        content = json.loads(kept) if kept is not None else tomllib.loads(written.decode())
+        content = json.loads(parsed) if parsed is not None else tomllib.loads(written.decode())
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise AjusteError(f"not valid TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error

@@ -139,10 +139,10 @@ class Cleared(BaseModel):
 def survey(home: Home) -> list[Kept]:
     """Return all kinds, as they are shown; what killed commands left half made comes last."""
     kinds = [
-        _kept(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
+        _amount(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
         for kind in KINDS.values()
     ]
-    return [*kinds, _kept(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
+    return [*kinds, _amount(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
 
 
 def clear(names: Iterable[str], home: Home, *, dry_run: bool = False) -> list[Cleared]:
@@ -174,7 +174,7 @@ def _cleared(name: str, home: Home, *, dry_run: bool) -> Cleared:
     return Cleared(kind=name, count=len(gone), size_bytes=size_bytes, in_use=len(entries) - len(gone))
 
 
-def _kept(name: str, what: str, place: str, limit_bytes: int | None, entries: Sequence[Entry]) -> Kept:
+def _amount(name: str, what: str, place: str, limit_bytes: int | None, entries: Sequence[Entry]) -> Kept:
     return Kept(
         kind=name,
         what=what,

@@ -133,8 +133,8 @@ def as_root(words: Sequence[str] | None = None, path: str = SUDO_PATH) -> str:
     program = Path(shutil.which(sys.argv[0]) or sys.argv[0]).absolute()
     by_name = shutil.which("ajuste", path=path)
     name = "ajuste" if by_name is not None and Path(by_name).resolve() == program.resolve() else str(program)
-    kept = [f"{key}={os.environ[key]}" for key in ("AJUSTE_HOME", "AJUSTE_NATIVE") if key in os.environ]
-    command = shlex.join([*kept, name, *(sys.argv[1:] if words is None else words)])
+    variables = [f"{key}={os.environ[key]}" for key in ("AJUSTE_HOME", "AJUSTE_NATIVE") if key in os.environ]
+    command = shlex.join([*variables, name, *(sys.argv[1:] if words is None else words)])
     if shutil.which("sudo") is None:
         return f"su -c {shlex.quote(command)}"
     return f"sudo {command}"

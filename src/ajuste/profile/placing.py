@@ -65,8 +65,8 @@ class Placed:
         """Return it without the lines that are ``idle`` for a reason; ``names`` are those of the settings, in order."""
         pairs = list(zip(self.settings, names, strict=True))
         left = (Unmapped(setting.line, idle[name]) for setting, name in pairs if name in idle)
-        kept = tuple(setting for setting, name in pairs if name not in idle)
-        return replace(self, settings=kept, unmapped=(*self.unmapped, *left))
+        active = tuple(setting for setting, name in pairs if name not in idle)
+        return replace(self, settings=active, unmapped=(*self.unmapped, *left))
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ def place(
         if all(level.split() == setting.now[name].split() for name, level in setting.levels.items())
     }
     order = {line: place for place, line in enumerate(profile.lines)}
-    kept = sorted(settings, key=order.__getitem__)
+    lines = sorted(settings, key=order.__getitem__)
     return Placed(
         profile,
-        tuple(settings[line] for line in kept if line not in same),
-        tuple(settings[line] for line in kept if line in same),
+        tuple(settings[line] for line in lines if line not in same),
+        tuple(settings[line] for line in lines if line in same),
         tuple(sorted(dict.fromkeys(left), key=lambda setting: order[setting.line])),
     )
 

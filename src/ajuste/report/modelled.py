@@ -1,4 +1,4 @@
-"""Two trials on a modelled machine: its time and its misses, by task and by function; and a plot of the time."""
+"""Two trials on a modelled machine: its time and misses, by task and by function; and a plot of the time."""
 
 from __future__ import annotations
 

@@ -165,8 +165,8 @@ def _some(trials: list[Point]) -> tuple[Point, ...]:
         return tuple(trials)
     blocks = sorted({trial.block for trial in trials})
     every = math.ceil(len(trials) / MOST_TRIALS)
-    kept = frozenset(blocks[::every])
-    return tuple(trial for trial in trials if trial.block in kept)
+    drawn = frozenset(blocks[::every])
+    return tuple(trial for trial in trials if trial.block in drawn)
 
 
 def _of_configurations(results: Results, subset: Results) -> str:

@@ -204,8 +204,8 @@ def _copy(remains: Remains, table: sa.Table, copied: sa.Connection) -> None:
 
 def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
     # Remove what belongs to no run, and count what is there of each.
-    asked = sa.select(DOCUMENTS.c.run_id).where(DOCUMENTS.c.kind == STUDY)
-    copied.execute(RUNS.delete().where(RUNS.c.id.not_in(asked)))
+    runs_with_study = sa.select(DOCUMENTS.c.run_id).where(DOCUMENTS.c.kind == STUDY)
+    copied.execute(RUNS.delete().where(RUNS.c.id.not_in(runs_with_study)))
     runs = sa.select(RUNS.c.id)
     columns = (sa.func.count(), sa.func.sum(TRIALS.c.check))
     intact = {row[0]: row[1:] for row in copied.execute(sa.select(TRIALS.c.run_id, *columns).group_by(TRIALS.c.run_id))}
