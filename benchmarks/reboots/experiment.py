@@ -101,7 +101,7 @@ def go_on(machine: PlayedMachine, study: ResolvedStudy, home: Path, step: Step) 
 
     Raises Rebooted where the machine reboots, RunError for a kernel that does not come up.
     """
-    session = BootSession.kept(home / "reboots", machine.rebootable, step)
+    session = BootSession.load(home / "reboots", machine.rebootable, step)
     if session is None:
         loader = machine.rebootable.choose(machine.loader)
         entries = plan_entries(study.boots, machine.rebootable)

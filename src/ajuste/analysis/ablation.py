@@ -1,4 +1,4 @@
-"""Which lines of a profile matter: what the whole does, shared out among its lines by their Shapley values.
+"""Ablation of a profile: the effect of the whole, shared out among its lines by their Shapley values.
 
 For every block each figure is a weighted sum of the logarithms of its values (of the values where ratios are not
 possible); the blocks' sums have the same anytime-valid interval as the pairs of two configurations. Half the error rate

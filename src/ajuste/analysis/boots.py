@@ -1,4 +1,4 @@
-"""How much the trials of a run differ within a boot, and how much from boot to boot.
+"""Variation of the trials of a run within a boot and from boot to boot.
 
 A boot draws memory layouts, orders of devices and much else once, and all that is measured in it shares them. So a boot
 counts as one value (see ``analysis.pairs``), however often it measured (Kalibera and Jones 2013, "Rigorous benchmarking
@@ -30,14 +30,14 @@ Floats = NDArray[np.float64]
 SEEN: Final = 0.05
 """Below this p-value boots certainly differ."""
 REFINEMENTS: Final = 8
-"""Each narrows down the ratio of two variances tenfold."""
+"""Number of refinements; a step narrows down the ratio of two variances tenfold."""
 TOO_SURE: Final = 1.5
-"""From this factor on a finding says how much too narrow an interval without boots would be."""
+"""Least factor from which a finding says how much too narrow an interval without boots would be."""
 
 
 @dataclass(frozen=True)
 class BootValue:
-    """One measurement of one metric: in boot number ``boot`` of the machine, under ``configuration``, in ``block``.
+    """A measurement of one metric: in boot number ``boot`` of the machine, under ``configuration``, in ``block``.
 
     Boots are numbered in the order of time. A configuration that needs a reboot has whole boots to itself; one that
     does not can share them with others.
@@ -66,8 +66,8 @@ def scatter(
         too_sure += _too_sure(values, both, baseline, name, scale)
         if differences := _within_boots(values, baseline, name, scale):
             spreads.append(_spread(differences, name, metric, "difference", of=scale))
-    says = [_says(spread, metric) for spread, p_value in spreads if p_value < SEEN and spread.between]
-    return [spread for spread, _ in spreads], [*says, *too_sure]
+    sentences = [_scatter_sentence(spread, metric) for spread, p_value in spreads if p_value < SEEN and spread.between]
+    return [spread for spread, _ in spreads], [*sentences, *too_sure]
 
 
 def boot_pairs(values: Sequence[BootValue], baseline: str, other: str, scale: Scale) -> Pairs:
@@ -180,7 +180,7 @@ def _spread(
     ), p_value
 
 
-def _says(spread: BootSpread, metric: Metric) -> str:
+def _scatter_sentence(spread: BootSpread, metric: Metric) -> str:
     between, within = (_amount(sd or 0.0, spread.scale, metric) for sd in (spread.between, spread.within))
     what = f"The effect of {spread.configuration}" if spread.of_effect else spread.configuration
     return (
@@ -215,22 +215,22 @@ def _amount(sd: float, scale: Scale, metric: Metric) -> str:
     return change(math.exp(sd) if scale == "ratio" else sd, scale, metric.unit).lstrip("+")
 
 
-def boot_findings(resolved: ResolvedStudy, measured: Measurements, kept: KeptBoots) -> BootFindings:
+def boot_findings(resolved: ResolvedStudy, measured: Measurements, recorded: KeptBoots) -> BootFindings:
     """Return the findings on the deciding metrics that are compared by their mean."""
     spreads: list[BootSpread] = []
-    says: list[str] = []
+    texts: list[str] = []
     for metric in resolved.deciding:
-        if metric.quantile is not None or not (values := _values(measured, metric, kept)):
+        if metric.quantile is not None or not (values := _values(measured, metric, recorded)):
             continue
         metric_spreads, sentences = scatter(values, metric, baseline=resolved.baseline, configurations=resolved.names)
         several = len(resolved.deciding) > 1
-        says += [f"{metric.title}: {sentence}" if several else sentence for sentence in sentences]
+        texts += [f"{metric.title}: {sentence}" if several else sentence for sentence in sentences]
         spreads += metric_spreads
-    return BootFindings(kept=kept, spreads=tuple(spreads), says=tuple(says))
+    return BootFindings(kept=recorded, spreads=tuple(spreads), says=tuple(texts))
 
 
-def _values(measured: Measurements, metric: Metric, kept: KeptBoots) -> list[BootValue]:
-    column, boots = measured.metrics.get(metric.column), kept.boot_by_trial()
+def _values(measured: Measurements, metric: Metric, recorded: KeptBoots) -> list[BootValue]:
+    column, boots = measured.metrics.get(metric.column), recorded.boot_by_trial()
     if column is None:
         return []
     samples = []

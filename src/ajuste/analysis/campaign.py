@@ -40,7 +40,7 @@ from ajuste.model.tunable import same_value
 
 @dataclass(frozen=True)
 class ErrorBudget:
-    """One error budget over all proposals of a campaign: a false discovery rate ``alpha`` over up to ``tests``.
+    """The error budget over all proposals of a campaign: a false discovery rate ``alpha`` over up to ``tests``.
 
     e-LOND (Xu and Ramdas 2024, "Online multiple testing with e-values", AISTATS, arXiv:2311.06412): the test of number
     t rejects where its e-value is at least 1/α_t, with α_t = α·γ_t·(rejections before + 1). The false discovery rate is
@@ -193,7 +193,7 @@ def evidence(clean: Clean, baseline: str, other: str, metric: Metric, *, order_m
 
 @dataclass(frozen=True)
 class ReadBackPlan:
-    """Which command after the workload (by its number, from 0) reads which tunable again."""
+    """The tunable that each command after the workload (by its number, from 0) reads again."""
 
     commands: Mapping[int, Write]
 

@@ -1,4 +1,4 @@
-"""What scripts must fail for: a configuration is proved to worsen, or something else came out than was expected.
+"""Conditions for which scripts fail: a configuration is proved to worsen, or something else came out than was expected.
 
 The intervals of all verdicts hold together at the confidence of the study, whenever it stopped. So does every answer
 here: it follows from the intervals alone.

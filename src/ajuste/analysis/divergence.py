@@ -1,4 +1,4 @@
-"""Where two trials with one seed part: the first decision of the scheduler that differs, and how that spreads. Pure.
+"""Divergence of two trials with one seed: the scheduler's first decision that differs, and how that spreads. Pure.
 
 What counts is the decision: its kind, its CPU and its tasks. When it was taken does not: kernels and settings differ
 in their instructions long before they differ in what they decide. So the timer's interrupts, which come by the clock,
@@ -48,7 +48,7 @@ def decision_places(stream: NamedDecisions) -> list[int]:
 
 
 class Pairing:
-    """Which task of one stream is which of the other.
+    """The tasks of one stream that correspond to those of the other.
 
     Tasks are matched by who made them and when, or by role and name, or by CPU if idle. Tasks at the same place of
     decisions that are alike are the same.

@@ -97,12 +97,12 @@ def not_evidence(
 def _taken(difference: float, spreads: tuple[float, ...], alpha: float) -> str:
     needed = values_needed(difference, spreads, alpha)
     what = "blocks" if len(spreads) == 1 else "values of each"
-    asked = f"Here a difference is significant below p = {float(f'{alpha:.2g}'):g}"
+    limit = f"Here a difference is significant below p = {float(f'{alpha:.2g}'):g}"
     if difference == 0:
-        return f"{asked}, and no number of {what} shows a difference of 0."
+        return f"{limit}, and no number of {what} shows a difference of 0."
     count = f"more than {number(MOST_VALUES)}" if needed is None else f"about {number(needed)}"
     return (
-        f"{asked}; it would have taken {count} {what} to see a difference of this size in nine of ten such comparisons."
+        f"{limit}; it would have taken {count} {what} to see a difference of this size in nine of ten such comparisons."
     )
 
 

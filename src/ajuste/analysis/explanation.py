@@ -1,4 +1,4 @@
-"""Why a configuration differs from the baseline: the recordings of two schedulers in words, greatest change first."""
+"""Explanation of a difference from the baseline: the recordings of two schedulers in words, greatest change first."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class Contrast:
 
 
 MOST_INTERACTIONS: Final = 200
-"""Of more interactions only main effects are computed: corrected for so many, little could be said of any."""
+"""Maximum number of interactions computed: corrected for more, little could be said of any."""
 
 Weights: TypeAlias = NDArray[np.float64]
 

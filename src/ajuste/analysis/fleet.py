@@ -81,11 +81,11 @@ def pooled_variances(values: Sequence[Floats]) -> Floats | None:
     """Return the squared standard error of each machine's mean, from one variance within machines; ``None`` if no
     machine has two values that differ.
     """
-    freedom = sum(len(own) - 1 for own in values)
-    within = sum(float(np.sum((own - np.mean(own)) ** 2)) for own in values)
+    freedom = sum(len(block_effects) - 1 for block_effects in values)
+    within = sum(float(np.sum((block_effects - np.mean(block_effects)) ** 2)) for block_effects in values)
     if not freedom or not within:
         return None
-    return within / freedom / np.array([len(own) for own in values])
+    return within / freedom / np.array([len(block_effects) for block_effects in values])
 
 
 def fleet_effects(
@@ -98,12 +98,12 @@ def fleet_effects(
     """Return what is known of machines like these, for each comparison on at least three. ``values_of`` gives the
     effects of each machine's blocks, ``inventories`` say by name what the machines are.
     """
-    found = []
-    for one in across:
-        values = values_of(one)
+    fleet = []
+    for comparison in across:
+        values = values_of(comparison)
         if len(values.names) >= FEWEST_MACHINES and (errors := pooled_variances(values.values)) is not None:
-            found.append(_fleet_effect(one, values, errors, inventories, alpha))
-    return tuple(found)
+            fleet.append(_fleet_effect(comparison, values, errors, inventories, alpha))
+    return tuple(fleet)
 
 
 def _fleet_effect(
@@ -113,7 +113,7 @@ def _fleet_effect(
     inventories: Mapping[str, Mapping[str, Any]],
     alpha: float,
 ) -> FleetEffect:
-    effects = np.array([np.mean(own) for own in values.values])
+    effects = np.array([np.mean(block_effects) for block_effects in values.values])
     combined = random_effects(effects, variances)
     low, high = (natural(end, across.scale) for end in combined.interval(alpha))
     new_low, new_high = (natural(end, across.scale) for end in combined.prediction(alpha))
@@ -136,24 +136,28 @@ def _fleet_effect(
         differing=group,
         says="",
     )
-    said = f"{counts_in_words(counts)}{f'; {_group_says(group, fleet)}' if group else ''}"
-    return fleet.model_copy(update={"says": said})
+    sentence = f"{counts_in_words(counts)}{f'; {_group_says(group, fleet)}' if group else ''}"
+    return fleet.model_copy(update={"says": sentence})
 
 
 def with_groups(across: Sequence[AcrossMachines], fleet: Sequence[FleetEffect]) -> tuple[AcrossMachines, ...]:
     """Return ``across``, where machines disagree with the group that differs."""
-    groups = {(one.configuration, one.metric): _group_says(one.differing, one) for one in fleet if one.differing}
-    said = [groups.get((one.configuration, one.metric), "") for one in across]
+    groups = {
+        (effect.configuration, effect.metric): _group_says(effect.differing, effect)
+        for effect in fleet
+        if effect.differing
+    }
+    group_texts = [groups.get((comparison.configuration, comparison.metric), "") for comparison in across]
     return tuple(
-        one.model_copy(update={"says": f"{one.says}; {group}"})
-        if group and one.agreement in ("depends", "differ")
-        else one
-        for one, group in zip(across, said, strict=True)
+        comparison.model_copy(update={"says": f"{comparison.says}; {group}"})
+        if group and comparison.agreement in ("depends", "differ")
+        else comparison
+        for comparison, group in zip(across, group_texts, strict=True)
     )
 
 
 def _group_says(group: FactGroup, fleet: FleetEffect) -> str:
-    here, there = (change(one, fleet.scale, fleet.unit) for one in (group.estimate, group.others_estimate))
+    here, there = (change(estimate, fleet.scale, fleet.unit) for estimate in (group.estimate, group.others_estimate))
     return f"{here} on the {len(group.machines):,} with {group.fact}, {there} on the other {group.others:,}"
 
 
@@ -171,10 +175,10 @@ class Fact(NamedTuple):
 
 def _at(*keys: str) -> Callable[[Mapping[str, Any]], Any]:
     def read(inventory: Mapping[str, Any]) -> Any:
-        found: Any = inventory
+        value: Any = inventory
         for key in keys:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
 
     return read
 
@@ -258,10 +262,10 @@ def differing_group(
     """Return the machines whose ``effects`` differ most from the others', of all that a fact tells apart; ``None``
     where chance makes as large a difference more often than ``alpha``.
     """
-    found = list(splits([inventories.get(name, {}) for name in names]))
-    if not found or np.ptp(effects) == 0:
+    candidates = list(splits([inventories.get(name, {}) for name in names]))
+    if not candidates or np.ptp(effects) == 0:
         return None
-    members = np.array([split.members for split in found], np.float64).T
+    members = np.array([split.members for split in candidates], np.float64).T
     observed = _differences(effects[None, :], members)[0]
     best = int(np.argmax(observed))
     random = np.random.default_rng(1)  # The same trials have the same answer.
@@ -274,16 +278,20 @@ def differing_group(
     p_value = (1 + reached) / (1 + PERMUTATIONS)
     if p_value > alpha:
         return None
-    own = found[best].members
-    same = [split.words for split in found if np.array_equal(split.members, own) or np.array_equal(~split.members, own)]
+    selected = candidates[best].members
+    same = [
+        split.words
+        for split in candidates
+        if np.array_equal(split.members, selected) or np.array_equal(~split.members, selected)
+    ]
     return FactGroup(
-        fact=found[best].words,
-        machines=tuple(name for name, inside in zip(names, own, strict=True) if inside),
-        others=int(np.count_nonzero(~own)),
-        estimate=natural(float(np.mean(effects[own])), scale),
-        others_estimate=natural(float(np.mean(effects[~own])), scale),
+        fact=candidates[best].words,
+        machines=tuple(name for name, inside in zip(names, selected, strict=True) if inside),
+        others=int(np.count_nonzero(~selected)),
+        estimate=natural(float(np.mean(effects[selected])), scale),
+        others_estimate=natural(float(np.mean(effects[~selected])), scale),
         p_value=p_value,
-        also=tuple(words for words in same if words != found[best].words),
+        also=tuple(words for words in same if words != candidates[best].words),
     )
 
 
@@ -294,5 +302,5 @@ def _differences(effects: Floats, members: Floats) -> Floats:
     sums = centred @ members
     between = sums**2 * (1 / inside + 1 / (count - inside))
     total = np.sum(centred**2, axis=1, keepdims=True)
-    found: Floats = np.sqrt(between / np.maximum(total - between, 1e-300))
-    return found
+    statistics: Floats = np.sqrt(between / np.maximum(total - between, 1e-300))
+    return statistics

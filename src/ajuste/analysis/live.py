@@ -32,7 +32,7 @@ from ajuste.model.wording import listed
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_POINTS: Final = 3000
-"""Of a metric over time; more are averaged."""
+"""Maximum number of points of a metric over time; more are averaged."""
 _ORDERS: Final[dict[SwitchbackOrder, str]] = {
     "random": "In each block every configuration comes once, in random order.",
     "mirrored": "In each block every configuration comes once in random order, then once in its reverse.",
@@ -252,8 +252,8 @@ def _point(trial: Trial, live: LiveDesign) -> Point:
     )
 
 
-def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
-    match kept.get("predicted"):
+def _predicted(live_facts: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
+    match live_facts.get("predicted"):
         case {"slices": int(predicted), "after": int(after)}:
             when = f"after {after} slices" if after else "before the start"
             took = {"interrupted": "So far there are", "decided": "It took"}.get(stopped, "The run had")

@@ -64,9 +64,9 @@ def by_machine(clean: Clean, machines: Machines) -> dict[str, Clean]:
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(len(names) + 1))
     return {
-        name: Clean(clean.measured, clean.blocks[own], clean.rows[:, own])
+        name: Clean(clean.measured, clean.blocks[indices], clean.rows[:, indices])
         for place, name in enumerate(names)
-        for own in [order[bounds[place] : bounds[place + 1]]]
+        for indices in [order[bounds[place] : bounds[place + 1]]]
     }
 
 
@@ -79,12 +79,16 @@ class MachineValues(NamedTuple):
 
 def machine_values(parts: Mapping[str, Clean], baseline: str, across: AcrossMachines, column: str) -> MachineValues:
     """The effects that ``across`` compares, of the machines that have any."""
-    own = {name: pairs(parts[name], baseline, across.configuration, column) for name in map(_name, across.machines)}
-    return MachineValues(tuple(own), tuple(_values(one, across.scale) for one in own.values()))
+    paired_values = {
+        name: pairs(parts[name], baseline, across.configuration, column) for name in map(_name, across.machines)
+    }
+    return MachineValues(
+        tuple(paired_values), tuple(_values(machine_pairs, across.scale) for machine_pairs in paired_values.values())
+    )
 
 
-def _name(one: MachineEffect) -> str:
-    return one.machine
+def _name(machine_effect: MachineEffect) -> str:
+    return machine_effect.machine
 
 
 def across_machines(
@@ -151,7 +155,7 @@ def _across(
         machines=effects,
         p_value=p_value,
         agreement=agreement,
-        says=_says(agreement, effects, whole, metric),
+        says=_agreement_sentence(agreement, effects, whole, metric),
     )
 
 
@@ -222,7 +226,7 @@ def _side(effect: Effect, zone: float) -> int:
     return 0 if abs(mean) < zone else 1 if mean > 0 else -1
 
 
-def _says(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect, metric: Metric) -> str:
+def _agreement_sentence(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect, metric: Metric) -> str:
     if len(effects) > MOST_NAMED:
         each = counts_in_words(counted(effects))
     else:
@@ -250,7 +254,7 @@ def counts_in_words(counts: Mapping[Word, int]) -> str:
 
 def counted(effects: Sequence[MachineEffect]) -> dict[Word, int]:
     """Return on how many machines each verdict stands, the most frequent first and undecided last."""
-    counts = Counter(one.verdict for one in effects)
+    counts = Counter(machine_effect.verdict for machine_effect in effects)
     return dict(sorted(counts.items(), key=lambda item: (item[0] == "undecided", -item[1])))
 
 

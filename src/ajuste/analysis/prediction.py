@@ -1,4 +1,4 @@
-"""What a rule says of one metric under one configuration, before anything is measured."""
+"""Prediction of one metric under one configuration by a rule, before anything is measured."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _count(which: NDArray[Any]) -> int:
 
 
 MOST_POINTS: Final = 5_000
-"""Of more rows every nth is drawn; verdicts and summaries rest on all of them."""
+"""Maximum number of rows drawn: of more, every nth; verdicts and summaries rest on all of them."""
 
 Row = tuple[str, dict[str, float]]
 """A block's name, or nothing, and the metrics."""

@@ -1,4 +1,4 @@
-"""Whether settings had a chance to matter: the conditions of the catalogue against what moved in trials. Pure."""
+"""Relevance of settings, their chance to matter: the conditions of the catalogue against what moved in trials. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CERTAIN: Final = ("improves", "worsens", "differs")
 
 @dataclass(frozen=True)
 class Activity:
-    """What moved on a machine in ``seconds``.
+    """The activity of a machine in ``seconds``.
 
     ``figures`` has of each figure (``SOURCE:NAME``) that could be read how far a counter grew or how high a level was.
     ``facts`` and ``files`` (by path) are what was there. ``ran`` are the functions of the kernel that ran, of those
@@ -134,8 +134,10 @@ def _lacking(
     tunable: Tunable, catalogue: Catalogue, activity: Activity, written: Collection[str], *, standing: bool
 ) -> _Lack | None:
     # The first condition of `tunable` that was not met, those first that leave no doubt.
-    conditions = [one for one in catalogue.relevance_conditions(tunable) if one.standing or not standing]
-    for condition in sorted(conditions, key=lambda one: one.hardly):
+    conditions = [
+        condition for condition in catalogue.relevance_conditions(tunable) if condition.standing or not standing
+    ]
+    for condition in sorted(conditions, key=lambda condition: condition.hardly):
         if _never_ran(condition, activity):
             return _Lack(condition, condition.functions)
         if _is_unmet(condition, tunable, activity, written):

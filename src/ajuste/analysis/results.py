@@ -50,7 +50,7 @@ from ajuste.study.factors import line_sets
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_NOTES = 4
-"""Of one kind; more are counted."""
+"""Maximum number of notes of one kind; more are counted."""
 
 VIRTUAL_CLOCK = (
     "Measured under a virtual clock on an emulated CPU, {time}: this shows what the kernel does, not how fast hardware "
@@ -111,14 +111,14 @@ def fleet(
 ) -> tuple[FleetEffect, ...]:
     """Return what holds of machines like those that measured, for the deciding means; of at least three machines."""
     columns = {metric.name: metric.column for metric in _mean_metrics(resolved.deciding)}
-    means = [one for one in across if one.metric in columns]
-    if not means:
+    comparisons = [comparison for comparison in across if comparison.metric in columns]
+    if not comparisons:
         return ()
     parts = by_machine(clean, machines)
     known: Mapping[str, Mapping[str, Any]] = environment.get("machines", {})
     return fleet_effects(
-        means,
-        lambda one: machine_values(parts, resolved.baseline, one, columns[one.metric]),
+        comparisons,
+        lambda comparison: machine_values(parts, resolved.baseline, comparison, columns[comparison.metric]),
         {name: about.get("inventory", {}) for name, about in known.items()},
         alpha=family(configurations(resolved), resolved.deciding, resolved.study.analysis.confidence).alpha,
     )

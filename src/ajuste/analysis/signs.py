@@ -43,17 +43,17 @@ class Mixture:
 
 
 LONG: Final = Mixture(np.geomspace(0.06, 4.0, 8), np.full(8, 1 / 8))
-"""For experiments of up to several thousand blocks."""
+"""The mixture for experiments of up to several thousand blocks."""
 SHORT: Final = Mixture(
     np.array([0.12, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0]), np.array([0.02, 0.03, 0.07, 0.11, 0.15, 0.27, 0.1, 0.25])
 )
-"""For 6 to 60 blocks: six signs alike decide at 5 %, as the sign test would. On normal noise of known spread as narrow
-as the normal mixture of ``analysis.sequence`` (measured in ``benchmarks.verdicts``)."""
+"""The mixture for 6 to 60 blocks: six signs alike decide at 5 %, as the sign test would. On normal noise of known
+spread as narrow as the normal mixture of ``analysis.sequence`` (measured in ``benchmarks.verdicts``)."""
 
 FARTHEST: Final = 10
 """An interval reaches at most 4 to this power times as far as the farthest difference."""
 PRECISION: Final = 1e-9
-"""Of a bound, as a share of its distance from the estimate."""
+"""Precision of a bound, as a share of its distance from the estimate."""
 _POINTS: Final = 9
 _ROUNDS: Final = 40
 
@@ -99,7 +99,7 @@ def fewest_blocks(alpha: float, mixture: str = "short") -> int:
 FEWEST_IN_TIME: Final = 10
 """Fewer blocks do not show whether neighbours resemble each other."""
 ALIKE: Final = 1.645
-"""In standard errors of a correlation: white noise exceeds it in one of 20 cases."""
+"""Limit in standard errors of a correlation: white noise exceeds it in one of 20 cases."""
 MOST_ALIKE: Final = 0.9
 
 

@@ -1,4 +1,4 @@
-"""What samplers read in a run: a few trials of each configuration, figure by figure."""
+"""Timelines, the readings of samplers in a run: a few trials of each configuration, figure by figure."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def _events(trial: Trial) -> Iterator[Event]:
 
 
 def _figures(study: ResolvedStudy, trials: Sequence[_SampledTrial]) -> list[_Where]:
-    asked = list(dict.fromkeys((timeline.source, timeline.key) for timeline in study.timelines))
+    requested = list(dict.fromkeys((timeline.source, timeline.key) for timeline in study.timelines))
     seen = sorted(
         {where for sampled in trials for where, series in sampled.samples.series.items() if len(set(series.values)) > 1}
     )
     order = [sampler.source for sampler in study.samplers]
     seen.sort(key=lambda where: order.index(where[0]) if where[0] in order else len(order))
-    return [*asked, *(where for where in seen if where not in asked)][:MOST_FIGURES]
+    return [*requested, *(where for where in seen if where not in requested)][:MOST_FIGURES]
 
 
 def _figure(study: ResolvedStudy, where: _Where, trials: Sequence[_SampledTrial]) -> SampledFigure:

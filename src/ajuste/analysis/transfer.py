@@ -40,7 +40,7 @@ class TransferSide(BaseModel):
 
 
 class TransferRow(BaseModel):
-    """One question: ``configuration`` against the baseline on ``metric``. ``size`` compares the effects where both runs
+    """A question: ``configuration`` against the baseline on ``metric``. ``size`` compares the effects where both runs
     see one in the same direction: *alike* where their intervals overlap.
     """
 
@@ -175,14 +175,14 @@ def _size(guest: Verdict, host: Verdict) -> SizeAgreement | None:
 
 
 def _answer(rows: Sequence[TransferRow]) -> str:
-    asked = [row for row in rows if row.deciding] or list(rows)
-    counts = Counter(row.agreement for row in asked)
-    known = len(asked) - counts["undecided"]
+    questions = [row for row in rows if row.deciding] or list(rows)
+    counts = Counter(row.agreement for row in questions)
+    known = len(questions) - counts["undecided"]
     if not known:
-        return f"Nothing is known yet: at least one run is undecided on {_questions(len(asked), 'each of ')}."
+        return f"Nothing is known yet: at least one run is undecided on {_questions(len(questions), 'each of ')}."
     parts = [f"The guest answered {counts['same']} of {_questions(known)} as the host did"]
     for agreement, words in (("opposite", "the opposite"), ("different", "an effect in only one of them")):
-        differing = [f"{row.configuration} on {row.metric}" for row in asked if row.agreement == agreement]
+        differing = [f"{row.configuration} on {row.metric}" for row in questions if row.agreement == agreement]
         if differing:
             more = [f"{len(differing) - MOST_NAMED} more"] if len(differing) > MOST_NAMED else []
             parts.append(f"{words} for {listed([*differing[:MOST_NAMED], *more])}")
@@ -225,7 +225,7 @@ MOST_SIZE: Final = 20.0
 
 
 class AtlasQuestion(BaseModel):
-    """One effect, measured in a guest and on its host: of ``configuration`` on ``row.metric``. ``kind`` is what was
+    """An effect, measured in a guest and on its host: of ``configuration`` on ``row.metric``. ``kind`` is what was
     varied, ``question`` the title of the study.
     """
 
@@ -238,14 +238,14 @@ class AtlasQuestion(BaseModel):
 
 
 class Atlas(BaseModel):
-    """All questions that were measured in both."""
+    """The questions that were measured in both."""
 
     schema_version: int = 1
     questions: tuple[AtlasQuestion, ...] = ()
 
 
 class KindAgreement(BaseModel):
-    """How guests and hosts agree on one kind of question.
+    """The agreement of guests and hosts on one kind of question.
 
     ``decided`` questions are those that both decided, of them ``same`` have the same sign. ``rank`` is Spearman's rank
     correlation of the effects that both know; None below four or where all are equal. ``size`` is the typical factor

@@ -27,7 +27,7 @@ SEEN: Final = 0.1
 
 @dataclass(frozen=True)
 class Family:
-    """All the comparisons that decide a study, which together hold with ``confidence`` (Bonferroni's inequality)."""
+    """The comparisons that decide a study, which together hold with ``confidence`` (Bonferroni's inequality)."""
 
     comparisons: int
     confidence: float

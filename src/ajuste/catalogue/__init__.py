@@ -1,1 +1,1 @@
-"""What is known of tunables, workloads, metrics, kernels and studies, as TOML, and its loader."""
+"""The catalogue of tunables, workloads, metrics, kernels and studies, as TOML, and its loader."""

@@ -90,13 +90,13 @@ def step(unit: str) -> str:
     return "10 ms" if unit == "centisecs" else f"1 {unit}"
 
 
-def _factor(given: str | None, unit: str) -> Fraction | None:
-    if given is None or given == unit:
+def _factor(source_unit: str | None, unit: str) -> Fraction | None:
+    if source_unit is None or source_unit == unit:
         return Fraction(1)
     for dimension in _DIMENSIONS:
-        if unit in dimension and given in dimension:
-            return dimension[given] / dimension[unit]
-    return _COUNTS.get(given) if unit in _COUNTED else None
+        if unit in dimension and source_unit in dimension:
+            return dimension[source_unit] / dimension[unit]
+    return _COUNTS.get(source_unit) if unit in _COUNTED else None
 
 
 OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
@@ -111,100 +111,100 @@ def check_level(tunable: Tunable, text: str, version: KernelVersion | None = Non
     """Return ``text`` as the kernel would show it: ``Y`` for ``on``, ``750000`` for ``0.75ms``, ``0-2`` for ``2,0,1``.
     With a ``version`` a choice must be one that such kernels offer. Raises RequestError that gives the valid values.
     """
-    asked = text.strip()
+    value = text.strip()
     match tunable.type:
         case "boolean":
-            return _switch(tunable, asked)
+            return _switch(tunable, value)
         case "cpu-list":
-            return cpu_list(_cpus(tunable, asked))
+            return cpu_list(_cpus(tunable, value))
         case "cpu-mask":
-            return cpu_mask(parse_mask(asked) if _MASK.fullmatch(asked) else _cpus(tunable, asked))
+            return cpu_mask(parse_mask(value) if _MASK.fullmatch(value) else _cpus(tunable, value))
         case "choice":
-            if tunable.also and re.fullmatch(tunable.also, asked):
-                return asked
+            if tunable.also and re.fullmatch(tunable.also, value):
+                return value
             place = tunable.place_in(version) if version else None
-            return _choice(tunable.name, asked, (place.choices if place else ()) or tunable.choices)
+            return _choice(tunable.name, value, (place.choices if place else ()) or tunable.choices)
         case "integers":
-            return _integers(tunable, asked)
+            return _integers(tunable, value)
         case "integer":
-            return _integer(tunable, asked)
+            return _integer(tunable, value)
 
 
 def check_parameter(name: str, parameter: Parameter, text: str) -> str:
     """Return ``text`` as a workload's parameter ``name`` has it. Raises RequestError that gives the valid values."""
-    asked = text.strip()
+    value = text.strip()
     if parameter.type == "flag":
-        if asked.lower() in ON_WORDS | OFF_WORDS:
-            return "1" if asked.lower() in ON_WORDS else "0"
+        if value.lower() in ON_WORDS | OFF_WORDS:
+            return "1" if value.lower() in ON_WORDS else "0"
         raise RequestError(f"{name} = {text!r}: expected 0 (off) or 1 (on)")
     if parameter.type == "choice":
-        return _choice(name, asked, tuple(parameter.choices))
+        return _choice(name, value, tuple(parameter.choices))
     if parameter.type == "file":
-        if _FILE.fullmatch(asked):
-            return asked
+        if _FILE.fullmatch(value):
+            return value
         raise RequestError(f"{name} = {text!r}: expected a file name of letters, digits and . _ + @ - / only")
     limits = _limits(parameter.minimum, parameter.maximum, parameter.unit)
-    number = _number(name, asked, parameter.unit, limits)
+    number = _number(name, value, parameter.unit, limits)
     if not _inside(number, parameter.minimum, parameter.maximum):
         raise RequestError(f"{name} = {number} is out of range; expected {limits}")
     return str(number)
 
 
-def _switch(tunable: Tunable, asked: str) -> str:
+def _switch(tunable: Tunable, value: str) -> str:
     off, on = tunable.choices or ("0", "1")
-    if asked.lower() in OFF_WORDS | {off.lower()}:
+    if value.lower() in OFF_WORDS | {off.lower()}:
         return off
-    if asked.lower() in ON_WORDS | {on.lower()}:
+    if value.lower() in ON_WORDS | {on.lower()}:
         return on
-    raise RequestError(f"{tunable.name} = {asked!r}: expected 0 (off) or 1 (on)")
+    raise RequestError(f"{tunable.name} = {value!r}: expected 0 (off) or 1 (on)")
 
 
-def _choice(name: str, asked: str, choices: tuple[str, ...]) -> str:
-    if asked.lower() in choices:
-        return asked.lower()
+def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    if value.lower() in choices:
+        return value.lower()
     raise RequestError(
-        f"{name} = {asked!r}: expected one of {', '.join(choices)}",
-        hint=did_you_mean(nearest_names(asked.lower(), choices)),
+        f"{name} = {value!r}: expected one of {', '.join(choices)}",
+        hint=did_you_mean(nearest_names(value.lower(), choices)),
     )
 
 
-def _integer(tunable: Tunable, asked: str) -> str:
-    if asked in tunable.special:
-        return asked
-    number = _number(tunable.name, asked, tunable.unit, _range(tunable))
+def _integer(tunable: Tunable, value: str) -> str:
+    if value in tunable.special:
+        return value
+    number = _number(tunable.name, value, tunable.unit, _range(tunable))
     if str(number) not in tunable.special and not _inside(number, tunable.minimum, tunable.maximum):
         raise RequestError(f"{tunable.name} = {number} is out of range; expected {_range(tunable)}")
     return str(number)
 
 
-def _number(name: str, asked: str, unit: str, limits: str) -> int:
+def _number(name: str, value: str, unit: str, limits: str) -> int:
     try:
-        number = whole_number(asked, unit)
+        number = whole_number(value, unit)
     except WrongStep:
         raise RequestError(
-            f"{name} = {asked!r} is not a whole number{_unit_suffix(unit)}; expected steps of {step(unit)}"
+            f"{name} = {value!r} is not a whole number{_unit_suffix(unit)}; expected steps of {step(unit)}"
         ) from None
     if number is not None:
         return number
-    if given := quantity_unit(asked):
-        raise RequestError(f"{name} = {asked!r}: {given} is the wrong unit; expected {limits}")
-    raise RequestError(f"{name} = {asked!r} is not a whole number; expected {limits}")
+    if other_unit := quantity_unit(value):
+        raise RequestError(f"{name} = {value!r}: {other_unit} is the wrong unit; expected {limits}")
+    raise RequestError(f"{name} = {value!r} is not a whole number; expected {limits}")
 
 
-def _integers(tunable: Tunable, asked: str) -> str:
-    words = asked.split()
+def _integers(tunable: Tunable, value: str) -> str:
+    words = value.split()
     if not words or (tunable.count and len(words) != tunable.count):
         count = str(tunable.count) if tunable.count else "several"
-        raise RequestError(f"{tunable.name} = {asked!r}: expected {count} whole numbers, separated by blanks")
+        raise RequestError(f"{tunable.name} = {value!r}: expected {count} whole numbers, separated by blanks")
     return " ".join(_integer(tunable, word) for word in words)
 
 
-def _cpus(tunable: Tunable, asked: str) -> tuple[int, ...]:
+def _cpus(tunable: Tunable, value: str) -> tuple[int, ...]:
     try:
-        return parse_cpus(",".join(part.strip() for part in asked.split(",")))
+        return parse_cpus(",".join(part.strip() for part in value.split(",")))
     except ValueError:
         raise RequestError(
-            f"{tunable.name} = {asked!r} is not a list of CPUs; expected a list such as 0, 0,2 or 0-3"
+            f"{tunable.name} = {value!r} is not a list of CPUs; expected a list such as 0, 0,2 or 0-3"
         ) from None
 
 
@@ -238,11 +238,11 @@ def _in(unit: str) -> str:
 # How the parameters of a workload become the arguments of its program.
 
 
-def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, str]:
-    """Return all parameters of ``kind``: those ``given``, checked, and the defaults of the others. Raises RequestError
-    for an unknown parameter (with the nearest name) or an invalid value.
+def check_parameters(kind: WorkloadKind, parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return all parameters of ``kind``: those of ``parameters``, checked, and the defaults of the others. Raises
+    RequestError for an unknown parameter (with the nearest name) or an invalid value.
     """
-    for name in given:
+    for name in parameters:
         if name not in kind.parameters:
             known = ", ".join(kind.parameters) or "none"
             raise RequestError(
@@ -250,16 +250,16 @@ def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, 
                 hint=did_you_mean(nearest_names(name, kind.parameters, likeness=50)),
             )
     return {
-        name: check_parameter(f"{kind.name}'s {name}", parameter, given.get(name, parameter.default))
+        name: check_parameter(f"{kind.name}'s {name}", parameter, parameters.get(name, parameter.default))
         for name, parameter in kind.parameters.items()
     }
 
 
-def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the program's arguments (without the program) with the parameters ``given``; no shell ever reads them."""
+def arguments(kind: WorkloadKind, parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the program's arguments (without the program) with ``parameters``; no shell ever reads them."""
     from ajuste.model.workload import PLACEHOLDER
 
-    values = check_parameters(kind, given)
+    values = check_parameters(kind, parameters)
     words: list[str] = []
     for argument in kind.arguments:
         whole = PLACEHOLDER.fullmatch(argument)
@@ -270,8 +270,8 @@ def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def modules(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the bundled kernel modules that the workload needs with the parameters ``given``, each once."""
-    values = check_parameters(kind, given)
+def modules(kind: WorkloadKind, parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the bundled kernel modules that the workload needs with ``parameters``, each once."""
+    values = check_parameters(kind, parameters)
     needed = (kind.parameters[name].modules.get(value) for name, value in values.items())
     return tuple(dict.fromkeys(name for name in needed if name))

@@ -52,7 +52,7 @@ _ALIKE = 75
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What there is, by name, in the order of the files. Metrics are those that every trial has."""
+    """The catalogue's entries by name, in the order of the files. Metrics are those that every trial has."""
 
     tunables: Mapping[str, Tunable]
     workloads: Mapping[str, WorkloadKind]
@@ -232,7 +232,7 @@ def load(source: Traversable, table: str, model: type[M], content: bytes | None 
 
 
 def is_machine_file(name: str) -> bool:
-    """Whether a modelled machine is named by its file."""
+    """Return whether a modelled machine is named by its file."""
     return "/" in name or name.endswith(".toml")
 
 
@@ -253,9 +253,9 @@ def _parsed() -> Mapping[str, str]:
 
 def _tables(path: Traversable, written: bytes, table: str) -> list[object]:
     file = Path(path.name)
-    kept = _parsed().get(hashlib.sha256(written).hexdigest())
+    parsed = _parsed().get(hashlib.sha256(written).hexdigest())
     try:
-        content = json.loads(kept) if kept is not None else tomllib.loads(written.decode())
+        content = json.loads(parsed) if parsed is not None else tomllib.loads(written.decode())
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise AjusteError(f"not valid TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error

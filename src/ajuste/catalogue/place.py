@@ -1,4 +1,4 @@
-"""Where a tunable is in a kernel, what that kernel has instead if it is nowhere, and the names of one of several."""
+"""Places of a tunable in a kernel, what that kernel has instead if it is nowhere, and the names of one of several."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVe
 
 
 ListFiles = Callable[[str], Iterable[str]]
-"""From a directory to the paths of the files in it; none if it is not there."""
+"""A function from a directory to the paths of the files in it; none if it is not there."""
 
 
 CanChange = Callable[[Tunable], bool]
-"""Whether a machine can change a tunable: what it cannot, nothing else changes either."""
+"""A function that says whether a machine can change a tunable: what it cannot, nothing else changes either."""
 
 
 def companions(

@@ -1,4 +1,4 @@
-"""How to install what is missing on this machine, in the words of its own package manager."""
+"""Commands that install what is missing on this machine, in the words of its own package manager."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def end(session: BootSession) -> None:
 def _session(study: Study, catalogue: Catalogue, run_options: RunOptions, machine: RebootableMachine) -> BootSession:
     # The stored session if this command began it, or else a new one.
     directory, command = run_options.home.reboots, _command()
-    session = BootSession.kept(directory, machine)
+    session = BootSession.load(directory, machine)
     if session is not None:
         if session.plan.command != command:
             raise RequestError(
@@ -163,7 +163,7 @@ def reboots(
     if what == "resume":
         _resume()
         return
-    session = BootSession.kept(home().reboots, RebootableMachine())
+    session = BootSession.load(home().reboots, RebootableMachine())
     recorded = last_boots(home().reboots) if session is None else session.kept_boots
     if as_json:
         boots = None if recorded is None else recorded.model_dump(mode="json")
@@ -175,7 +175,7 @@ def reboots(
 
 def _resume() -> None:
     machine = RebootableMachine()
-    session = BootSession.kept(home().reboots, machine)
+    session = BootSession.load(home().reboots, machine)
     if session is None:
         remove_units(machine)
         return

@@ -132,7 +132,7 @@ def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
 def _end_reboots(*, dry_run: bool) -> None:
     from ajuste.machine.boot.session import BootSession, RebootableMachine
 
-    session = BootSession.kept(home().reboots, RebootableMachine())
+    session = BootSession.load(home().reboots, RebootableMachine())
     if session is None:
         return
     if dry_run:

@@ -1,4 +1,4 @@
-"""What this machine has done so far: counters of the kernel, by the names of samplers' figures.
+"""Activity of this machine so far: counters of the kernel, by the names of samplers' figures.
 
 Whole files are read, in well under a millisecond each, between trials and never during one.
 """

@@ -1,4 +1,4 @@
-"""What Ajuste keeps to have it at once the next time: how much of each kind, since when unused, and what goes first.
+"""Cache of what is needed again: how much there is of each kind, since when unused, and what goes first.
 
 The user of an entry holds it (see ``machine.files.holding``), and what is held is never removed.
 """
@@ -92,10 +92,10 @@ KINDS: Final = {
         Kind(REPORTS, "HTML reports; `ajuste report` writes them again", lambda home: home.reports, "*.html", _GIB),
     )
 }
-"""All that is kept, with its limit."""
+"""The kinds of cache entries, with their limits."""
 
 ASKED_FOR: Final = frozenset({BUILT, REPORTS})
-"""What a person had made: cleared only by name, and not along with all the rest."""
+"""The kinds that a person had made: cleared only by name, and not along with all the rest."""
 
 _HALF_MADE: Final = (".fetching-*", ".building-*", f"{_REMOVING}*")
 
@@ -113,8 +113,8 @@ class Entry:
 
 
 class Kept(BaseModel):
-    """How much there is of a kind. ``last_used`` is of what was used last, in seconds since 1970; ``in_use`` counts the
-    entries that somebody uses now.
+    """The amount of a kind in the cache. ``last_used`` is of what was used last, in seconds since 1970; ``in_use``
+    counts the entries that somebody uses now.
     """
 
     kind: str
@@ -128,7 +128,7 @@ class Kept(BaseModel):
 
 
 class Cleared(BaseModel):
-    """What was removed of a kind, or would be; ``in_use`` are left."""
+    """The amount removed of a kind, or to be removed; ``in_use`` are left."""
 
     kind: str
     count: int
@@ -139,10 +139,10 @@ class Cleared(BaseModel):
 def survey(home: Home) -> list[Kept]:
     """Return all kinds, as they are shown; what killed commands left half made comes last."""
     kinds = [
-        _kept(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
+        _amount(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
         for kind in KINDS.values()
     ]
-    return [*kinds, _kept(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
+    return [*kinds, _amount(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
 
 
 def clear(names: Iterable[str], home: Home, *, dry_run: bool = False) -> list[Cleared]:
@@ -174,7 +174,7 @@ def _cleared(name: str, home: Home, *, dry_run: bool) -> Cleared:
     return Cleared(kind=name, count=len(gone), size_bytes=size_bytes, in_use=len(entries) - len(gone))
 
 
-def _kept(name: str, what: str, place: str, limit_bytes: int | None, entries: Sequence[Entry]) -> Kept:
+def _amount(name: str, what: str, place: str, limit_bytes: int | None, entries: Sequence[Entry]) -> Kept:
     return Kept(
         kind=name,
         what=what,

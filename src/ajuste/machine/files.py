@@ -1,4 +1,4 @@
-"""Who owns what Ajuste keeps: directories that nobody else can change or lead elsewhere; file locks.
+"""Ownership of files: directories that nobody else can change or lead elsewhere; file locks.
 
 Root in particular must not write where another user decides what a name leads to.
 """
@@ -121,15 +121,15 @@ def _steps(directory: Path, make: int | None = None) -> Generator[_Step]:
         while rest:
             part, above = rest.pop(0), os.fstat(at)
             try:
-                found = _entered(part, at, _PATH | (follow or os.O_NOFOLLOW), make)
+                descriptor = _entered(part, at, _PATH | (follow or os.O_NOFOLLOW), make)
             except OSError as error:
                 error.filename = str(path / part)
                 raise
             try:
-                step = _Step(path / part, found, os.fstat(found), above, not rest)
+                step = _Step(path / part, descriptor, os.fstat(descriptor), above, not rest)
                 yield step
                 if not step.is_link:
-                    path, at, found, follow = step.path, found, at, 0
+                    path, at, descriptor, follow = step.path, descriptor, at, 0
                     continue
                 links += 1
                 if links > _MOST_LINKS:
@@ -137,9 +137,9 @@ def _steps(directory: Path, make: int | None = None) -> Generator[_Step]:
                 if above.st_dev == Path("/proc").stat().st_dev:  # What it says is no path: the kernel knows.
                     rest, follow = [part, *rest], os.O_DIRECTORY
                 else:
-                    rest = [*(Path(os.readlink("", dir_fd=found)).parts or "."), *rest]
+                    rest = [*(Path(os.readlink("", dir_fd=descriptor)).parts or "."), *rest]
             finally:
-                os.close(found)
+                os.close(descriptor)
     finally:
         os.close(at)
 
@@ -153,13 +153,13 @@ def _entered(part: str, at: int, flags: int, make: int | None) -> int:
     try:
         os.mkdir(part, make, dir_fd=at)
     except FileExistsError:  # Somebody was faster, in a place where everybody may make files.
-        found = os.open(part, flags, dir_fd=at)
-        if not is_trusted(owner := os.fstat(found).st_uid):
-            os.close(found)
+        descriptor = os.open(part, flags, dir_fd=at)
+        if not is_trusted(owner := os.fstat(descriptor).st_uid):
+            os.close(descriptor)
             raise RequestError(
                 f"the new directory {part} belongs to {user_name(owner)}", hint="choose another place"
             ) from None
-        return found
+        return descriptor
     made = os.open(part, flags, dir_fd=at)
     if ids := _caller_who_owns(os.fstat(at)):
         _give(made, ids)
@@ -335,23 +335,23 @@ def open_named(path: Path) -> BufferedWriter:
         try:
             return os.fdopen(_created(directory / path.name, 0o666), "wb")
         except FileExistsError:
-            found = os.open(directory / path.name, _PATH | os.O_NOFOLLOW)
+            existing = os.open(directory / path.name, _PATH | os.O_NOFOLLOW)
         try:
-            status = os.fstat(found)
+            status = os.fstat(existing)
             _require_overwritten(path, status)
             if stat.S_ISLNK(status.st_mode):
                 _require_followed(path, status, directory.stat())
                 (directory / path.name).stat()  # Raises OSError for a loop, and where nothing is.
                 if status.st_dev != Path("/proc").stat().st_dev:
-                    return open_named(path.parent / os.readlink("", dir_fd=found))
+                    return open_named(path.parent / os.readlink("", dir_fd=existing))
                 descriptor = os.open(directory / path.name, _OVERWRITE)
             else:
-                descriptor = os.open(f"/proc/self/fd/{found}", _OVERWRITE)
+                descriptor = os.open(f"/proc/self/fd/{existing}", _OVERWRITE)
         except OSError as error:
             error.filename = str(path)
             raise
         finally:
-            os.close(found)
+            os.close(existing)
     os.set_blocking(descriptor, True)
     return os.fdopen(descriptor, "wb")
 

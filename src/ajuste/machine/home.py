@@ -1,4 +1,4 @@
-"""How Ajuste was installed, and where it keeps things.
+"""Home of Ajuste: its kind of installation, and the directories of its files.
 
 Under ``AJUSTE_HOME``, or else in the XDG directories; the store where ``AJUSTE_STORE`` says.
 """
@@ -33,19 +33,19 @@ PACKAGE: Final = Path(__file__).parents[1]
 TREE: Final = PACKAGE.parent.parent
 """The source tree, where the package is part of one."""
 NATIVE: Final = PACKAGE / "native"
-"""What a wheel carries besides Python: programs, sources of kernel modules, and the record of the build."""
+"""The part of a wheel that is not Python: programs, sources of kernel modules, and the record of the build."""
 RECORD: Final = NATIVE / "build.json"
 OPT: Final = Path("/opt/ajuste")
-"""Where the Debian package puts its environment."""
+"""The environment of the Debian package."""
 FOR_USER: Final = (".local", "lib", "ajuste")
-"""Where setup/install puts it for one user: the last directories of its path."""
+"""The environment of setup/install for one user: the last directories of its path."""
 FOR_ALL: Final = Path("/usr/local/lib/ajuste")
-"""Where setup/install puts it as root, for all users."""
+"""The environment of setup/install as root, for all users."""
 
 _REINSTALL: Final = "sudo apt-get install --reinstall ./ajuste_VERSION_ARCHITECTURE.deb"
 
 SUDO_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where sudo looks for programs on Debian (``secure_path`` of sudoers(5))."""
+"""The search path of sudo on Debian (``secure_path`` of sudoers(5))."""
 
 Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 
@@ -133,8 +133,8 @@ def as_root(words: Sequence[str] | None = None, path: str = SUDO_PATH) -> str:
     program = Path(shutil.which(sys.argv[0]) or sys.argv[0]).absolute()
     by_name = shutil.which("ajuste", path=path)
     name = "ajuste" if by_name is not None and Path(by_name).resolve() == program.resolve() else str(program)
-    kept = [f"{key}={os.environ[key]}" for key in ("AJUSTE_HOME", "AJUSTE_NATIVE") if key in os.environ]
-    command = shlex.join([*kept, name, *(sys.argv[1:] if words is None else words)])
+    variables = [f"{key}={os.environ[key]}" for key in ("AJUSTE_HOME", "AJUSTE_NATIVE") if key in os.environ]
+    command = shlex.join([*variables, name, *(sys.argv[1:] if words is None else words)])
     if shutil.which("sudo") is None:
         return f"su -c {shlex.quote(command)}"
     return f"sudo {command}"

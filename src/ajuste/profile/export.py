@@ -1,4 +1,4 @@
-"""What is exported: the settings of one configuration with their evidence, and the files that they become."""
+"""Exports: the settings of one configuration with their evidence, and the files that they become."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ajuste.model.wording import visible_line
 
 @dataclass(frozen=True)
 class ExportSetting:
-    """One tunable: the value that was asked for, what the kernel ``became`` of it, and what the run found ``before``
+    """A tunable: the value that was ``asked`` for, what it ``became`` in the kernel, and its value ``before`` the run
     (``None`` if no trial told). ``companions`` are places that the kernel changes along with it.
     """
 
@@ -31,7 +31,7 @@ class ExportSetting:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is part of the configuration and not of the files."""
+    """A part of the configuration that is not in the files."""
 
     what: str
     why: str
@@ -39,7 +39,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Export:
-    """One configuration beside its baseline. ``name`` is good for file names; ``evidence`` are sentences.
+    """The export of a configuration beside its baseline. ``name`` is good for file names; ``evidence`` are sentences.
 
     ``attributes`` are those of the workload's process that differ from the baseline's.
     """

@@ -1,4 +1,4 @@
-"""From the lines of a profile to tunables of the catalogue with levels, for one machine; and what of it that cannot be.
+"""Placing of a profile's lines: tunables of the catalogue with levels, for one machine; and the lines left out.
 
 Pure: what the machine has and what its values are is passed in.
 """
@@ -23,12 +23,12 @@ from ajuste.profile.profile import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, P
 _NO_DISK: Final = re.compile(r"(dm-|fd|loop|md|nbd|ram|sr|zram)\d")
 
 Instances = Callable[[Tunable], Sequence[str]]
-"""Which of several the machine has: ``sda``, ``cpu0``."""
+"""A function from a tunable to its instances on the machine: ``sda``, ``cpu0``."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """One tunable that ``line`` sets, with what it says of the value."""
+    """A tunable that ``line`` sets, with what it says of the value."""
 
     line: ProfileLine
     tunable: Tunable
@@ -45,7 +45,7 @@ class Unmapped:
 
 @dataclass(frozen=True)
 class PlacedSetting:
-    """What one line comes to: ``levels`` by the tunable's name. ``now`` are the values there were, where known."""
+    """The setting of one line: ``levels`` by the tunable's name. ``now`` are the present values, where known."""
 
     line: ProfileLine
     levels: Mapping[str, str]
@@ -65,8 +65,8 @@ class Placed:
         """Return it without the lines that are ``idle`` for a reason; ``names`` are those of the settings, in order."""
         pairs = list(zip(self.settings, names, strict=True))
         left = (Unmapped(setting.line, idle[name]) for setting, name in pairs if name in idle)
-        kept = tuple(setting for setting, name in pairs if name not in idle)
-        return replace(self, settings=kept, unmapped=(*self.unmapped, *left))
+        active = tuple(setting for setting, name in pairs if name not in idle)
+        return replace(self, settings=active, unmapped=(*self.unmapped, *left))
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ def place(
         if all(level.split() == setting.now[name].split() for name, level in setting.levels.items())
     }
     order = {line: place for place, line in enumerate(profile.lines)}
-    kept = sorted(settings, key=order.__getitem__)
+    lines = sorted(settings, key=order.__getitem__)
     return Placed(
         profile,
-        tuple(settings[line] for line in kept if line not in same),
-        tuple(settings[line] for line in kept if line in same),
+        tuple(settings[line] for line in lines if line not in same),
+        tuple(settings[line] for line in lines if line in same),
         tuple(sorted(dict.fromkeys(left), key=lambda setting: order[setting.line])),
     )
 
@@ -145,7 +145,7 @@ def _last_settings(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[Profil
 
 
 class _Left(Exception):
-    """Why a line is left out."""
+    """The reason why a line is left out."""
 
 
 def _of_line(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:

@@ -43,8 +43,8 @@ OPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("net", "mtu"): "net.mtu",
     ("net", "txqueuelen"): "net.tx_queue_len",
 }
-"""By tuned's plug-in and its option. The plug-ins sysctl and sysfs name a place of the kernel instead, and options of
-``net`` in ``PAIRED`` have several settings in one line."""
+"""The tunables by tuned's plug-in and its option. The plug-ins sysctl and sysfs name a place of the kernel instead, and
+options of ``net`` in ``PAIRED`` have several settings in one line."""
 
 PAIRED: Final = ("features", "coalesce", "ring")
 """Options of tuned's plug-in ``net`` whose value is words in pairs: ``tso off gro on``."""
@@ -98,7 +98,7 @@ NOT_SETTINGS: Final[Mapping[str, str]] = {
 
 
 PLUGINS: Final = ("cpu", "disk", "net", "scheduler", "sysctl", "sysfs", "vm", *NOT_SETTINGS)
-"""All that tuned has."""
+"""The plug-ins of tuned."""
 
 ENERGY_BIAS: Final[Mapping[str, str]] = {
     "performance": "0",
@@ -124,7 +124,7 @@ def paired_tunable(option: str, word: str, tunables: Mapping[str, Tunable]) -> s
 
 @dataclass(frozen=True)
 class ProfileLine:
-    """One setting of a profile. ``plugin`` says what ``option`` is of: ``sysctl``, or one of tuned's plug-ins.
+    """A setting of a profile. ``plugin`` says what ``option`` is of: ``sysctl``, or one of tuned's plug-ins.
 
     ``devices`` are the devices that it is for, as tuned has them (``*``, ``sd*``, ``!sda``). ``unless`` says why it
     does not hold or cannot be computed here; empty if it does. ``may_fail``: it is no mistake if the kernel lacks it.
@@ -141,7 +141,7 @@ class ProfileLine:
 
     @property
     def name(self) -> str:
-        """For people: ``vm.swappiness``, ``cpu governor``."""
+        """Return the name for people: ``vm.swappiness``, ``cpu governor``."""
         return self.option if self.plugin in ("sysctl", "sysfs") else f"{self.plugin} {self.option}"
 
     @property

@@ -1,4 +1,4 @@
-"""Where a profile comes from: ``tuned:NAME``, ``tuned@SUITE:NAME``, ``sysctl:PATH`` or a path."""
+"""Source of a profile: ``tuned:NAME``, ``tuned@SUITE:NAME``, ``sysctl:PATH`` or a path."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ FOLDERS: Final = (
     Path("/usr/lib/tuned/profiles"),
     Path("/usr/lib/tuned"),
 )
-"""Where tuned keeps profiles, the first that has one of that name counts."""
+"""The directories of tuned's profiles; the first that has one of that name counts."""
 
 _YES: Final = ("true", "1")
 _MAIN, _VARIABLES = "main", "variables"
@@ -157,16 +157,16 @@ class _Unit:
         if later.value("replace").strip().lower() in _YES:
             return later
         dropped = re.split(r"\b\s*[,;]\s*", later.value("drop")) if "drop" in later.about else []
-        kept = {name: option for name, option in self.options.items() if name not in dropped}
+        options = {name: option for name, option in self.options.items() if name not in dropped}
         lasting = {name: self.about[name] for name in self._ABOUT[5:] if name in self.about}
-        unit = _Unit(self.name, later.place, kept | later.options)
+        unit = _Unit(self.name, later.place, options | later.options)
         unit.about = lasting | later.about
         return unit
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Where profiles are looked up, and the root of their tree (for files that a profile names)."""
+    """The directories in which profiles are looked up, and the root of their tree (for files that a profile names)."""
 
     folders: Sequence[Path]
     root: Path = Path("/")
@@ -460,19 +460,19 @@ _FUNCTIONS: Final[Mapping[str, tuple[int, Function]]] = {
     "assertion": (3, _assertion),
     "assertion_non_equal": (3, _assertion_non_equal),
     "cpuinfo_check": (2, _cpuinfo_check),
-    "cpulist2hex": (1, lambda given, _: cpu_mask(_cpus(given))),
-    "cpulist2hex_invert": (1, lambda given, facts: cpu_mask(_others(given, facts))),
-    "cpulist_invert": (1, lambda given, facts: written(_others(given, facts))),
+    "cpulist2hex": (1, lambda args, _: cpu_mask(_cpus(args))),
+    "cpulist2hex_invert": (1, lambda args, facts: cpu_mask(_others(args, facts))),
+    "cpulist_invert": (1, lambda args, facts: written(_others(args, facts))),
     "cpulist_online": (1, _online),
-    "cpulist_pack": (1, lambda given, _: cpu_list(_cpus(given))),
+    "cpulist_pack": (1, lambda args, _: cpu_list(_cpus(args))),
     "cpulist_present": (1, _online),
-    "cpulist_unpack": (1, lambda given, _: written(_cpus(given))),
-    "hex2cpulist": (1, lambda given, _: written(of_mask(given[0]))),
-    "kb2s": (1, lambda given, _: str(int(given[0]) * 2)),
-    "regex_search_ternary": (4, lambda given, _: given[2] if re.search(given[1], given[0]) else given[3]),
-    "s2kb": (1, lambda given, _: str(round(int(given[0]) / 2))),
-    "strip": (1, lambda given, _: "".join(given).strip()),
-    "virt_check": (2, lambda given, facts: given[0] if facts.virtual else given[1]),
+    "cpulist_unpack": (1, lambda args, _: written(_cpus(args))),
+    "hex2cpulist": (1, lambda args, _: written(of_mask(args[0]))),
+    "kb2s": (1, lambda args, _: str(int(args[0]) * 2)),
+    "regex_search_ternary": (4, lambda args, _: args[2] if re.search(args[1], args[0]) else args[3]),
+    "s2kb": (1, lambda args, _: str(round(int(args[0]) / 2))),
+    "strip": (1, lambda args, _: "".join(args).strip()),
+    "virt_check": (2, lambda args, facts: args[0] if facts.virtual else args[1]),
 }
 
 
@@ -511,18 +511,18 @@ def _with_functions(text: str, facts: MachineFacts) -> str:
         if text.startswith("${", place):
             opened.append((place > 0 and text[place - 1] == "\\", place))
         elif text[place] == "}" and opened:
-            kept, start = opened.pop()
+            escaped, start = opened.pop()
             inner = text[start + 2 : place]
             calls += 1
             if calls > _MOST_CALLS:
                 raise Refused(f"found more than {_MOST_CALLS} functions in one value")
-            if not kept and inner.startswith("f:"):
+            if not escaped and inner.startswith("f:"):
                 _, name, *arguments = (part.replace("\\:", ":") for part in _COLON.split(inner))
-                given = call(name, arguments, facts)
-                if given is not None:
-                    text = text[:start] + given + text[place + 1 :]
-                    place = start + len(given) - 1
+                result = call(name, arguments, facts)
+                if result is not None:
+                    text = text[:start] + result + text[place + 1 :]
+                    place = start + len(result) - 1
         place += 1
-    if any(not kept and text.startswith("${f:", start) for kept, start in opened):
+    if any(not escaped and text.startswith("${f:", start) for escaped, start in opened):
         raise Refused("found ${f:… without a closing }")
     return text

@@ -1,1 +1,1 @@
-"""What was found, for people: in the terminal, as HTML and as Markdown, from the same results."""
+"""Reports for people: in the terminal, as HTML and as Markdown, from the same results."""

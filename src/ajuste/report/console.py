@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 30.0
-"""On anything but a terminal a line is printed so often: who reads a log, or waits in CI, sees that it goes on."""
+"""Interval of the lines printed on anything but a terminal: readers of a log, or of CI, see that it goes on."""
 
 
 SEPARATOR: Final = " · "
@@ -152,8 +152,8 @@ class Display:
 
 
 class Activity(Display):
-    """What a command does now, on one line. With ``log`` all that is said stays, a line each, also before entering and
-    after leaving; below them is how far the last has come.
+    """The current activity of a command, on one line. With ``log`` all that is said stays, a line each, also before
+    entering and after leaving; below them is how far the last has come.
     """
 
     def __init__(self, *, log: bool = False, quiet: bool = False, console: Console | None = None) -> None:
@@ -251,7 +251,7 @@ WORD_STYLES: Final[dict[Word, str]] = {
     "equivalent": "cyan",
     "undecided": "yellow",
 }
-"""How the words of verdicts look."""
+"""The styles of the words of verdicts."""
 
 _ASCII: Final = str.maketrans(
     {
@@ -272,7 +272,7 @@ _ASCII: Final = str.maketrans(
 
 
 class Sheet:
-    """What is printed at once on a console, text by text and table by table."""
+    """A collection of texts and tables that is printed at once on a console."""
 
     def __init__(self, console: rich.console.Console) -> None:
         self.console = console

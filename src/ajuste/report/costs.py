@@ -1,4 +1,4 @@
-"""What costs what: which functions and system calls make up the difference of two trials, to the instruction.
+"""Costs: the functions and system calls that make up the difference of two trials, to the instruction.
 
 Their call trees are drawn one over the other, as a differential flame graph.
 """

@@ -1,4 +1,4 @@
-"""How quiet a machine is, as a report."""
+"""Report of a machine's quietness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two trials part: the first decision of the scheduler that differs, what follows, and who has each CPU then."""
+"""Divergence of two trials: the scheduler's first decision that differs, what follows, and who has each CPU then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One report as data: what it says, for renderers that know nothing of studies.
+"""A report as data: what it says, for renderers that know nothing of studies.
 
 Terminal, HTML and Markdown show the same document. What is ``detail`` the terminal shows only if that is asked for,
 HTML and Markdown fold it; what is ``reference`` Markdown leaves out besides. What is ``verbose`` only the terminal
@@ -130,7 +130,7 @@ def to_facts(*pairs: tuple[str, str]) -> tuple[Fact, ...]:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One or more sentences."""
+    """A paragraph of sentences."""
 
     text: str
     tone: Tone = "plain"
@@ -163,7 +163,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Notes:
-    """What a reader must know before using the figures. Without details a terminal shows the first ``most``."""
+    """Notes that a reader must know before using the figures. Without details a terminal shows the first ``most``."""
 
     texts: tuple[str, ...]
     label: str = "Note"
@@ -190,14 +190,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """For each subject how often each verdict was given."""
+    """The count of each verdict by subject."""
 
     counts: tuple[tuple[str, tuple[Badge, ...]], ...]
 
 
 @dataclass(frozen=True)
 class Meanings:
-    """What the words of verdicts mean."""
+    """The meanings of the words of verdicts."""
 
     words: tuple[tuple[Badge, str], ...]
 
@@ -232,7 +232,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Data:
-    """What everything rests on: for pages only, since others can ask for the files."""
+    """The data on which everything rests: for pages only, since others can ask for the files."""
 
     downloads: tuple[Download, ...]
     table: Table | None = None
@@ -284,7 +284,7 @@ class Report:
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """Every picture, in the order of the report."""
+        """Return the pictures in the order of the report."""
         blocks = (*self.lead, *(block for section in self.sections for block in section.blocks))
         return tuple(block for block in every(blocks) if isinstance(block, Picture))
 

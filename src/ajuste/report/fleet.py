@@ -35,12 +35,12 @@ _SOURCE: Final = (
 def fleet_section(results: Results, labels: Labels) -> Section:
     """Return the section on machines like these, and on the order in which they began."""
     metrics = {metric.name: metric for metric in results.metrics}
-    groups = tuple(_group(results, one, metrics[one.metric], labels) for one in results.fleet)
+    groups = tuple(_group(results, effect, metrics[effect.metric], labels) for effect in results.fleet)
     columns = ("Machines", *(("Effect", "Interval") if groups else ()))
     table = Table(_columns(columns), groups, "fleet", "Machines like these")
     pictures = tuple(
-        Picture(_plot(results, one, metrics[one.metric], f"fleet-{place}"), _subject(results, one, labels))
-        for place, one in enumerate(results.fleet)
+        Picture(_plot(results, effect, metrics[effect.metric], f"fleet-{place}"), _subject(results, effect, labels))
+        for place, effect in enumerate(results.fleet)
     )
     blocks: list[Block] = [Paragraph(visible_line(text)) for text in _sentences(results, labels)]
     if groups:
@@ -50,58 +50,60 @@ def fleet_section(results: Results, labels: Labels) -> Section:
 
 def headline_of(results: Results, name: str, title: str, verdict: Verdict) -> str:
     """Say on how many machines a configuration called ``name`` does what; empty where they are few."""
-    found = next((one for one in results.fleet if _is_of(one, verdict)), None)
-    across = next((one for one in results.machines if _is_of(one, verdict)), None)
-    if found is None or across is None:
+    fleet_effect = next((effect for effect in results.fleet if _is_of(effect, verdict)), None)
+    across = next((comparison for comparison in results.machines if _is_of(comparison, verdict)), None)
+    if fleet_effect is None or across is None:
         return ""
     sides: list[str] = []
     for word in ("improves", "worsens"):
-        names = {one.machine for one in across.machines if one.verdict == word}
+        names = {machine.machine for machine in across.machines if machine.verdict == word}
         if names:
-            where = f"{title} on {len(names):,} of {count_of(found.machines, 'machine')}"
-            sides.append(f"{word} {f'it on {len(names):,}' if sides else where}{_which(names, found)}")
+            where = f"{title} on {len(names):,} of {count_of(fleet_effect.machines, 'machine')}"
+            sides.append(f"{word} {f'it on {len(names):,}' if sides else where}{_which(names, fleet_effect)}")
     return f"{name} {' and '.join(sides)}." if sides else ""
 
 
-def _which(names: set[str], found: FleetEffect) -> str:
-    if found.differing is None or not names <= set(found.differing.machines):
+def _which(names: set[str], fleet_effect: FleetEffect) -> str:
+    if fleet_effect.differing is None or not names <= set(fleet_effect.differing.machines):
         return ""
-    return f", {'all with' if len(names) > 1 else 'with'} {found.differing.fact}"
+    return f", {'all with' if len(names) > 1 else 'with'} {fleet_effect.differing.fact}"
 
 
-def _is_of(one: FleetEffect | AcrossMachines, verdict: Verdict) -> bool:
-    return (one.configuration, one.metric) == (verdict.configuration, verdict.metric)
+def _is_of(effect: FleetEffect | AcrossMachines, verdict: Verdict) -> bool:
+    return (effect.configuration, effect.metric) == (verdict.configuration, verdict.metric)
 
 
 def _columns(titles: Sequence[str]) -> tuple[Column, ...]:
     return (Column("", figure=False), *(Column(title) for title in titles))
 
 
-def _subject(results: Results, one: FleetEffect, labels: Labels) -> str:
-    configuration = next(c for c in results.configurations if c.name == one.configuration)
-    title = next(metric.title for metric in results.metrics if metric.name == one.metric)
+def _subject(results: Results, effect: FleetEffect, labels: Labels) -> str:
+    configuration = next(c for c in results.configurations if c.name == effect.configuration)
+    title = next(metric.title for metric in results.metrics if metric.name == effect.metric)
     return f"{title}, {labels.short(configuration)}"
 
 
 def _sentences(results: Results, labels: Labels) -> Iterator[str]:
     if results.canary is not None:
         yield canary_says(results.canary)
-    for one in results.fleet:
-        subject = f"{_subject(results, one, labels)}: " if len(results.fleet) > 1 else ""
-        yield f"{subject}{_capital(one.says, keep=bool(subject))}. {_new_machine(one)}"
+    for effect in results.fleet:
+        subject = f"{_subject(results, effect, labels)}: " if len(results.fleet) > 1 else ""
+        yield f"{subject}{_capital(effect.says, keep=bool(subject))}. {_new_machine(effect)}"
 
 
 def _capital(text: str, *, keep: bool) -> str:
     return text if keep else text[:1].upper() + text[1:]
 
 
-def _new_machine(one: FleetEffect) -> str:
-    low, high = (change(end, one.scale, one.unit, like=one.estimate) for end in (one.new_low, one.new_high))
-    said = f"On {percent(one.level)} of machines like these it is between {low} and {high}."
-    if one.differing is not None and one.differing.also:
-        also = listed(list(one.differing.also))
-        said += f" Those with {one.differing.fact} also have {also}, and no others do: either may be why."
-    return said
+def _new_machine(effect: FleetEffect) -> str:
+    low, high = (
+        change(end, effect.scale, effect.unit, like=effect.estimate) for end in (effect.new_low, effect.new_high)
+    )
+    text = f"On {percent(effect.level)} of machines like these it is between {low} and {high}."
+    if effect.differing is not None and effect.differing.also:
+        also = listed(list(effect.differing.also))
+        text += f" Those with {effect.differing.fact} also have {also}, and no others do: either may be why."
+    return text
 
 
 def canary_says(canary: CanaryRecord) -> str:
@@ -118,47 +120,51 @@ def canary_says(canary: CanaryRecord) -> str:
 # The machines as a table, and as a plot with all estimates one below the other.
 
 
-def _group(results: Results, one: FleetEffect, metric: Metric, labels: Labels) -> RowGroup:
-    lines = list(_summary(results, one))
-    style = effect_style([line for _, _, line in lines], metric.unit)[one.scale]
+def _group(results: Results, effect: FleetEffect, metric: Metric, labels: Labels) -> RowGroup:
+    lines = list(_summary(results, effect))
+    style = effect_style([line for _, _, line in lines], metric.unit)[effect.scale]
 
     def cells(name: str, count: str, line: Verdict) -> tuple[Entry, ...]:
         interval = NOTHING if line.low is None and line.high is None else style.interval(line)
         estimate = style.estimate(line)
         return (name, count, estimate.replace("+", "±") if name == _SPREAD else estimate, interval)
 
-    return RowGroup(_subject(results, one, labels), tuple(Row(cells(*line)) for line in lines))
+    return RowGroup(_subject(results, effect, labels), tuple(Row(cells(*line)) for line in lines))
 
 
-def _summary(results: Results, one: FleetEffect) -> Iterator[tuple[str, str, Verdict]]:
+def _summary(results: Results, effect: FleetEffect) -> Iterator[tuple[str, str, Verdict]]:
     # Names, numbers of machines, and effects in the order to be shown.
-    count = f"{one.machines:,}"
-    yield "Mean of all machines", count, _line(results, one, one.estimate, one.low, one.high)
-    yield "A new machine", "", _line(results, one, None, one.new_low, one.new_high)
-    yield _SPREAD, count, _line(results, one, one.spread)
-    if (group := one.differing) is not None:
-        yield f"With {group.fact}", f"{len(group.machines):,}", _line(results, one, group.estimate)
-        yield "All others", f"{group.others:,}", _line(results, one, group.others_estimate)
-    across = next(own for own in results.machines if (own.configuration, own.metric) == (one.configuration, one.metric))
+    count = f"{effect.machines:,}"
+    yield "Mean of all machines", count, _line(results, effect, effect.estimate, effect.low, effect.high)
+    yield "A new machine", "", _line(results, effect, None, effect.new_low, effect.new_high)
+    yield _SPREAD, count, _line(results, effect, effect.spread)
+    if (group := effect.differing) is not None:
+        yield f"With {group.fact}", f"{len(group.machines):,}", _line(results, effect, group.estimate)
+        yield "All others", f"{group.others:,}", _line(results, effect, group.others_estimate)
+    across = next(
+        comparison
+        for comparison in results.machines
+        if (comparison.configuration, comparison.metric) == (effect.configuration, effect.metric)
+    )
     if len(across.machines) > MOST_MACHINES:
-        estimates = [found for machine in across.machines if (found := known(machine.estimate)) is not None]
+        estimates = [estimate for machine in across.machines if (estimate := known(machine.estimate)) is not None]
         for share, value in zip(_QUANTILES, np.quantile(estimates, _QUANTILES), strict=True):
-            yield f"{percent(share)} of machines have less than", count, _line(results, one, float(value))
+            yield f"{percent(share)} of machines have less than", count, _line(results, effect, float(value))
 
 
 def _line(
     results: Results,
-    one: FleetEffect,
+    effect: FleetEffect,
     estimate: float | None,
     low: float | None = None,
     high: float | None = None,
     word: Word | None = None,
 ) -> Verdict:
-    verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (one.configuration, one.metric))
-    none = 1.0 if one.scale == "ratio" else 0.0
-    said = word or _word(verdict.direction, low, high, none)
+    verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (effect.configuration, effect.metric))
+    none = 1.0 if effect.scale == "ratio" else 0.0
+    outcome = word or _word(verdict.direction, low, high, none)
     return verdict.model_copy(
-        update={"estimate": estimate, "low": low, "high": high, "scale": one.scale, "verdict": said, "reason": ""}
+        update={"estimate": estimate, "low": low, "high": high, "scale": effect.scale, "verdict": outcome, "reason": ""}
     )
 
 
@@ -170,13 +176,20 @@ def _word(direction: Direction, low: float | None, high: float | None, none: flo
     return "improves" if (low > none) == (direction == "higher") else "worsens"
 
 
-def _plot(results: Results, one: FleetEffect, metric: Metric, name: str) -> Plot:
-    across = next(own for own in results.machines if (own.configuration, own.metric) == (one.configuration, one.metric))
+def _plot(results: Results, effect: FleetEffect, metric: Metric, name: str) -> Plot:
+    across = next(
+        comparison
+        for comparison in results.machines
+        if (comparison.configuration, comparison.metric) == (effect.configuration, effect.metric)
+    )
     machines, omitted = shown_machines(sorted(across.machines, key=estimate_of))
     lines = [
-        ("Mean", _line(results, one, one.estimate, one.low, one.high)),
-        ("A new machine", _line(results, one, None, one.new_low, one.new_high)),
-        *((each.machine, _line(results, one, each.estimate, each.low, each.high, each.verdict)) for each in machines),
+        ("Mean", _line(results, effect, effect.estimate, effect.low, effect.high)),
+        ("A new machine", _line(results, effect, None, effect.new_low, effect.new_high)),
+        *(
+            (each.machine, _line(results, effect, each.estimate, each.low, each.high, each.verdict))
+            for each in machines
+        ),
     ]
     axis = effect_axis(results, metric, [line for _, line in lines])
     traces = [

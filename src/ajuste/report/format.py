@@ -44,7 +44,7 @@ _MOST_DIGITS_OF_LARGEST: Final = 6
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the figures of one row are shown: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
+    """The format of the figures of one row: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
 
     unit: str
     divisor: float = 1.0
@@ -108,8 +108,8 @@ def common_format(values: Iterable[float], unit: str, spreads: Iterable[float] =
     name, divisor = _unit_for(max((abs(value) for value in finite), default=0.0), unit)
     scaled = [value / divisor for value in finite]
     noise = _SAME * max((abs(value) for value in scaled), default=0.0)
-    kept = [s / divisor for s in spreads if math.isfinite(s) and s / divisor > noise]
-    return NumberFormat(name, divisor, decimals_for(scaled, kept))
+    visible_spreads = [s / divisor for s in spreads if math.isfinite(s) and s / divisor > noise]
+    return NumberFormat(name, divisor, decimals_for(scaled, visible_spreads))
 
 
 def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:

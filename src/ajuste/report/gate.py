@@ -1,4 +1,4 @@
-"""What a gate found: for people as a sentence and tables; for programs as JUnit XML, annotations and a badge.
+"""Report of a gate: for people as a sentence and tables; for programs as JUnit XML, annotations and a badge.
 
 Names and messages can be anything that a project file or a build says: in every format they are text and nothing else.
 """

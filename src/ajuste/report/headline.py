@@ -127,7 +127,7 @@ def _reach(results: Results, finding: Finding) -> float:
 
 MOST_WORDS: Final = 25
 MOST_METRICS: Final = 4
-"""Of more metrics than this only the first have a sentence."""
+"""Maximum number of metrics that have a sentence, the first ones."""
 
 _FEWEST_OF_A_TREND: Final = 3
 # Of a condition; more are counted.
@@ -145,7 +145,7 @@ _PERCENTILE: Final = re.compile(r"[\d.]+th percentile")
 
 @dataclass(frozen=True)
 class Headline:
-    """What was found on one metric, and the configuration that is best by it (empty where none is)."""
+    """The finding on one metric, and the configuration that is best by it (empty where none is)."""
 
     metric: str
     sentence: str

@@ -246,7 +246,7 @@ def machines_section(results: Results, labels: Labels) -> Section | None:
     lead = f"{_MACHINES_LEAD} {_SUMMARY[worst]}"
     title = "Results per machine"
     columns = _columns("Machine", _MACHINES_COLUMNS, ("Verdict there",))
-    brief = max(len(one.machines) for one in effects) > ENDS
+    brief = max(len(effect.machines) for effect in effects) > ENDS
     return _section(title, Table(columns, groups, "machines", title, brief=brief), lead, _MACHINES_SOURCE)
 
 
@@ -262,10 +262,10 @@ def shown_machines(machines: Sequence[MachineEffect]) -> tuple[tuple[MachineEffe
     return (*ordered[:ENDS], *ordered[-ENDS:]), len(ordered) - 2 * ENDS
 
 
-def estimate_of(one: MachineEffect) -> float:
+def estimate_of(effect: MachineEffect) -> float:
     """Return what to sort machines by."""
-    found = known(one.estimate)
-    return 0.0 if found is None else found
+    estimate = known(effect.estimate)
+    return 0.0 if estimate is None else estimate
 
 
 def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> RowGroup:
@@ -309,7 +309,7 @@ _PROOFS_LEAD: Final = (
 
 def kernel_proofs(results: Results) -> dict[str, Proof]:
     """Return the proofs by the machine's name, without any that cannot be parsed."""
-    return _kept(results, PROOFS, Proof)
+    return _environment_documents(results, PROOFS, Proof)
 
 
 def proofs_section(results: Results) -> Section | None:
@@ -340,7 +340,7 @@ def _evidence(seen: ShownFeature) -> Fact:
 
 def kernel_options_section(results: Results) -> Section | None:
     """Return the table; ``None`` if nothing is known to differ."""
-    kernels = _kept(results, KERNEL_OPTIONS, KernelOptions)
+    kernels = _environment_documents(results, KERNEL_OPTIONS, KernelOptions)
     groups = tuple(
         RowGroup(_kernel_title(name, kernel), tuple(map(_kernel_option, kernel.options)))
         for name, kernel in kernels.items()
@@ -375,7 +375,7 @@ def _kernel_option(option: DifferingOption) -> Row:
 M = TypeVar("M", bound=BaseModel)
 
 
-def _kept(results: Results, place: str, form: type[M]) -> dict[str, M]:
+def _environment_documents(results: Results, place: str, form: type[M]) -> dict[str, M]:
     # Documents in the environment at `place` that cannot be parsed are left out.
     documents = results.environment.get(place)
     parsed = {}

@@ -1,4 +1,4 @@
-"""What is told of an experiment on a running service besides its verdicts: guards, and the metrics over time.
+"""Sections of an experiment on a running service besides its verdicts: guards, and the metrics over time.
 
 Each metric is coloured by the configuration of the slice.
 """

@@ -95,9 +95,9 @@ def _group(table: Table, group: RowGroup) -> Iterator[str]:
         yield _text(group.title)
     if not group.rows:
         return
-    kept = [at for at in range(len(table.columns)) if at == 0 or any(_entry(row.cells[at]) for row in group.rows)]
-    columns = [table.columns[at] for at in kept]
-    lines = [[column.title for column in columns], *([_entry(row.cells[at]) for at in kept] for row in group.rows)]
+    places = [at for at in range(len(table.columns)) if at == 0 or any(_entry(row.cells[at]) for row in group.rows)]
+    columns = [table.columns[at] for at in places]
+    lines = [[column.title for column in columns], *([_entry(row.cells[at]) for at in places] for row in group.rows)]
     rule = f"|{'|'.join('--:' if column.figure else '---' for column in columns)}|"
     head, *body = (f"| {' | '.join(map(_text, line))} |" for line in lines)
     yield "\n".join((head, rule, *body))

@@ -1,4 +1,4 @@
-"""How something was measured: the method, the settings, the trials that count in nothing, and all the data."""
+"""Method of a measurement: its description, the settings, the trials that count in nothing, and all the data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a modelled machine makes of two trials: its time and its misses, by task and by function; and a plot of the
-time.
-"""
+"""Two trials on a modelled machine: its time and misses, by task and by function; and a plot of the time."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ WORDS: Final = {
     "TLB": "translations (TLB)",
     "branches": "branches predicted wrongly",
 }
-"""What a part of the modelled time is called."""
+"""The names of the parts of the modelled time."""
 
 
 def _time_row(name: str, modelled: ModelledComparison, row: ModelledRow) -> Row:

@@ -1,5 +1,5 @@
-"""What the scheduler decides in two trials, and their system calls, as a trace for Perfetto's UI (ui.perfetto.dev) and
-its trace processor.
+"""Decisions of the scheduler in two trials, and their system calls, as a trace for Perfetto's UI (ui.perfetto.dev)
+and its trace processor.
 
 Each trial is a machine of its own there: the UI shows their CPUs one above the other, and tells their tasks apart. Both
 clocks are moved so that the decision in which they part is at one time. A task has the same number in both.

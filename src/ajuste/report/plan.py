@@ -46,7 +46,7 @@ class PlannedCommand(ClosedModel):
 
 
 class PlannedConfiguration(ClosedModel):
-    """What one configuration writes and runs; ``target`` only where it is not the study's (another kernel), and
+    """The writes and commands of one configuration; ``target`` only where it is not the study's (another kernel), and
     ``kernel_arguments`` beside the study's; ``modules`` are those of Ajuste's own.
     """
 

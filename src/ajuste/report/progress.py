@@ -1,4 +1,4 @@
-"""What happens while a study runs, a kernel is built, or a search goes on."""
+"""Progress of a study that runs, a kernel that is built, or a search."""
 
 from __future__ import annotations
 
@@ -318,9 +318,9 @@ class SearchProgress(_TrialDisplay):
 
     def lines(self) -> Sequence[str]:
         running = ", ".join(self._name(name) for name in sorted(self._running))
-        begun = [] if self._first is None else [self._trials()]
+        trial_lines = [] if self._first is None else [self._trials()]
         best = [] if self._standing is None else [self._best(self._standing)]
-        return [self._now(running), *begun, *best]
+        return [self._now(running), *trial_lines, *best]
 
     def _trials(self) -> str:
         stands = self._standing

@@ -1,4 +1,4 @@
-"""What the scheduler did: sentences, figures side by side, plots."""
+"""Report of the scheduler's decisions: sentences, figures side by side, plots."""
 
 from __future__ import annotations
 

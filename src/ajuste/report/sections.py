@@ -1,4 +1,4 @@
-"""What is told of surfaces: a section for each combination of the other factors' levels, in sentences and pictures."""
+"""Sections of surfaces: one for each combination of the other factors' levels, in sentences and pictures."""
 
 from __future__ import annotations
 

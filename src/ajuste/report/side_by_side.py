@@ -99,9 +99,9 @@ def side_by_side_report(compared: SideBySide) -> Report:
     studies = dict.fromkeys(run.title for run in compared.results)
     titles = {metric.name: metric.title for run in compared.results for metric in run.metrics}
     deciding = {verdict.metric for run in compared.results for verdict in run.verdicts if verdict.deciding}
-    asked = [pair for pair in compared.effects.items() if pair[0][1] in deciding]
-    effects = [pair for pair in asked if _is_shared(pair[1])]
-    single = [pair for pair in asked if not _is_shared(pair[1])]
+    deciding_effects = [pair for pair in compared.effects.items() if pair[0][1] in deciding]
+    effects = [pair for pair in deciding_effects if _is_shared(pair[1])]
+    single = [pair for pair in deciding_effects if not _is_shared(pair[1])]
     others = [pair for pair in compared.effects.items() if pair[0][1] not in deciding]
     shared = _effect_table(compared, effects, titles, "effects")
     return Report(

@@ -17,7 +17,7 @@ from ajuste.report.html import content_policy, page_asset, page_environment, pag
 
 INDEX: Final = "index.html"
 RECORD: Final = "ajuste-site.json"
-"""What a site says of its own files: their checksums, so that no other file is ever replaced or removed."""
+"""Name of a site's record of its own files: their checksums, so that no other file is ever replaced or removed."""
 _FORMAT: Final = "ajuste site"
 _LARGEST_RECORD: Final = 64 << 20
 _ANOTHER: Final = "choose a new directory"
@@ -45,7 +45,7 @@ class SiteEntry:
 
 @dataclass(frozen=True)
 class SiteFiles:
-    """What was done: so many pages of runs, and the files of runs that are no longer wanted."""
+    """The number of pages of runs written, and the files of runs that are no longer wanted."""
 
     runs: int
     removed: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a suite found, for people: a sentence, one table of all members, and where each member's report is."""
+"""Report of a suite, for people: a sentence, one table of all members, and where each member's report is."""
 
 from __future__ import annotations
 

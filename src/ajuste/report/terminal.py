@@ -234,10 +234,10 @@ def _without_empty(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[
 
 
 def _with_columns(
-    kept: Sequence[int], columns: tuple[Column, ...], rows: tuple[Row, ...]
+    places: Sequence[int], columns: tuple[Column, ...], rows: tuple[Row, ...]
 ) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    short = tuple(Row(tuple(row.cells[place] for place in kept), row.remark, row.marked) for row in rows)
-    return tuple(columns[place] for place in kept), short
+    short = tuple(Row(tuple(row.cells[place] for place in places), row.remark, row.marked) for row in rows)
+    return tuple(columns[place] for place in places), short
 
 
 def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...], *, brief: bool) -> Sequence[RichTable]:

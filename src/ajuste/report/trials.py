@@ -1,4 +1,4 @@
-"""Every trial as CSV (RFC 4180): one row a trial, one column a factor and a metric, nothing left out."""
+"""The trials as CSV (RFC 4180): one row a trial, one column a factor and a metric, nothing left out."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def _some(trials: list[Point]) -> tuple[Point, ...]:
         return tuple(trials)
     blocks = sorted({trial.block for trial in trials})
     every = math.ceil(len(trials) / MOST_TRIALS)
-    kept = frozenset(blocks[::every])
-    return tuple(trial for trial in trials if trial.block in kept)
+    drawn = frozenset(blocks[::every])
+    return tuple(trial for trial in trials if trial.block in drawn)
 
 
 def _of_configurations(results: Results, subset: Results) -> str:

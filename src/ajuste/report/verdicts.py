@@ -77,7 +77,7 @@ _TELLING_AROUND_NONE: Final = 100.0
 
 @dataclass(frozen=True)
 class EffectStyle:
-    """How all the effects of one metric are said."""
+    """The wording of all the effects of one metric."""
 
     kind: Kind
     fmt: NumberFormat

@@ -1,4 +1,4 @@
-"""Which configuration of a run may be put to use: one that the verdicts are for."""
+"""Winner, the configuration of a run that may be put to use: one that the verdicts are for."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ FORMAT: Final = "ajuste bundle"
 BUNDLE_VERSION: Final = 1
 MOST_RUNS: Final = 1_000
 MOST_TRIALS: Final = 1_000_000
-"""Of one run."""
+"""Maximum number of trials of one run."""
 MOST_RECORDED: Final = 10_000
 LARGEST_FILE: Final = 256 << 20
 LARGEST_CONTENT: Final = 4 << 30
@@ -167,7 +167,7 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
 
 
 class PartLimit(NamedTuple):
-    """Of a line: its bytes, and its values, each of which takes much more memory than its bytes."""
+    """The limit of a line: its bytes, and its values, each of which takes much more memory than its bytes."""
 
     size_bytes: int
     values: int

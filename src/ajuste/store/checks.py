@@ -14,12 +14,12 @@ from zlib import crc32
 from pydantic_core import to_json
 
 UNREADABLE: Final = (ValueError, TypeError, AttributeError, OverflowError, LookupError)
-"""What reading raises where damage made another type of a value, or no JSON."""
+"""The errors of reading where damage made another type of a value, or no JSON."""
 _CANONICAL: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
 
 
 class DamageError(Exception):
-    """What was read is not what was written; the message says which row. For use inside of the store only."""
+    """The error of rows that are not what was written; the message names the row. Only for use inside of the store."""
 
 
 def canonical(document: Any) -> bytes:

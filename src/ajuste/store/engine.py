@@ -30,7 +30,7 @@ CHECKED_BYTES: Final = 16 << 20
 """A file up to this size is checked whenever it is opened: that takes some hundredths of a second."""
 RECOVER: Final = "list the damage with ajuste store check; save all that is intact with ajuste store salvage -o FILE"
 FAILURES: Final = (sa.exc.SQLAlchemyError, sqlite3.Error)
-"""What is raised where a database fails."""
+"""The errors of a database that fails."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _NOT_ALLOWED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 _PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL", "cell_size_check=ON", "trusted_schema=OFF")

@@ -1,4 +1,4 @@
-"""What another process adds to a run, as it comes: for those who watch a run that goes on."""
+"""Following of a run: what another process adds, as it comes, for those who watch a run that goes on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a run is found by and listed with, and what people say about it: tags, and notes in a file each, beside the
-store.
+"""Heads of runs, by which they are found and listed, and what people say about them: tags, and notes in a file each,
+beside the store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def valid_tags(words: Iterable[str]) -> list[str]:
 
 
 class RunNotes:
-    """By the id of the run."""
+    """The notes by the id of the run."""
 
     def __init__(self, home: Home) -> None:
         self._directory = home.data / "notes"
@@ -79,7 +79,7 @@ so that nobody's file answers the question of `ajuste run`."""
 
 
 class Head(NamedTuple):
-    """By what a run is found, and what is listed of it.
+    """The columns by which a run is found, and those that are listed of it.
 
     ``begun`` and ``taken_up`` count what happened in this store, so that no clock decides which run is the latest: when
     the run was begun, and when it was begun, gone on with, or shown instead of being measured again. ``deleted``: it is
@@ -116,7 +116,7 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a study as the store has it. ``stopped`` is empty while it can go on; a run that ended never changes.
+    """A run of a study as the store has it. ``stopped`` is empty while it can go on; a run that ended never changes.
     It has the trials of its ``base``, if it has one, and its own.
     """
 

@@ -1,4 +1,4 @@
-"""Where a store is, and who may measure into it: nothing here loads a database."""
+"""Location of a store, and who may measure into it: nothing here loads a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store has of a run, as the analysis takes it."""
+"""Record of a run in the store, as the analysis takes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is intact of a store, read row by row, whatever is damaged between: for checking and for salvaging."""
+"""Salvage of a store: its intact rows, read one by one, whatever is damaged between; also for checking."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _AT_ONCE: Final = 1_000
 
 @dataclass
 class Remains:
-    """All rows of a store that verify, as they are read. ``damaged`` says in words what does not; it is complete once
+    """The rows of a store that verify, as they are read. ``damaged`` says in words what does not; it is complete once
     everything was read.
     """
 
@@ -96,7 +96,7 @@ def _message(error: Exception) -> str:
 
 @dataclass
 class Findings:
-    """What was looked at, and what of it is ``damaged``, in words."""
+    """The counts of what was checked, and what of it is ``damaged``, in words."""
 
     runs: int = 0
     trials: int = 0
@@ -163,7 +163,7 @@ def _inspect(remains: Remains, findings: Findings) -> None:
 
 @dataclass
 class Salvaged:
-    """How much is in the new store, and in words what is ``lost``."""
+    """The counts of what is in the new store, and in words what is ``lost``."""
 
     runs: int = 0
     trials: int = 0
@@ -204,8 +204,8 @@ def _copy(remains: Remains, table: sa.Table, copied: sa.Connection) -> None:
 
 def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
     # Remove what belongs to no run, and count what is there of each.
-    asked = sa.select(DOCUMENTS.c.run_id).where(DOCUMENTS.c.kind == STUDY)
-    copied.execute(RUNS.delete().where(RUNS.c.id.not_in(asked)))
+    runs_with_study = sa.select(DOCUMENTS.c.run_id).where(DOCUMENTS.c.kind == STUDY)
+    copied.execute(RUNS.delete().where(RUNS.c.id.not_in(runs_with_study)))
     runs = sa.select(RUNS.c.id)
     columns = (sa.func.count(), sa.func.sum(TRIALS.c.check))
     intact = {row[0]: row[1:] for row in copied.execute(sa.select(TRIALS.c.run_id, *columns).group_by(TRIALS.c.run_id))}

@@ -28,10 +28,10 @@ def _table(name: str, /, *parts: sa.schema.SchemaItem, key: tuple[str, ...], **c
 
 
 STORE: Final = _table("store", key=("layout",), layout=sa.Integer, runs=sa.Integer, check=sa.BigInteger)
-"""One row: which layout this is, and how many ``runs`` there are, so that none is missed."""
+"""The table of one row: which layout this is, and how many ``runs`` there are, so that none is missed."""
 
 RUNS: Final = _table("runs", key=("id",), **{name: _TYPES[kind] for name, kind in get_type_hints(Head).items()})
-"""What is listed of runs, and by what they are found (see ``Head``): short rows, all read for each list."""
+"""The table by which runs are found and listed (see ``Head``): short rows, all read for each list."""
 
 TRIALS: Final = _table(
     "trials",
@@ -66,7 +66,7 @@ DOCUMENTS: Final = _table(
     document=sa.LargeBinary,
     check=sa.BigInteger,
 )
-"""What is kept of runs beside their trials, by kind:
+"""The table of what is stored of runs beside their trials, by kind:
 
 - ``study``: what was asked, where it was measured and why it ended, as JSON
 - ``recorded``: a trial of the configuration ``name`` that was carried out to be recorded (``model.explanation``)
@@ -85,7 +85,7 @@ _CALLED: Final = MappingProxyType(
     }
 )
 OF_TRIAL: Final = [column for column in TRIALS.c if column.name != "number"]
-"""All columns of a trial but the number that the database counts."""
+"""The columns of a trial but the number that the database counts."""
 
 
 def sealed(*values: Any) -> tuple[Any, ...]:

@@ -127,7 +127,7 @@ def sizes(url: str) -> Sizes:
 
 @dataclass(frozen=True)
 class Unwanted:
-    """Which runs are to go: those that are all of what is asked."""
+    """The criteria of runs to be removed: those that meet all of them."""
 
     failed: bool = False
     before: datetime | None = None

@@ -177,7 +177,7 @@ def test_a_kernel_that_does_not_come_up_is_tried_again_and_then_given_up(tmp_pat
 
     with pytest.raises(Exception, match="mitigations=off did not come up in 3 boots"):
         list(boot_on())
-    session = BootSession.kept(home / "reboots", machine.rebootable)
+    session = BootSession.load(home / "reboots", machine.rebootable)
     assert session is not None
     assert [one.outcome for one in session.plan.boots if one.state != "default"] == ["down", "down", "down"]
     session.end()
@@ -225,7 +225,7 @@ def test_a_power_cut_after_the_kernel_came_up_is_not_taken_for_a_kernel_that_doe
     machine.power_on()  # the power was cut before anything went on
     with pytest.raises(Rebooted):
         go_on(machine, study, home, lambda _: None)
-    session = BootSession.kept(home / "reboots", machine.rebootable)
+    session = BootSession.load(home / "reboots", machine.rebootable)
     assert session is not None
     assert [one.outcome for one in session.plan.boots] == ["cut", "asked"]
 
@@ -246,7 +246,7 @@ def test_a_run_with_its_store_and_results_goes_on_from_boot_to_boot(machine: Pla
     plan = plan_of(played_study(blocks=2, rounds=2), machine)
     BootSession.begin(home.reboots, plan, machine.rebootable)
     for _ in range(5):
-        session = BootSession.kept(home.reboots, machine.rebootable)
+        session = BootSession.load(home.reboots, machine.rebootable)
         assert session is not None
         session.take_up()
         means = RunOptions(home, reboots=session)
@@ -288,7 +288,7 @@ def test_what_others_change_in_the_boot_files_meanwhile_stays(machine: PlayedMac
     run_tool(("grub-editenv", str(block), "set", "saved_entry=mine"))
     custom = machine.root / "boot/grub/custom.cfg"
     custom.write_text(f"# mine\n{custom.read_text()}")
-    session = BootSession.kept(home / "reboots", machine.rebootable)
+    session = BootSession.load(home / "reboots", machine.rebootable)
     assert session is not None
     notes = session.end()
     assert len(notes) == 2

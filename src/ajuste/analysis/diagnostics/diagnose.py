@@ -1,4 +1,4 @@
-"""All diagnostics of a measurement, weighed together."""
+"""Diagnosis of a measurement: its diagnostics, weighed together."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def two_groups(values: Floats) -> tuple[float, float]:
 
 FEWEST_VALUES_OF_EACH: Final = 10
 WIDER: Final = 1.2
-"""From here on they matter: the factor by which they widen the standard deviation."""
+"""Least factor by which outliers must widen the standard deviation to matter."""
 
 
 def far_values(residuals: Residuals) -> DiagnosticFinding | None:

@@ -191,14 +191,14 @@ class DiagnosticFinding:
 BATCH: Final = 10
 LEVEL: Final = 0.05
 HARM: Final = 0.06
-"""From this error rate on a defect counts as harmful: a fifth more than promised."""
+"""Least error rate at which a defect counts as harmful: a fifth more than promised."""
 _CRITICAL: Final = stdtrit(2 * BATCH - 2, 1 - LEVEL / 2)
 _DRAWS: Final = 2_000
 _MOST_WINDOWS: Final = 5_000
 
 
 def error_of_bias(bias: float, sd: float) -> float:
-    """If one batch is ``bias`` above the other, with standard deviation ``sd`` within each: the noncentral t."""
+    """Return the error rate if one batch is ``bias`` above the other, with ``sd`` within each: the noncentral t."""
     if sd <= 0:
         return 1.0 if bias else LEVEL
     shift = abs(bias) / (sd * math.sqrt(2 / BATCH))
@@ -209,13 +209,13 @@ def error_of_bias(bias: float, sd: float) -> float:
 
 
 def error_of_trend(slope: float, sd: float) -> float:
-    """If the level rises by ``slope`` from trial to trial: it moves the batches apart and widens each."""
+    """Return the error rate if the level rises by ``slope`` a trial: it moves the batches apart and widens each."""
     within = math.sqrt(sd**2 + slope**2 * (BATCH**2 - 1) / 12)
     return error_of_bias(slope * BATCH, within)
 
 
 def error_of_autocorrelation(rho: float) -> float:
-    """If each trial resembles the one before it by ``rho`` (first-order autoregression).
+    """Return the error rate if each trial resembles its predecessor by ``rho`` (first-order autoregression).
 
     The variance of the difference of means over what the formula claims, from the correlation matrix of the 2n trials;
     the t statistic is wider by its root.
@@ -235,7 +235,7 @@ def inflation(rho: float) -> float:
 
 
 def error_of_unequal_spread(ratio: float) -> float:
-    """If one standard deviation is ``ratio`` times the other, in Student's test with a pooled variance.
+    """Return the error rate of Student's pooled test if one standard deviation is ``ratio`` times the other.
 
     With equal sizes its statistic has fewer degrees of freedom than the test assumes (Satterthwaite 1946).
     """

@@ -1,1 +1,1 @@
-"""What a search found."""
+"""The results of a search."""

@@ -26,7 +26,7 @@ from ajuste.model.verdict import Verdict
 
 
 BROKEN_BY = 1.0
-"""How far a configuration that cannot be measured counts as beyond every constraint."""
+"""Excess over every constraint of a configuration that cannot be measured."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +101,18 @@ class Ledger:
 
 def build_ledger(
     trials: Iterable[Trial],
-    asked: Mapping[str, Suggestion],
+    suggestions: Mapping[str, Suggestion],
     baseline: str,
     find_name: Callable[[Mapping[str, str]], str | None] = lambda _: None,
 ) -> Ledger:
-    """Return the ledger of ``trials``, in the order of the design; ``asked`` has every configuration by its name.
+    """Return the ledger of ``trials``, in the order of the design; ``suggestions`` has every configuration by its name.
 
     What the kernel made another configuration has the name of that one, which ``find_name`` finds by its levels; if no
     suggestion can have these, the name of what became it first.
     """
     same: dict[str, str] = {}
     first: dict[tuple[tuple[str, str], ...], str] = {}
-    levels: dict[str, Mapping[str, str]] = {baseline: asked[baseline].levels}
+    levels: dict[str, Mapping[str, str]] = {baseline: suggestions[baseline].levels}
     blocks: dict[int, dict[str, Mapping[str, float]]] = {}
     seen: set[str] = set()
     for trial in trials:
@@ -121,10 +121,12 @@ def build_ledger(
         if trial.status != "ok" or trial.slot.warm_up:
             continue
         if name not in same:
-            became = levels_read_back(trial, asked[name].levels)
+            became = levels_read_back(trial, suggestions[name].levels)
             key = tuple(sorted(became.items()))
             if key not in first:
-                changed = any(not same_value(became[factor], level) for factor, level in asked[name].levels.items())
+                changed = any(
+                    not same_value(became[factor], level) for factor, level in suggestions[name].levels.items()
+                )
                 first[key] = (find_name(became) if changed else None) or name
             same[name] = first[key]
             same.setdefault(first[key], first[key])
@@ -142,12 +144,12 @@ def levels_read_back(trial: Trial, levels: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: Goal) -> dict[str, Tried]:
+def tried(ledger: Ledger, suggestions: Mapping[str, Suggestion], space: Space, goal: Goal) -> dict[str, Tried]:
     """Return what a sampler learns of each suggested configuration by its name, in that order; the baseline first.
 
     A configuration that could not be measured counts as bad as the worst, and as beyond every constraint.
     """
-    names = [name for name in asked if name in ledger.same or name in ledger.hopeless]
+    names = [name for name in suggestions if name in ledger.same or name in ledger.hopeless]
     variances = tuple(_variance(ledger, metric) for metric in goal.objectives)
     points: dict[str, Tried] = {}
     for name in names:
@@ -156,7 +158,7 @@ def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: G
         if same is None or not all(map(len, changes)):
             continue
         points[name] = Tried(
-            point=asked[name].point,
+            point=suggestions[name].point,
             row=space.row(dict(ledger.levels[same])),
             values=tuple(float(np.mean(change)) for change in changes),
             variances=variances,
@@ -168,9 +170,9 @@ def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: G
     )
     for name in names:
         if name not in points:
-            row = space.row(dict(asked[name].levels))
+            row = space.row(dict(suggestions[name].levels))
             excess = (BROKEN_BY,) * len(goal.limits)
-            points[name] = Tried(asked[name].point, row, worst, variances, excess)
+            points[name] = Tried(suggestions[name].point, row, worst, variances, excess)
     return {name: points[name] for name in names}
 
 
@@ -191,7 +193,7 @@ def kept_limits(
 ) -> tuple[KeptLimit, ...]:
     """Check every limit for each of ``names``: by the ``verdicts`` if relative, else by intervals of ``trials``."""
     clean = clean_trials(trials)
-    kept = []
+    checked_limits = []
     for name in names:
         for limit in limits:
             if limit.relative:
@@ -202,7 +204,7 @@ def kept_limits(
             else:
                 three = _absolute(limit, clean.values(name, limit.metric.column), alpha)
             estimate, low, high = three
-            kept.append(
+            checked_limits.append(
                 KeptLimit(
                     configuration=name,
                     text=limit.text,
@@ -216,7 +218,7 @@ def kept_limits(
                     holds=_holds(limit, low, high),
                 )
             )
-    return tuple(kept)
+    return tuple(checked_limits)
 
 
 def _absolute(
@@ -358,9 +360,9 @@ def _mean(ledger: Ledger, name: str, goal: Goal) -> float:
 
 
 MOST_POINTS: Final = 900
-"""Of the thinned lattice on which surfaces are drawn."""
+"""Maximum number of points of the thinned lattice on which surfaces are drawn."""
 MOST_AXES: Final = 9
-"""With more, even two levels of each are too many points."""
+"""Maximum number of axes: with more, even two levels of each are too many points."""
 DRAWS: Final = 200
 
 

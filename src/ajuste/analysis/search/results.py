@@ -66,7 +66,7 @@ class SearchState:
         return build_space(self.resolved.factors)
 
     @cached_property
-    def asked(self) -> dict[str, Suggestion]:
+    def suggestions(self) -> dict[str, Suggestion]:
         """Return all that was tried, in the order in which it was suggested; the baseline first."""
         names = dict.fromkeys([self.resolved.baseline, *(name for leg in self.legs for name in leg.names)])
         suggestions = {}
@@ -79,15 +79,15 @@ class SearchState:
 
     @cached_property
     def ledger(self) -> Ledger:
-        return build_ledger(self.trials, self.asked, self.resolved.baseline, self._find_name)
+        return build_ledger(self.trials, self.suggestions, self.resolved.baseline, self._find_name)
 
     def _find_name(self, levels: Mapping[str, str]) -> str | None:
         point = self.space.find_point(levels)
-        return next((name for name, suggestion in self.asked.items() if suggestion.point == point), None)
+        return next((name for name, suggestion in self.suggestions.items() if suggestion.point == point), None)
 
     @cached_property
     def tried(self) -> dict[str, Tried]:
-        return tried(self.ledger, self.asked, self.space, self.goal)
+        return tried(self.ledger, self.suggestions, self.space, self.goal)
 
     @cached_property
     def first_check(self) -> int | None:
@@ -259,7 +259,7 @@ def _model(state: SearchState) -> tuple[tuple[Importance, ...], ExpectedMap | No
     errors = [(point.variances or (0.0,))[0] / point.runs for point in distinct.values()]
     surface = Surrogate(np.array([point.row for point in distinct.values()]), values, errors)
     shares = importances(state.space, surface, state.resolved.study.design.seed)
-    at = state.asked[state.chosen[0]].point
+    at = state.suggestions[state.chosen[0]].point
     mapped = expected_map(state.space, surface, shares, at, lambda value: _natural(state, 0, value))
     averages, _ = surface.predict(np.array([point.row for point in distinct.values()]))
     zone = math.log1p(state.resolved.study.analysis.smallest_effect)

@@ -23,7 +23,7 @@ from ajuste.model.trial import Factor
 Array = NDArray[np.float64]
 
 FEWEST_POINTS: Final = 4
-"""Of a curve that can be divided."""
+"""Minimum number of points of a curve that can be divided."""
 # Times the curve's mean steepness: from there on a fall is fast, and below its inverse slow.
 _FAST: Final = 1.5
 # That many alternating short falls and rises are an oscillation.
@@ -46,7 +46,7 @@ class GridLine:
 
 @dataclass(frozen=True)
 class Stretch:
-    """From the point at place ``start`` to that at ``end``, both included."""
+    """The points of a curve from place ``start`` to ``end``, both included."""
 
     start: int
     end: int

@@ -112,7 +112,7 @@ def tabulate_blocks(clean: Clean, names: Sequence[str], metric: Metric, *, order
     positive = bool(np.all(values[np.isfinite(values)] > 0))
     as_ratio = positive and (metric.scale == "ratio" or float(np.max(averages)) > _WIDE * float(np.min(averages)))
     return Blocks(
-        names=tuple(name for name, kept in zip(names, measured, strict=True) if kept),
+        names=tuple(name for name, is_measured in zip(names, measured, strict=True) if is_measured),
         values=np.log(values) if as_ratio else values,
         scale="ratio" if as_ratio else "difference",
         rounding=rounding / averages**2 if as_ratio else rounding,
@@ -193,7 +193,7 @@ def _trigamma_inverse(value: float) -> float:
 
 
 FEWEST: Final = 6
-"""Of fewer configurations a rank correlation tells nothing."""
+"""Minimum number of configurations: of fewer a rank correlation tells nothing."""
 
 
 def correlations(

@@ -105,7 +105,7 @@ def _control(time_slice: Slice) -> float:
 
 @dataclass(frozen=True)
 class CarryOver:
-    """How a slice after one of the other configuration differs from one after the baseline.
+    """The difference of a slice after one of the other configuration from one after the baseline.
 
     ``size`` is on the scale of the differences, with its standard error and degrees of freedom. ``known`` is False
     where too few blocks follow each. ``settled`` is the effect of slices that follow their own configuration, with its
@@ -287,7 +287,7 @@ CARRIES: Final = 0.01
 """The error rate of a carry-over, at each look."""
 FEWEST_BLOCKS: Final = 20
 SURE: Final = 3.0
-"""That many standard errors from nothing count as a change of the effect."""
+"""Number of standard errors from nothing that count as a change of the effect."""
 
 
 def diagnose_slices(slices: Sequence[Slice], metric: Metric) -> Diagnostics:

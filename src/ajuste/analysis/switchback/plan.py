@@ -37,7 +37,7 @@ _ORDERS: Final = 1000
 
 @dataclass(frozen=True)
 class BlockNoise:
-    """By how much two equal configurations differ within a block.
+    """The differences of two equal configurations within a block.
 
     ``values`` are such differences, around 0, of logarithms where ``scale`` is *ratio*; they tell as much as
     ``blocks`` without a common slice. ``mean`` is the metric's.

@@ -150,12 +150,12 @@ _DEADLINE: Final = "ajuste-reboots-deadline.service"
 _WANTED: Final = {_RESUME: "multi-user.target", _EARLY: "sysinit.target", _TIMER: "sysinit.target"}
 
 
-def install_units(root: Path, kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Write and link the units; ``kept`` is the directory of the experiment, ``command`` continues it with that
+def install_units(root: Path, state_directory: Path, command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Write and link the units; ``state_directory`` is that of the experiment, ``command`` continues it with that
     ``environment``. Return whether anything changed. May be done twice. Raises OSError.
     """
     directory, changed = root / DIRECTORY, False
-    for name, text in _texts(kept, command, environment).items():
+    for name, text in _texts(state_directory, command, environment).items():
         if read_content(directory / name) != text.encode():
             write_durably(directory / name, text.encode(), 0o644)
             changed = True
@@ -183,22 +183,22 @@ def delete_units(root: Path) -> bool:
     return bool(units)
 
 
-def _texts(kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+def _texts(state_directory: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
     variables = "".join(f"Environment={unit_assignment(*item)}\n" for item in sorted(environment.items()))
-    came_up = unit_word(str(kept / CAME_UP))
+    came_up = unit_word(str(state_directory / CAME_UP))
     return {
         _RESUME: f"""[Unit]
 Description=Ajuste: go on with an experiment across reboots
 Documentation=man:ajuste(1)
 After=network.target local-fs.target systemd-user-sessions.service
-RequiresMountsFor={unit_word(str(kept))}
+RequiresMountsFor={unit_word(str(state_directory))}
 StartLimitIntervalSec=1h
 StartLimitBurst=5
 
 [Service]
 Type=exec
 {variables}ExecStart={" ".join(map(unit_word, command))}
-StandardOutput=append:{unit_path(str(kept / "log"))}
+StandardOutput=append:{unit_path(str(state_directory / "log"))}
 StandardError=inherit
 Restart=on-failure
 RestartSec=5
@@ -213,7 +213,7 @@ DefaultDependencies=no
 ConditionKernelCommandLine={MARK}
 After=systemd-remount-fs.service
 Before=sysinit.target
-RequiresMountsFor={unit_word(str(kept))}
+RequiresMountsFor={unit_word(str(state_directory))}
 
 [Service]
 Type=oneshot

@@ -447,9 +447,9 @@ class SystemdBoot(BootLoader):
     def _text(self, entry: BootEntry) -> str:
         like = self._like(entry)
         options = " ".join(value for key, value in like if key == "options").split()
-        kept = [(key, value) for key, value in like if key not in ("title", "options", "sort-key", "machine-id")]
+        inherited = [(key, value) for key, value in like if key not in ("title", "options", "sort-key", "machine-id")]
         words = " ".join(entry.command_line(options, watchdog=self.has_watchdog))
-        lines = (("title", f"Ajuste, for an experiment: {entry.index}"), *kept, ("options", words))
+        lines = (("title", f"Ajuste, for an experiment: {entry.index}"), *inherited, ("options", words))
         return "".join(f"{key} {value}\n" for key, value in lines)
 
     def _like(self, entry: BootEntry) -> list[tuple[str, str]]:

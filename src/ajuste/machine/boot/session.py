@@ -63,11 +63,11 @@ _STATE: Final = "state.json"
 _LAST: Final = "last.json"
 
 Step = Callable[[str], None]
-"""Is told of each step before it is done."""
+"""A callback that takes the description of each step before it is done."""
 
 
 class RebootWanted(Exception):
-    """This machine must boot something else before the experiment continues. All state is on the disk."""
+    """The request to boot something else before the experiment continues. All state is on the disk."""
 
 
 class BootPlan(ClosedModel):
@@ -127,8 +127,8 @@ class BootSession:
         self._step = step
 
     @classmethod
-    def kept(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
-        """Return the unfinished experiment, if any. Raises RunError where it cannot be read."""
+    def load(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
+        """Load the unfinished experiment; ``None`` if there is none. Raises RunError where it cannot be read."""
         content = read_content(directory / _STATE)
         if content is None:
             return None
@@ -147,8 +147,8 @@ class BootSession:
         """Begin an experiment, whose needs were checked, on the disk. Raises OSError, RunError."""
         make_directory(directory)
         files = machine.loader(plan.loader).files
-        kept = {str(file): read_content(file) for file in files}
-        originals = {name: None if text is None else base64.b64encode(text).decode() for name, text in kept.items()}
+        contents = {str(file): read_content(file) for file in files}
+        originals = {name: None if text is None else base64.b64encode(text).decode() for name, text in contents.items()}
         plan = plan.model_copy(update={"originals": originals, "words": machine.command_line})
         session = cls(directory, plan, machine, step)
         for file in (CAME_UP, _LAST):
@@ -169,7 +169,7 @@ class BootSession:
 
     @property
     def kept_boots(self) -> KeptBoots:
-        """Its boots, as a run records them."""
+        """Return the boots as a run records them."""
         plan = self.plan
         return KeptBoots(each=plan.each, warm_up=plan.warm_up, loader=plan.loader, boots=plan.boots)
 
@@ -206,8 +206,8 @@ class BootSession:
         last = self.plan.boots[-1] if self.plan.boots else None
         if last is None or last.outcome != "asked" or (last.round, last.state) != (round_, state.name):
             new = KeptBoot(number=len(self.plan.boots), state=state.name, round=round_, asked=_now())
-            kept = [*self.plan.boots[:-1]] if last is not None and last.outcome == "asked" else [*self.plan.boots]
-            self._save("asked", boots=(*kept, new.model_copy(update={"number": len(kept)})))
+            boots = [*self.plan.boots[:-1]] if last is not None and last.outcome == "asked" else [*self.plan.boots]
+            self._save("asked", boots=(*boots, new.model_copy(update={"number": len(boots)})))
         remove_durably(self.directory / CAME_UP)
         self._save("asked in", asked_in=self.machine.boot_id, armed=False)
         self._step("arm")
@@ -359,7 +359,7 @@ def require_signed(kernel: Path, release: str, root: Path = Path("/")) -> None:
 
 
 LOADERS: Final = (Grub, SystemdBoot, Kexec)
-"""In the order in which they are tried."""
+"""The boot loaders in the order in which they are tried."""
 
 LOADER_NAMES: Final = tuple(loader.name for loader in LOADERS)
 
@@ -408,8 +408,8 @@ class RebootableMachine:
             hint="install GRUB or systemd-boot, or kexec-tools; or measure in guests with --kernel",
         )
 
-    def require_able(self, kept: Path) -> None:
-        """Check, without any change, that an experiment with its state in ``kept`` can reboot this machine and
+    def require_able(self, directory: Path) -> None:
+        """Check, without any change, that an experiment with its state in ``directory`` can reboot this machine and
         continue. Raises RequestError.
         """
         if os.geteuid() != 0:
@@ -421,7 +421,7 @@ class RebootableMachine:
             )
         if (self.root / "run/systemd/container").exists():
             raise RequestError("this is a container, which cannot boot another kernel", hint="run it on its host")
-        require_lasting(kept, "the state of the experiment", self.root)
+        require_lasting(directory, "the state of the experiment", self.root)
         require_lasting(self.root / DIRECTORY, "the unit that resumes the experiment", self.root)
 
     def require_bootable(self, loader: BootLoader, entries: Sequence[BootEntry]) -> None:

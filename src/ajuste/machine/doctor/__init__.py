@@ -1,1 +1,1 @@
-"""How quiet a machine is: measured, judged, and what to do about it."""
+"""Quietness of a machine: measured, judged, and what to do about it."""

@@ -1,4 +1,4 @@
-"""What the doctor measures: figures without any judgement; and which of them disturb, how much, and what can be done.
+"""Measurements of the doctor; and the diagnosis: which figures disturb, how much, and what can be done.
 Pure; thresholds are data.
 """
 
@@ -23,7 +23,7 @@ from ajuste.model.base import BaseModel, ClosedModel
 
 
 class Jitter(BaseModel):
-    """How late sleeps of a millisecond ended, in microseconds."""
+    """Lateness of sleeps of a millisecond, in microseconds."""
 
     sleeps: int
     p50_us: float
@@ -33,7 +33,7 @@ class Jitter(BaseModel):
 
 
 class JobRun(BaseModel):
-    """One run of the fixed job: when it began (from the first one), how long it took, and what CPU time it had."""
+    """A run of the fixed job: when it began (from the first one), how long it took, and what CPU time it had."""
 
     began_s: float
     elapsed_s: float
@@ -188,7 +188,7 @@ class FindingRule(ClosedModel):
 
 
 class Standard(ClosedModel):
-    """When a machine is called quiet or usable: blocks that an effect takes at most."""
+    """The standard of a quiet or usable machine: blocks that an effect takes at most."""
 
     effect_percent: float
     quiet_blocks: int
@@ -196,14 +196,14 @@ class Standard(ClosedModel):
 
 
 class Detectable(ClosedModel):
-    """What is told of what can be detected: effects in per cent, numbers of blocks."""
+    """The effects whose detection is reported: effects in per cent, numbers of blocks."""
 
     effects_percent: tuple[float, ...]
     blocks: tuple[int, ...]
 
 
 class Book(ClosedModel):
-    """All of ``findings.toml``."""
+    """The content of ``findings.toml``."""
 
     finding: tuple[FindingRule, ...]
     verdict: Standard
@@ -289,7 +289,7 @@ _FEWEST_RUNS = 3
 
 
 class Power(BaseModel):
-    """So many blocks show effects from ``effect_percent`` on; ``None`` where they are too few for any."""
+    """The least effect that so many blocks show, in per cent; ``None`` where they are too few for any."""
 
     blocks: int
     effect_percent: float | None

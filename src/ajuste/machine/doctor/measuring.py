@@ -24,7 +24,7 @@ from ajuste.outputs.programs import compute
 
 
 class PlanRunner(Protocol):
-    """What carries out a plan on this machine, by the very agent that measures studies."""
+    """A runner of plans on this machine, with the very agent that measures studies."""
 
     def run(self, plan: Plan) -> Observation: ...
 
@@ -40,7 +40,7 @@ _LONGEST_NS: Final = 60 * 10**9
 
 @dataclass(frozen=True)
 class Length:
-    """How much is measured: sleeps of a millisecond, runs of the job, and how much CPU time each of them takes. On a
+    """The length of a measurement: sleeps of a millisecond, runs of the job, and the CPU time of each run. On a
     machine where that takes longer than ``limit_s`` there are fewer runs, but at least ``fewest``.
     """
 
@@ -306,7 +306,7 @@ class Process:
 
 
 Snapshot = Mapping[tuple[int, int], Process]
-"""By number and start: a number can be used again."""
+"""The processes by number and start: a number can be used again."""
 
 
 def read_processes(source: InventorySource) -> Snapshot:
@@ -377,7 +377,7 @@ _LEAST_PERCENT: Final = 0.1
 
 @dataclass(frozen=True)
 class Seen:
-    """From entering to leaving. ``self_ticks`` are those of this process and all that it has started."""
+    """The changes from entering to leaving. ``self_ticks`` are those of this process and all that it has started."""
 
     seconds: float
     before: Counters

@@ -288,7 +288,7 @@ def _nic(source: InventorySource, name: str, ethtool: Ethtool | None) -> Nic:
     place = f"{_NET}/{name}"
     reading = SourceReading(source, absent="not offered by this device")
     queues = source.names(f"{place}/queues")
-    asked = _asked(reading, name, ethtool)
+    answers = _ethtool_values(reading, name, ethtool)
     driver = source.link(f"{place}/device/driver") or (ethtool.driver(name) if ethtool else None)
     speed = reading.whole("speed_mbit_s", f"{place}/speed")
     if speed is not None and speed < 0:
@@ -306,11 +306,11 @@ def _nic(source: InventorySource, name: str, ethtool: Ethtool | None) -> Nic:
         threaded_polling=reading.whole("threaded_polling", f"{place}/threaded"),
         features=(ethtool.features(name) if ethtool else None) or {},
         unknown=reading.unknown,
-        **asked,
+        **answers,
     )
 
 
-def _asked(reading: SourceReading, name: str, ethtool: Ethtool | None) -> dict[str, int | None]:
+def _ethtool_values(reading: SourceReading, name: str, ethtool: Ethtool | None) -> dict[str, int | None]:
     rings = ethtool.rings(name) if ethtool else None
     channels = ethtool.channels(name) if ethtool else None
     delays = ethtool.coalescing(name) if ethtool else None

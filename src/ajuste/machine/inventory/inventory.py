@@ -57,8 +57,8 @@ INVENTORY_VERSION: Final = 1
 
 
 class Inventory(BaseModel):
-    """What a machine is. Nothing in it changes by itself from one minute to the next, and nothing names the machine,
-    its user or any device of it: see docs/how-to/compare-machines.md for what is omitted.
+    """The inventory of a machine. Nothing in it changes by itself from one minute to the next, and nothing names the
+    machine, its user or any device of it: see docs/how-to/compare-machines.md for what is omitted.
     """
 
     model_config = ConfigDict(extra="ignore")

@@ -133,7 +133,7 @@ _HIDDEN = "not visible here: no cpufreq driver"
 
 
 class Frequency(InventorySection):
-    """Where CPUs differ, a text names each value with its CPUs: ``performance (0-3), powersave (4-7)``.
+    """The frequencies of the CPUs; where CPUs differ, a text such as ``performance (0-3), powersave (4-7)``.
 
     ``lowest_khz`` … ``highest_khz`` is what the limits allow now, ``hardware_…`` what the processor can do.
     """
@@ -222,7 +222,7 @@ class IdleState(InventorySection):
 
 
 class Idle(InventorySection):
-    """Of CPU 0; all CPUs of most machines are alike."""
+    """The idle states of CPU 0; all CPUs of most machines are alike."""
 
     driver: str | None = None
     governor: str | None = None
@@ -375,7 +375,7 @@ _UNITS = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
 class Cache(InventorySection):
-    """All caches of one level, kind and size: ``instances`` of ``size_kib`` each, each for ``shared_by`` CPUs."""
+    """The caches of one level, kind and size: ``instances`` of ``size_kib`` each, each for ``shared_by`` CPUs."""
 
     size_kib: int | None = None
     instances: int = 0

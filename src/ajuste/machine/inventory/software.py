@@ -84,7 +84,7 @@ def take_kernel(source: InventorySource) -> Kernel:
 
 
 @cache
-def _asked() -> dict[str, Any]:
+def _selection() -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath("asked.toml").read_text())
 
 
@@ -119,7 +119,7 @@ def _options(source: InventorySource, release: str) -> tuple[str | None, dict[st
             for name, value in re.findall(rb"^CONFIG_(\w{1,64})=(.{1,200})$", text, re.MULTILINE)
         }
         if options:
-            return place.removesuffix(f"-{release}"), {name: options.get(name, "n") for name in _asked()["options"]}
+            return place.removesuffix(f"-{release}"), {name: options.get(name, "n") for name in _selection()["options"]}
     return None, {}
 
 
@@ -150,9 +150,9 @@ def _preemption(source: InventorySource, reading: SourceReading, options: dict[s
         return f"{current[1]}, chosen at run time"
     models = {"PREEMPT_LAZY": "lazy", "PREEMPT": "full", "PREEMPT_VOLUNTARY": "voluntary", "PREEMPT_NONE": "none"}
     built = next((words for name, words in models.items() if options.get(name) == "y"), None)
-    asked = re.search(r"(?:^|\s)preempt=(\w{1,20})(?:\s|$)", source.line("/proc/cmdline"))
+    boot_choice = re.search(r"(?:^|\s)preempt=(\w{1,20})(?:\s|$)", source.line("/proc/cmdline"))
     if options.get("PREEMPT_DYNAMIC") == "y":
-        return f"{asked[1] if asked else built or 'full'} at boot; can change at run time"
+        return f"{boot_choice[1] if boot_choice else built or 'full'} at boot; can change at run time"
     if built is None:
         return reading.lacks("preemption", "needs root and debugfs, or the kernel's configuration")
     return built
@@ -167,7 +167,7 @@ def _modules(source: InventorySource, reading: SourceReading) -> int | None:
 
 def _settings(source: InventorySource) -> dict[str, str]:
     settings: dict[str, str] = {}
-    for name in _asked()["settings"]:
+    for name in _selection()["settings"]:
         value = source.text(f"/proc/sys/{name.replace('.', '/')}")
         if not isinstance(value, Missing):
             settings[name] = " ".join(value.split())

@@ -30,7 +30,7 @@ NOT_UNDERSTOOD: Final = "not understood"
 
 @dataclass(frozen=True)
 class Missing:
-    """There is no value, and why."""
+    """A missing value, and why it is missing."""
 
     reason: str
 

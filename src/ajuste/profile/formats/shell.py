@@ -105,7 +105,7 @@ def render(export: Export) -> Rendered:
             left_out.append(without_words(setting))
             continue
         calls += [(what_became(setting), call)]
-        calls += [([], kept) for place in setting.companions if (kept := _call(place, _KEEP))]
+        calls += [([], companion_call) for place in setting.companions if (companion_call := _call(place, _KEEP))]
     left_out += beside_settings(export)
     if not calls:
         return Rendered((), tuple(left_out))

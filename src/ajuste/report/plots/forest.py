@@ -42,7 +42,7 @@ _FAR: Final = 20.0  # intervals that reach this many times further than the esti
 
 @dataclass(frozen=True)
 class EffectAxis:
-    """From ratios or differences to what the axis shows."""
+    """The axis of effects: from ratios or differences to places on it."""
 
     style: EffectStyle
     low: float
@@ -93,8 +93,8 @@ def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Lab
     rows = _rows(results, verdicts)
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
-        said = "" if verdict is None else verdict_text(verdict, results.smallest_effect)
-        traces += finding_traces(len(rows) - 1 - place, labels.short(configuration), verdict, axis, said)
+        wording = "" if verdict is None else verdict_text(verdict, results.smallest_effect)
+        traces += finding_traces(len(rows) - 1 - place, labels.short(configuration), verdict, axis, wording)
     ticks = [labels.named(configuration) for configuration, _ in reversed(rows)]
     return Plot(
         name=name,
@@ -119,13 +119,13 @@ def _rows(results: Results, verdicts: list[Verdict]) -> list[tuple[Measured, Ver
 
 
 def finding_traces(
-    height: int, name: str, verdict: Verdict | None, axis: EffectAxis, said: str
+    height: int, name: str, verdict: Verdict | None, axis: EffectAxis, wording: str
 ) -> list[dict[str, Any]]:
-    """A finding with its interval, called ``name``, which says ``said``; without one, the baseline."""
+    """A finding with its interval, called ``name``, described by ``wording``; without one, the baseline."""
     if verdict is None:
         text = f"<b>{plain_lines(name, 40)}</b><br>baseline"
         return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", text)]
-    text = axis.hover_text(verdict, name, said)
+    text = axis.hover_text(verdict, name, wording)
     low, high = axis.interval(verdict)
     estimate = known(verdict.estimate)
     middle = (low + high) / 2 if estimate is None else axis.place(estimate)

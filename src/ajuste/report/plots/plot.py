@@ -1,4 +1,4 @@
-"""What a plot is, and the look that all plots share, with the colours of all pages."""
+"""The plot, and the look that all plots share, with the colours of all pages."""
 
 from __future__ import annotations
 
@@ -217,11 +217,11 @@ def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
 
 def spaced(places: Sequence[float], apart: float) -> frozenset[float]:
     """Return the ascending ``places`` that can have a label: at least ``apart`` from each other, the last always."""
-    kept: list[float] = []
+    labelled: list[float] = []
     for place in places[:-1]:
-        if (not kept or place - kept[-1] >= apart) and places[-1] - place >= apart:
-            kept.append(place)
-    return frozenset((*kept, *places[-1:]))
+        if (not labelled or place - labelled[-1] >= apart) and places[-1] - place >= apart:
+            labelled.append(place)
+    return frozenset((*labelled, *places[-1:]))
 
 
 @cache

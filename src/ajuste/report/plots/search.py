@@ -1,4 +1,4 @@
-"""How much each factor of a search matters, with intervals."""
+"""Plots of a search: the importance of each factor, with intervals."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ LOOKS: Final[dict[Phase, tuple[str, str, str]]] = {
     "replicate": ("replicated", "square", "series-1"),
     "check": ("checked in fresh blocks", "diamond", "series-2"),
 }
-"""How the trials of each phase are called and marked."""
+"""The name and mark of the trials of each phase."""
 
 
 def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:

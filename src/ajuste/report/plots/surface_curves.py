@@ -211,11 +211,11 @@ def _chosen(view: View, lines: list[Line]) -> list[Line]:
     if len(lines) <= SERIES:
         return lines
     wanted = [c for c in (view.surface.best, *(c.name for c in view.configurations.values() if c.baseline)) if c]
-    kept = {place for place, (_, points) in enumerate(lines) if any(p.configuration in wanted for _, p in points)}
+    chosen = {place for place, (_, points) in enumerate(lines) if any(p.configuration in wanted for _, p in points)}
     step = (len(lines) - 1) / (SERIES - 1)
     for place in (round(step * index) for index in range(SERIES)):
-        kept |= {place} if len(kept) < SERIES else set()
-    return [lines[place] for place in sorted(kept)]
+        chosen |= {place} if len(chosen) < SERIES else set()
+    return [lines[place] for place in sorted(chosen)]
 
 
 def _shift(axis: SurfaceAxis, place: int, count: int) -> float:

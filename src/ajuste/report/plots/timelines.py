@@ -1,4 +1,4 @@
-"""What samplers read, figure below figure, on one axis of seconds since the workload's start."""
+"""Plots of the readings of samplers, figure below figure, on one axis of seconds since the workload's start."""
 
 from __future__ import annotations
 
