@@ -25,7 +25,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # what happens is
 
 
 def __getattr__(name: str) -> Any:
-    """What notebooks use is loaded when it is first used: every command imports this package and must start at once."""
+    # Notebooks' names are loaded at their first use: every command imports this package and must start at once.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ajuste.lab import notebook

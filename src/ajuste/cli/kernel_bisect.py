@@ -156,8 +156,8 @@ def bisection_report(result: BisectionResult) -> Report:
     return Report(title, result.answer(), sections)
 
 
-def _test_of_fix(found: BisectionResult) -> str:
-    return f"ajuste reproduce {found.steps[0].run} --fixed -o {found.study}-test.toml"
+def _test_of_fix(result: BisectionResult) -> str:
+    return f"ajuste reproduce {result.steps[0].run} --fixed -o {result.study}-test.toml"
 
 
 def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> tuple[str, ...]:

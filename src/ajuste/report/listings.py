@@ -355,7 +355,7 @@ def kernel_options_section(results: Results) -> Section | None:
 
 def kernel_option_sentences(results: Results, most: int) -> Iterator[str]:
     """Yield for each kernel the first ``most`` options that differ from the baseline's."""
-    for name, kernel in _kept(results, KERNEL_OPTIONS, KernelOptions).items():
+    for name, kernel in _environment_documents(results, KERNEL_OPTIONS, KernelOptions).items():
         options = [f"{option.name}={option.own} (was {option.baseline})" for option in kernel.options[:most]]
         rest = kernel.total - len(options)
         text = ", ".join((*options, f"and {rest} more") if rest else options)

@@ -21,11 +21,11 @@ AnyStudy = Annotated[
 
 
 class AgentRequest(ClosedModel):
-    """What a client sends. Unknown fields are refused."""
+    """A client's request. Unknown fields are refused."""
 
 
 class NothingAsked(AgentRequest):
-    """No arguments."""
+    """A request without arguments."""
 
 
 class TunablesAsked(AgentRequest):
@@ -61,7 +61,7 @@ class StudyStarted(StudyPlanned):
 
 
 class JobAsked(AgentRequest):
-    """How a job stands."""
+    """The state of a job."""
 
     job: Annotated[Name, Field(description="The job that run, why or campaign_propose returned.")]
     wait_s: Waiting = 0
@@ -74,7 +74,7 @@ class JobStopped(AgentRequest):
 
 
 class RunAsked(AgentRequest):
-    """One run."""
+    """A run."""
 
     run: Run
 
@@ -102,7 +102,7 @@ class ExportAsked(AgentRequest):
 
 
 class CampaignAsked(AgentRequest):
-    """One campaign."""
+    """A campaign."""
 
     campaign: Name
 
