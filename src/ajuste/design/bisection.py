@@ -1,4 +1,4 @@
-"""Where along a line of candidates a difference comes in, from as few tests as may be."""
+"""Bisection: where along a line of candidates a difference comes in, from as few tests as may be."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 Outcome = Literal["there", "absent", "undecided", "unusable", "impossible"]
-"""Of a test of one candidate: whether the difference is ``there`` or ``absent``; ``undecided`` where what was measured
-does not tell, ``unusable`` where nothing could be measured, ``impossible`` where there can be no such candidate."""
+"""The outcome of a test of one candidate: the difference is ``there`` or ``absent``; ``undecided`` where what was
+measured does not tell, ``unusable`` where nothing could be measured, ``impossible`` where there can be no such
+candidate.
+"""
 
 
 def open_between(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, int]:

@@ -138,7 +138,7 @@ def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) ->
 
 
 TICK_NS = 4_000_000
-"""One timer tick at 250 Hz, the rate of Debian's kernels."""
+"""A timer tick at 250 Hz, the rate of Debian's kernels."""
 
 PADDING_STEP = 16
 """Bytes: the alignment of the stack on x86-64. A page has 256 such places."""

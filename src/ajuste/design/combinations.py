@@ -1,4 +1,4 @@
-"""Which combinations of levels are tried."""
+"""Combinations of levels that are tried."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_EXACT: Final = 5
 """Up to so many lines a block holds every combination: 32, where the two ways and the single lines are 20."""
 
 ORDERS: Final = 20
-"""So many orders take turns. They are the same for each number of lines, like a table in a book."""
+"""Number of orders that take turns. They are the same for each number of lines, like a table in a book."""
 
 
 def is_exact(lines: int) -> bool:
@@ -225,7 +225,9 @@ def _tidy(value: Fraction, gap: Fraction) -> int:
 
 
 FEWEST: Final = {2: 5, 3: 4}
-"""By the number of levels: with fewer factors than this, all combinations are hardly more than a screening design."""
+"""Fewest factors of a screening design by the number of levels: with fewer, all combinations are hardly more than a
+screening design.
+"""
 
 
 def signs(factors: int, levels: int) -> list[tuple[int, ...]]:

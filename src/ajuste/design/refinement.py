@@ -119,7 +119,7 @@ def _squared_distances(left: Array, right: Array) -> Array:
 
 
 SURE: Final = 2.0
-"""So many standard errors must be less than the error that is allowed: about 95 % at each point."""
+"""Number of standard errors that must be less than the error that is allowed: about 95 % at each point."""
 
 FEWEST_LEVELS: Final = 4
 """A factor with fewer levels is not made coarser."""
@@ -173,7 +173,7 @@ def _coarse(levels: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class SampledPoint:
-    """What was measured of one metric: for each configuration the differences from the baseline of the same block (of
+    """Measurements of one metric: for each configuration the differences from the baseline of the same block (of
     logarithms, where ratios are compared). ``allowed`` is the error of the surface that is small enough, alike.
     """
 
@@ -183,7 +183,7 @@ class SampledPoint:
 
 @dataclass(frozen=True)
 class KnownSurface:
-    """How well the surfaces are known. ``worst`` is the largest error at any point as a multiple of what is allowed: up
+    """Precision of the surfaces. ``worst`` is the largest error at any point as a multiple of what is allowed: up
     to 1 they are known. ``following`` are the configurations of the next block, in the order of the grid: the baseline,
     and the points known worst. ``measured`` are as many of ``points``.
     """

@@ -1,4 +1,4 @@
-"""When to stop, and which trials to repeat."""
+"""Rules of stopping, and the trials to repeat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEST_PART = 3
 """A search for the best ends when one in so many configurations may still be it."""
 
 Why = Literal["decided", "budget", "time", "irrelevant", "interrupted", "failed"]
-"""Why a run ended; ``irrelevant``: what varies had no chance to matter. What is decided here is never
+"""The reason why a run ended; ``irrelevant``: what varies had no chance to matter. What is decided here is never
 ``interrupted``.
 """
 
@@ -45,7 +45,7 @@ class StoppingLimits:
 
 @dataclass(frozen=True)
 class Pace:
-    """How far a run has come: ``measured`` blocks, the last one in ``seconds``; the next one has ``trials``, and
+    """The progress of a run: ``measured`` blocks, the last one in ``seconds``; the next one has ``trials``, and
     ``left_s`` of the budget are left.
     """
 
@@ -57,7 +57,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Mean:
-    """How well the mean of ``metric`` is known where nothing is compared: well enough or not, from ``runs`` runs."""
+    """The precision of the mean of ``metric`` where nothing is compared: sufficient or not, from ``runs`` runs."""
 
     metric: str
     known: bool
@@ -66,7 +66,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Stop:
-    """Why the run ends: ``why`` in one word, ``words`` for people."""
+    """The end of a run: ``why`` in one word, ``words`` for people."""
 
     why: Why
     words: str
@@ -261,10 +261,10 @@ LOOKS_EACH: Final = 40
 """Up to so many blocks the trials are looked at after every one."""
 
 RARER: Final = 1.05
-"""From then on, whenever there are so many times as many."""
+"""Factor between the numbers of blocks at two later looks."""
 
 REVIEW: Final = 1.1
-"""So many times as many blocks lie between two reviews of what goes on being measured, at least."""
+"""Least factor of the numbers of blocks between two reviews of what is still measured."""
 
 
 def looks() -> Iterator[int]:

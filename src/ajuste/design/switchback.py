@@ -23,9 +23,9 @@ from ajuste.model.wording import number
 Floats = NDArray[np.float64]
 
 LEFT: Final = 0.05
-"""So much of a response is left at the end of the wash-out."""
+"""Share of a response that is left at the end of the wash-out."""
 LEVEL: Final = 0.05
-"""How often a wash-out is found of a system that does not respond."""
+"""Share of wash-outs that are found of a system that does not respond."""
 FEWEST: Final = 3
 """Changes between the same two configurations, with fewer of which noise cannot be distinguished from a response."""
 CONSTANTS: Final = 16
@@ -33,8 +33,8 @@ CONSTANTS: Final = 16
 
 @dataclass(frozen=True)
 class StepResponse:
-    """What a metric did after the change from one configuration to another: ``values`` at equal steps from the change
-    on.
+    """The response of a metric to the change from one configuration to another: ``values`` at equal steps from the
+    change on.
     """
 
     old: str

@@ -1,4 +1,4 @@
-"""What differs between the build options of two kernels, option by option, and what each difference comes from."""
+"""Differences between the build options of two kernels, option by option, and the reason of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ajuste.model.kernel import DifferingOption, KernelImage, KernelOptions
 from ajuste.model.wording import Say
 
 Reason = Literal["asked", "follows", "default", "rules", "compiler", "unknown"]
-"""Why an option differs in B: ``asked``, it was free to be set; ``follows``, from other options that differ;
+"""The reason why an option differs in B: ``asked``, it was free to be set; ``follows``, from other options that differ;
 ``default``, a default changed; ``rules``, the Kconfig files of the versions differ;
 ``compiler``, a test of the tools that built it; ``unknown`` where there is no source that would tell."""
 Kind = Literal["changed", "new", "gone"]
@@ -85,7 +85,7 @@ class OptionDifference(BaseModel):
 
 
 class Side(BaseModel):
-    """One of the two kernels. ``kernel`` and ``compiler`` are what its configuration says, ``source`` the Kconfig files
+    """A kernel of the two. ``kernel`` and ``compiler`` are what its configuration says, ``source`` the Kconfig files
     that were read for it, ``lacking`` why there are none, ``asked`` the options that were asked for when it was built
     here.
     """
@@ -100,7 +100,7 @@ class Side(BaseModel):
 
 
 class KernelDifference(BaseModel):
-    """All that differs, by name; what is in neither kernel comes last."""
+    """The differences, by name; what is in neither kernel comes last."""
 
     a: Side
     b: Side

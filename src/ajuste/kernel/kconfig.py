@@ -206,7 +206,7 @@ class KconfigQuestion(BaseModel):
 
 
 class KconfigReading(BaseModel):
-    """What the reader of Kconfig files found."""
+    """Findings of the reader of Kconfig files."""
 
     asked: tuple[KconfigQuestion, ...]
 
@@ -233,7 +233,7 @@ prompt, so it can only follow from others; ``default``: nobody said anything; ``
 
 
 class KconfigOption(BaseModel):
-    """What a kernel's Kconfig says of an option: ``title`` is its prompt, ``help`` the first sentence of its help,
+    """An option by a kernel's Kconfig: ``title`` is its prompt, ``help`` the first sentence of its help,
     ``menus`` the menus around it, outermost first, ``file`` where it is defined, below the source.
     """
 
@@ -252,8 +252,8 @@ class KconfigOption(BaseModel):
 
 
 class OptionExplanation(BaseModel):
-    """Why the option ``name`` has its ``value``, as ``sentence`` says; ``wanted`` is the value it was compared with,
-    if any.
+    """The reason why the option ``name`` has its ``value``, as ``sentence`` says; ``wanted`` is the value it was
+    compared with, if any.
 
     ``deciding`` are the options that it follows from, most direct first: what is not met of its dependencies, what
     selects it, what is taken instead. ``because`` says of those that were not simply asked for why they are so.

@@ -198,7 +198,7 @@ def _menus(tree: Kconfig, node: MenuNode) -> tuple[str, ...]:
 
 
 DEEPEST: Final = 5
-"""So many steps of a chain are told."""
+"""Maximum number of steps of a chain that are listed."""
 MOST_NAMED: Final = 4
 _NEAREST: Final = 3
 

@@ -230,7 +230,7 @@ def read_request(asked: Sequence[str]) -> PackageRequest:
 
 @dataclass(frozen=True)
 class ChosenPackages:
-    """What a request comes to by the lists of now, what was asked for first; ``archive`` has it."""
+    """The packages of a request by the lists of now, what was asked for first; ``archive`` has it."""
 
     archive: Archive
     packages: tuple[Package, ...]

@@ -130,7 +130,7 @@ class ReleaseTable(ClosedModel):
 
 
 class PackageSource(ClosedModel):
-    """Where packages of guests come from, by the code name of the release."""
+    """A source of packages of guests, by the code name of the release."""
 
     source: str
     default: str

@@ -57,7 +57,7 @@ NO_ELF: Final = (
     *(ELFError, struct.error, OverflowError, MemoryError),
     *(AssertionError, ValueError, KeyError, AttributeError, TypeError),
 )
-"""What reading an ELF file that is none comes to, with pyelftools."""
+"""Exceptions of pyelftools when a file is no ELF file."""
 
 _SETUP_SECTS: Final = 0x1F1
 _PAYLOAD: Final = 0x248

@@ -1,1 +1,1 @@
-"""What programs print: one module per program, for live output and files alike."""
+"""Output of programs: one module per program, for live output and files alike."""

@@ -110,7 +110,7 @@ _COUNTED: Mapping[str, _Counted] = MappingProxyType(
 
 BASE_METRICS = (*_WAITED, *_COUNTED)
 HARDWARE_METRICS: Final = tuple(_COUNTED)[tuple(_COUNTED).index("cycles") :]
-"""Those that a processor's own counters give."""
+"""Metrics of a processor's own counters."""
 
 
 def counters_for(metrics: Iterable[str]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ TEXTS: Final[tuple[TextFormat, ...]] = (
 """Asked in this order; the last takes what no other knows."""
 DOCUMENTS: Final[tuple[DocumentFormat, ...]] = document_formats()
 NAMES: Final = ("csv", *sorted({*(text.name for text in TEXTS), *(doc.name for doc in DOCUMENTS)} - {"csv"}))
-"""What ``--format`` takes."""
+"""Values of ``--format``."""
 KNOWN: Final = f"give CSV, or a file of another known format: {', '.join(NAMES[1:])}"
 
 
@@ -76,7 +76,7 @@ _MARKS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 @dataclass(frozen=True)
 class FileRequest:
-    """What a person says of the files: their ``format`` where it cannot be told, which metrics are better ``lower`` or
+    """A request about files: their ``format`` where it cannot be told, which metrics are better ``lower`` or
     ``higher``, which are compared by ``differences`` although they are positive (names, also several with commas), and
     the N of ``perf stat -r N`` where the file does not say it.
     """
@@ -89,10 +89,10 @@ class FileRequest:
 
 
 def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequest | None = None) -> MeasuredTable:
-    """All ``files`` as one table; a directory or a pattern such as ``before/*.json`` is a group of files. Each that
-    does not name its configurations itself is one, called by ``names`` in the order of the files, or else after the
-    file. Files of a group, or of one name, are measurements of the same; what several others have in common has their
-    names before it.
+    """Return all ``files`` as one table; a directory or a pattern such as ``before/*.json`` is a group of files. Each
+    that does not name its configurations itself is one, called by ``names`` in the order of the files, or else after
+    the file. Files of a group, or of one name, are measurements of the same; what several others have in common has
+    their names before it.
 
     Raises RequestError with file and line for whatever cannot be read as it is.
     """

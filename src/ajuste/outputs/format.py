@@ -17,7 +17,7 @@ from ajuste.model.metric import Metric
 from ajuste.outputs.base import excerpt
 
 Parser = Callable[[str], dict[str, float]]
-"""From the standard output of a program to its metrics. Raises ParseError."""
+"""A function from the standard output of a program to its metrics. Raises ParseError."""
 
 _WHOLE: Final = "give one complete JSON document"
 
@@ -122,7 +122,7 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class DocumentFormat:
-    """As ``TextFormat``, for one JSON document."""
+    """A format like ``TextFormat``, for one JSON document."""
 
     name: str
     title: str
@@ -162,14 +162,14 @@ LARGEST: Final = 1e100
 MOST_METRICS: Final = 500
 MOST_CONFIGURATIONS: Final = 500
 MOST_SAMPLES: Final = 20_000
-"""What is compared and drawn of files: configurations by metrics."""
+"""Maximum number of samples that are compared and drawn: configurations by metrics."""
 LONGEST_NAME: Final = 200
 
 FILE: Final = "file"
 """The level of values of one configuration in several files."""
 
 LOOKED_AT: Final = 1 << 20
-"""By so many characters from its beginning a text is recognised."""
+"""Number of characters from its beginning by which a text is recognised."""
 
 
 @dataclass

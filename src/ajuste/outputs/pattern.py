@@ -27,7 +27,7 @@ SECONDS: Final = 5
 """A search that takes longer has a pattern that backtracks without end."""
 
 BACKTRACKS: Final = "a pattern backtracks too much"
-"""In the reason of a trial; it would be that of all others, too."""
+"""The reason of a trial, which would be that of all others, too."""
 
 LONGEST_LINE: Final = 4096
 """Characters of a line that are searched."""
@@ -114,7 +114,7 @@ class _SearcherLostError(Exception):
     def __init__(self, complaint: str, *, crashed: bool) -> None:
         super().__init__(complaint)
         self.crashed = crashed
-        """It ended by itself, not by a limit."""
+        """Ended by itself, not by a limit."""
 
 
 class _Searcher:

@@ -79,7 +79,7 @@ class PrintedRow:
 
 @dataclass(frozen=True)
 class PrintedFigure:
-    """What a line says; ``again`` as of its row."""
+    """The figure of a line; ``again`` as of its row."""
 
     metric: Metric
     value: float
@@ -132,7 +132,7 @@ class PrintedReport:
         return (TextFormat(self.name, self.title, self.recognise, self.read, reads=self.reads),)
 
     def recognise(self, text: str) -> bool:
-        """Whether a text has such a report."""
+        """Return whether a text has such a report."""
         return re.search(self.begins, text[:LOOKED_AT], re.MULTILINE) is not None
 
     def read(self, source: ResultSource) -> MeasuredTable:

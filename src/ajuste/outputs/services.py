@@ -1,4 +1,4 @@
-"""What ``ajuste-service`` says of the services of a trial: their accounts, or why one did not start.
+"""Reports of ``ajuste-service`` on the services of a trial: their accounts, or why one did not start.
 
 The same JSON is described in ``native/services/src/report.rs``.
 """
@@ -19,7 +19,7 @@ _STARTS: Final = ('{"ajuste_services":', '{"ajuste_service_failed":')
 
 
 class ServiceEnd(ClosedModel):
-    """How the process of a service ended."""
+    """The end of the process of a service."""
 
     exit_code: int | None
     signal: int | None
@@ -31,7 +31,7 @@ class ServiceEnd(ClosedModel):
 
 
 class ServiceUse(ClosedModel):
-    """What all processes of a service used from when all services were ready until the workload's end.
+    """The resources that all processes of a service used from when all services were ready until the workload's end.
 
     ``cpu_ns`` is exact but for processes that ended meanwhile and were waited for by another one: the kernel has these
     in clock ticks. ``peak_rss_bytes`` adds up the largest resident memory of each process that is left at the end.
@@ -45,7 +45,7 @@ class ServiceUse(ClosedModel):
 
 
 class ServiceAccount(ClosedModel):
-    """One service of a trial. ``used`` is missing where the trial ended before. ``died``: it ended before the workload
+    """A service of a trial. ``used`` is missing where the trial ended before. ``died``: it ended before the workload
     did. ``killed``: it did not stop in time. ``log`` is the end of its output, if it died or was killed.
     """
 
@@ -76,7 +76,7 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 def is_report(output: Output) -> bool:
-    """Whether that was said by ``ajuste-service`` and not by a command of the study."""
+    """Return whether that was said by ``ajuste-service`` and not by a command of the study."""
     return output.role in ("before", "after") and output.text.startswith(_STARTS)
 
 

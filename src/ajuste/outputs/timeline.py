@@ -36,7 +36,7 @@ class Timeline(BaseModel):
 
 @dataclass(frozen=True)
 class TimeSeries:
-    """One figure over time: ``at_s`` in seconds since the workload's start, never falling; ``values`` as read."""
+    """A figure over time: ``at_s`` in seconds since the workload's start, never falling; ``values`` as read."""
 
     at_s: tuple[float, ...]
     values: tuple[int, ...]
@@ -49,8 +49,9 @@ class TimeSeries:
 
 @dataclass(frozen=True)
 class Sampling:
-    """All that samplers read in one trial, by source and figure. ``end_s`` is when the workload ended, in seconds since
-    its start. ``missing`` says of a source why there is nothing, ``full`` are those that were not read to the end.
+    """The readings of samplers in one trial, by source and figure. ``end_s`` is when the workload ended, in seconds
+    since its start. ``missing`` says of a source why there is nothing, ``full`` are those that were not read to the
+    end.
     """
 
     series: Mapping[tuple[SamplerSource, str], TimeSeries]

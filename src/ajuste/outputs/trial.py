@@ -1,4 +1,4 @@
-"""From what the agent said of one plan to a trial: its metrics, and whether it was measured cleanly."""
+"""Reading a trial from the agent's events: its metrics, and whether it was measured cleanly."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ BACKGROUND_END = 9
 """The signal that ends the background load after the workload."""
 
 LARGEST = 2**64
-"""No figure of the kernel reaches it."""
+"""A limit that no figure of the kernel reaches."""
 
 
 @dataclass(frozen=True)
 class TrialReading:
-    """How the outputs of a workload are read: by the parser of that name, by patterns and pointers, or not at all;
+    """The way to read the outputs of a workload: by the parser of that name, by patterns and pointers, or not at all;
     ``timelines`` are taken from what samplers read.
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
@@ -326,8 +326,8 @@ LONGEST = 200
 
 
 def is_broken(trial: Trial) -> bool:
-    """Whether nothing was measured, or the workload itself failed: it exited with another code than 0 or was killed,
-    but not at its time limit.
+    """Return whether nothing was measured, or the workload itself failed: it exited with another code than 0 or was
+    killed, but not at its time limit.
     """
     if trial.status != "flagged":
         return trial.status == "failed"

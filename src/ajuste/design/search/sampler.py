@@ -1,4 +1,4 @@
-"""What a sampler is, and the space that it searches: the lattice of the levels of all factors that vary."""
+"""Samplers, and the space that they search: the lattice of the levels of all factors that vary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ajuste.model.tuning import Phase
 
 DEFAULT_TRIALS: Final = 80
 FEWEST_TRIALS: Final = 30
-"""With fewer, not much is tried before what was found has to be checked."""
+"""Fewest trials of a search: with fewer, not much is tried before what was found has to be checked."""
 
 _CONSTRAINT: Final = re.compile(r"(\S+)\s*(<=|>=|≤|≥)\s*(\S.*?)\s*", re.ASCII)
 _RELATIVE: Final = re.compile(r"([+-]?\d{1,6}(?:\.\d{1,6})?)\s*%", re.ASCII)
@@ -33,7 +33,7 @@ _EXAMPLES: Final = '"elapsed@p99 <= +5%" is relative to the baseline, "hackbench
 
 
 class Search(BaseModel):
-    """How a run searches. ``objectives`` are names of metrics, with ``=lower`` or ``=higher`` after those that have no
+    """The search of a run. ``objectives`` are names of metrics, with ``=lower`` or ``=higher`` after those that have no
     better direction by themselves. ``trials`` counts all: those of the baseline too.
     """
 
@@ -153,9 +153,9 @@ class Standing:
 
 
 Point: TypeAlias = tuple[int, ...]
-"""One point of the lattice: the place of its level on every axis."""
+"""A point of the lattice: the place of its level on every axis."""
 Row: TypeAlias = tuple[float, ...]
-"""Where a point lies for a model: every ordered axis from 0 to 1, every other one with a column for each level."""
+"""Coordinates of a point for a model: every ordered axis from 0 to 1, every other one with a column for each level."""
 Scale: TypeAlias = Literal["linear", "logarithmic", "ranks", "none"]
 
 WIDE: Final = 10.0
@@ -197,7 +197,7 @@ class SearchAxis:
 
 @dataclass(frozen=True)
 class Space:
-    """All combinations of the levels of ``axes``; ``baseline`` is the point that others are compared with."""
+    """The combinations of the levels of ``axes``; ``baseline`` is the point that others are compared with."""
 
     axes: tuple[SearchAxis, ...]
     baseline: Point
@@ -300,7 +300,7 @@ SamplerName = Literal["gp", "tpe", "cmaes", "nsga2", "random", "grid"]
 
 @dataclass(frozen=True)
 class SamplerTask:
-    """What a sampler is made for: everything random follows from ``seed``. ``allowed`` is how many points it will be
+    """The task of a sampler: everything random follows from ``seed``. ``allowed`` is how many points it will be
     asked for in all, ``objectives`` and ``constraints`` count them.
     """
 

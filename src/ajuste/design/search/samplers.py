@@ -18,7 +18,7 @@ from ajuste.design.search.surrogate import GaussianSampler
 
 
 MOST_ASKED: Final = 30
-"""So often it is asked again while it only says what was tried already."""
+"""Number of times that it is asked again while it only says what was tried already."""
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -19,12 +19,12 @@ from ajuste.design.search.sampler import Point, SamplerTask, Tried, filling, fro
 Table = NDArray[np.float64]
 
 LENGTHS: Final = (0.05, 8.0)
-"""How far, in lengths of an axis, the surface may go on alike."""
+"""Limits of the distance, in lengths of an axis, over which the surface is alike."""
 ROUGHNESS: Final = (1e-6, 1.0)
-"""How much of the surface's variance may be what no neighbour tells."""
+"""Limits of the share of the surface's variance that no neighbour predicts."""
 TYPICAL_LENGTH: Final = 0.6
 SPREAD_OF_LENGTHS: Final = 1.0
-"""Of the prior of the logarithm of a length: with few points a length must not follow from an accident."""
+"""Deviation of the prior of the logarithm of a length: with few points a length must not follow from an accident."""
 STARTS: Final = 32
 NARROWER: Final = (0.8, 0.4, 0.15)
 
@@ -113,7 +113,7 @@ def _most_probable(objective: Callable[..., float], initial: Table, bounds: Tabl
 
 
 MOST_CANDIDATES: Final = 2_000
-"""So many points of a large space are weighed each time, and the neighbours of the best."""
+"""Number of points of a large space that are weighed each time, besides the neighbours of the best."""
 NEAR: Final = 3
 AUGMENTED: Final = 0.05
 """The weight of the sum in an augmented Tchebycheff scalarisation."""

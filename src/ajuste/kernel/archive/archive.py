@@ -171,7 +171,7 @@ T = TypeVar("T")
 LISTS_VALID_S: Final = 24 * 3600
 INCOMPLETE_LISTS_VALID_S: Final = 600
 LISTS_BYTES: Final = 150_000_000
-"""What the lists of all suites take. They took 81 MB in 2026, and 11 MB more while they were fetched."""
+"""Size of the lists of all suites. They took 81 MB in 2026, and 11 MB more while they were fetched."""
 _LARGEST_LIST_BYTES: Final = 1 << 30
 KEYS: Final = "AJUSTE_MIRROR_KEYS"
 

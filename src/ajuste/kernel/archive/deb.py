@@ -1,4 +1,4 @@
-"""What is in package files. Nothing of them is run, and nothing is written outside of the directory that is given.
+"""Contents of package files. Nothing of them is run, and nothing is written outside of the directory that is given.
 
 Source: deb(5).
 """
@@ -53,8 +53,8 @@ def unpack(packages: Iterable[Path], into: Path) -> None:
 
 @dataclass(frozen=True)
 class PackedFile:
-    """What a package has at the relative ``path``: a directory, a link to ``target``, or a file with ``content``. The
-    ``target`` of a hard link (``same``) is a path within the package.
+    """An entry of a package at the relative ``path``: a directory, a link to ``target``, or a file with ``content``.
+    The ``target`` of a hard link (``same``) is a path within the package.
     """
 
     path: PurePosixPath

@@ -55,7 +55,7 @@ _GONE: Final = (404, 410)
 
 
 class DownloadError(Exception):
-    """Why a file could not be had, in words."""
+    """The reason why a file is not available, in words."""
 
 
 class Gone(DownloadError):
@@ -76,7 +76,7 @@ class UnknownIssuer(Unreachable):
 
 @dataclass(frozen=True)
 class Expected:
-    """What a signed list says of a file. ``sha256`` in hexadecimal digits."""
+    """A file by its entry in a signed list. ``sha256`` in hexadecimal digits."""
 
     size_bytes: int
     sha256: str
@@ -279,7 +279,7 @@ def _request(url: str) -> request.Request:
 
 
 MOST_BYTES: Final = 10_000_000
-"""As apt's Acquire::MaxReleaseFileSize."""
+"""Limit of a signed list, apt's Acquire::MaxReleaseFileSize."""
 
 _LISTS: Final = "main/binary-amd64/Packages"
 # Of the compressions that Python reads, best first.
@@ -292,7 +292,7 @@ class RejectedRelease(DownloadError):
 
 @dataclass(frozen=True)
 class Release:
-    """What a suite says of itself. ``lists`` are the forms of its package lists, by their endings (``.xz``), best
+    """A suite by its own description. ``lists`` are the forms of its package lists, by their endings (``.xz``), best
     first; ``plain`` is what each of them unpacks to.
     """
 
@@ -390,7 +390,7 @@ _FIELD: Final = re.compile(
 
 @dataclass(frozen=True)
 class Package:
-    """One version of a package, and the suites that have it. ``path`` is its file within the archive; ``conflicts`` is
+    """A version of a package, and the suites that have it. ``path`` is its file within the archive; ``conflicts`` is
     also what it breaks. What is ``essential`` every system has, and no package says that it requires it.
     """
 
@@ -411,7 +411,7 @@ class Package:
 
 
 class Listed(BaseModel):
-    """Which lists these are: ``date`` is the suite's own, ``sha256`` that of their plain form."""
+    """The identity of lists: ``date`` is the suite's own, ``sha256`` that of their plain form."""
 
     date: datetime
     sha256: str
@@ -476,7 +476,7 @@ def _number(text: str) -> int | None:
 
 
 LAYOUT: Final = 2
-"""Of the files. What has another is fetched again."""
+"""Version of the files' layout. Files of another one are fetched again."""
 _TABLES: Final = """
 create table listed (about text);
 create table package (

@@ -1,4 +1,4 @@
-"""From sources, options and patches to a kernel that boots; what was built before is not built again."""
+"""Building: from sources, options and patches to a kernel that boots; what was built before is not built again."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ _LONGEST_NAME: Final = 80
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """As a person words it: ``source`` is ``debian:6.1``, a directory or ``git:DIR@REVISION``; ``config`` is ``lab``,
-    ``lab-ext``, ``distro`` or a file; ``settings`` are ``NUMA=n`` and the like; ``schedulers`` are programs of BPF
-    schedulers that it is to be kept with, beside those of its sources.
+    """A request in a person's words: ``source`` is ``debian:6.1``, a directory or ``git:DIR@REVISION``; ``config`` is
+    ``lab``, ``lab-ext``, ``distro`` or a file; ``settings`` are ``NUMA=n`` and the like; ``schedulers`` are programs of
+    BPF schedulers that it is to be kept with, beside those of its sources.
     """
 
     source: str

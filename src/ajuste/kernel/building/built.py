@@ -26,7 +26,7 @@ from ajuste.model.kernel import KernelImage
 
 
 Manifest = Mapping[str, str]
-"""Every file by its path within the tree: what it is, in a word that changes with its content. Symbolic links begin
+"""Files by their paths within the tree: what each is, in a word that changes with its content. Symbolic links begin
 with ``l``, programs with ``x``, other files with ``f``."""
 
 LINK: Final = "l"
@@ -106,7 +106,7 @@ class UsedFile(BaseModel):
 
 
 class Provenance(BaseModel):
-    """What a kernel was made from. ``settings`` are the options asked for by name, ``config`` is what they were added
+    """The origin of a kernel. ``settings`` are the options asked for by name, ``config`` is what they were added
     to; ``schedulers`` are programs that were built elsewhere. ``seconds`` and ``compiled`` (objects) are of the build
     itself.
     """

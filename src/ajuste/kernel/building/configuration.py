@@ -26,7 +26,7 @@ from ajuste.model.error import AjusteError, RequestError, nearest_names
 from ajuste.model.wording import Say
 
 Options = Mapping[str, str]
-"""By name without ``CONFIG_``; ``n`` is off; texts are in quotation marks, as in a ``.config``."""
+"""Options by name without ``CONFIG_``; ``n`` is off; texts are in quotation marks, as in a ``.config``."""
 
 # A symbol with the lines of its definition.
 _SYMBOL: Final = re.compile(
@@ -123,7 +123,7 @@ DISTRO: Final = "distro"
 
 @dataclass(frozen=True)
 class Start:
-    """What a configuration starts from. Of a ``fragment`` all that is not named is off; what a ``file`` does not name
+    """The start of a configuration. Of a ``fragment`` all that is not named is off; what a ``file`` does not name
     is as Kconfig has it by default.
     """
 
@@ -191,7 +191,7 @@ _READ: Final = re.compile(rb"\(wildcard include/config/([\w/]+)")
 
 @dataclass(frozen=True)
 class OptionChange:
-    """Of ``objects`` existing ones, make compiles ``affected`` again for other options."""
+    """A change of options: of ``objects`` existing ones, make compiles ``affected`` again for other options."""
 
     objects: int
     affected: int

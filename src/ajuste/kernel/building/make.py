@@ -41,14 +41,14 @@ _RECORD: Final = TypeAdapter(dict[str, tuple[int, int, str]])
 
 @dataclass(frozen=True)
 class Edit:
-    """What a file is after patches: its content, or ``None`` where they remove it."""
+    """A file after patches: its content, or ``None`` where they remove it."""
 
     content: bytes | None
     program: bool = False
 
     @property
     def mark(self) -> str:
-        """As an entry of a manifest."""
+        """Return the entry of a manifest."""
         assert self.content is not None
         return f"{PROGRAM if self.program else 'f'}:patched:{digest_texts([self.content.decode('latin-1')])}"
 

@@ -25,7 +25,7 @@ from ajuste.machine.home import Home
 from ajuste.model.error import Place, RequestError, RunError
 
 EXAMPLES: Final = "tools/sched_ext"
-"""Where a kernel's sources have them."""
+"""Directory of the examples in a kernel's sources."""
 
 _BPFTOOL: Final = "tools/bpf/bpftool"
 _PROGRAM: Final = ".bpf.c"

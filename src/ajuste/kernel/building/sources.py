@@ -1,4 +1,4 @@
-"""How a person names sources: ``debian:6.1``, a directory, or ``git:DIR@REVISION``."""
+"""Names of sources: ``debian:6.1``, a directory, or ``git:DIR@REVISION``."""
 
 from __future__ import annotations
 
@@ -355,7 +355,7 @@ class PackagedSource(BaseModel):
         return map(self.read, paths)
 
     def write(self, paths: Iterable[str], into: Path) -> None:
-        """With the times that they have in the package; files share their place on the disk."""
+        """Write the files with their times in the package; they share their place on the disk."""
         # Eighty thousand files: as strings in half of the time.
         tree, place = str(self.tree), str(into)
         for path in paths:

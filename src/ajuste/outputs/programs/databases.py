@@ -213,7 +213,7 @@ _QUANTILES: Final = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
 
 
 def recognise_log(text: str) -> bool:
-    """Whether the first lines of a text are those of a log of transactions."""
+    """Return whether the first lines of a text are those of a log of transactions."""
     lines = text[:LOOKED_AT].split("\n", _LOOKED_AT_LINES)[:_LOOKED_AT_LINES]
     return _LINE.fullmatch(lines[0].rstrip()) is not None and not text.lstrip().startswith("{")
 

@@ -39,7 +39,7 @@ _ASV_UNITS: Final = {"time": "s", "timeraw": "s", "mem": "bytes", "peakmem": "by
 
 
 def recognise_asv(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
+    """Return whether a document is of this kind."""
     whole = document.value
     return isinstance(whole, dict) and isinstance(whole.get("results"), dict) and "result_columns" in whole
 
@@ -99,7 +99,7 @@ _MOST_BYTES: Final = 1 << 16
 
 
 def recognise_criterion(document: DocumentNode) -> bool:
-    """Whether a document has the samples of a benchmark."""
+    """Return whether a document has the samples of a benchmark."""
     return isinstance(document.value, dict) and {"iters", "times"} <= document.value.keys()
 
 
@@ -118,7 +118,7 @@ def read_criterion(document: DocumentNode, name: str, file: Path) -> MeasuredTab
 
 
 def recognise_estimates(document: DocumentNode) -> bool:
-    """Whether a document has only the estimates of a benchmark."""
+    """Return whether a document has only the estimates of a benchmark."""
     whole = document.value
     return isinstance(whole, dict) and isinstance(whole.get("mean"), dict) and "point_estimate" in whole["mean"]
 
@@ -356,7 +356,7 @@ _PRINTED: Final = {"50.0": "p50", "90.0": "p90", "95.0": "p95", "99.0": "p99", "
 
 
 def recognise_jmh(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
+    """Return whether a document is of this kind."""
     whole = document.value
     return (
         isinstance(whole, list)
@@ -481,7 +481,7 @@ PYTEST_BENCHMARK_FORMAT: Final = "pytest-benchmark JSON"
 
 
 def recognise_pytest_benchmark(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
+    """Return whether a document is of this kind."""
     benchmarks = document.value.get("benchmarks") if isinstance(document.value, dict) else None
     return (
         isinstance(benchmarks, list)

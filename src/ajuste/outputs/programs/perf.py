@@ -105,7 +105,7 @@ _LONGEST_LINE: Final = 4096
 
 
 def recognise_text(text: str) -> bool:
-    """Whether a text is of this kind."""
+    """Return whether a text is of this kind."""
     return "Performance counter stats for" in text or _INTERVALS.search(text[:65536]) is not None
 
 
@@ -215,7 +215,7 @@ _FEWEST_FIELDS: Final = 5
 
 
 def recognise_lines(text: str) -> bool:
-    """Whether a text is of this kind."""
+    """Return whether a text is of this kind."""
     return _separator(text) is not None
 
 
@@ -273,7 +273,7 @@ def _separator(text: str) -> str | None:
 
 
 def recognise_json(text: str) -> bool:
-    """Whether a text is of this kind."""
+    """Return whether a text is of this kind."""
     lines = (line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#"))
     first = next(lines, "")
     return first.startswith("{") and '"counter-value"' in first

@@ -223,7 +223,7 @@ SCHBENCH: Final = PrintedReport(
 
 
 def recognise_schbench(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
+    """Return whether a document is of this kind."""
     whole = document.value
     return isinstance(whole, dict) and isinstance(whole.get("int"), dict) and "wakeup_latency_pct50.0" in whole["int"]
 

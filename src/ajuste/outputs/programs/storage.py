@@ -152,7 +152,7 @@ def parse_fio(output: str) -> dict[str, float]:
 
 
 def jain(shares: Sequence[float]) -> float:
-    """How evenly something is shared: 1 if all have the same, 1/n if one of n has everything.
+    """Return how evenly something is shared: 1 if all have the same, 1/n if one of n has everything.
 
     Jain, Chiu and Hawe (1984), "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
     Computer Systems", DEC-TR-301.
@@ -266,7 +266,7 @@ class FioLatency(BaseModel):
 
 
 def together(parts: Sequence[FioLatency]) -> FioLatency | None:
-    """All latencies of ``parts`` as one; ``None`` if there are none.
+    """Return all latencies of ``parts`` as one; ``None`` if there are none.
 
     Percentiles are known only where all parts have bins, or there is one part alone. Deviations are pooled as fio does
     itself (stat.c, sum_stat; Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
@@ -314,7 +314,9 @@ _PRINTED_PERCENTILES = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p9
 
 
 def recognise_fio_beside_text(text: str) -> bool:
-    """Whether a text has such a document after other lines: warnings, or those of ``--output-format=normal,json``."""
+    """Return whether a text has such a document after other lines: warnings, or those of
+    ``--output-format=normal,json``.
+    """
     return not text.lstrip().startswith("{") and _BESIDE.search(text[:LOOKED_AT]) is not None
 
 
@@ -330,13 +332,13 @@ def read_fio_beside_text(source: ResultSource) -> MeasuredTable:
 
 
 def recognise_fio(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
+    """Return whether a document is of this kind."""
     return isinstance(document.value, dict) and "jobs" in document.value and "fio version" in document.value
 
 
 def read_fio(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """One value of each metric: over all jobs the sums of IOPS and bandwidth, and of latency the mean over all I/Os
-    and the worst job's percentiles. Jobs of one run are parts of it, not repetitions.
+    """Return one value of each metric: over all jobs the sums of IOPS and bandwidth, and of latency the mean over all
+    I/Os and the worst job's percentiles. Jobs of one run are parts of it, not repetitions.
     """
     collector = Collector(FIO_FORMAT, file)
     jobs = document.need("jobs").items()

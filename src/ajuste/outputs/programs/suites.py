@@ -48,8 +48,8 @@ _LKP_LONGEST: Final = 1000
 
 
 def read_comparison_lkp(source: ResultSource) -> MeasuredTable:
-    """Each commit is a configuration, each statistic a metric: the mean of the runs, of which the table does not say
-    how many they are. Deviations are taken as large as the table allows.
+    """Read a table in which each commit is a configuration, each statistic a metric: the mean of the runs, of which the
+    table does not say how many they are. Deviations are taken as large as the table allows.
     """
     collector = Collector(LKP_COMPARED, source.file)
     commits: list[str] = []
@@ -111,7 +111,7 @@ LKP_FORMAT: Final = "lkp's statistics"
 
 
 def recognise_lkp(document: DocumentNode) -> bool:
-    """Whether a document is of this kind: numbers, or lists of them, by dotted names."""
+    """Return whether a document is of this kind: numbers, or lists of them, by dotted names."""
     whole = document.value
     return (
         isinstance(whole, dict)
@@ -122,7 +122,7 @@ def recognise_lkp(document: DocumentNode) -> bool:
 
 
 def read_lkp(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Each statistic is a metric, with a value of each run."""
+    """Read a document in which each statistic is a metric, with a value of each run."""
     collector = Collector(LKP_FORMAT, file)
     for statistic, value in document.members():
         if statistic == "stats_source":
@@ -165,8 +165,8 @@ class _Row:
 
 
 def read_comparison_mmtests(source: ResultSource) -> MeasuredTable:
-    """Each kernel is a configuration, each summary of an operation one value of a metric. mmtests prints 0 where a
-    kernel has no result.
+    """Read a table in which each kernel is a configuration, each summary of an operation one value of a metric. mmtests
+    prints 0 where a kernel has no result.
     """
     collector = Collector(MMTESTS_COMPARED, source.file)
     heads: list[str] = []
@@ -240,13 +240,13 @@ _SURE: Final = 3
 
 
 def recognise_samples(text: str) -> bool:
-    """Whether the first lines of a text are samples."""
+    """Return whether the first lines of a text are samples."""
     lines = text[:LOOKED_AT].split("\n", _SURE)[:_SURE]
     return all(_SAMPLE.fullmatch(line[:_MMTESTS_LONGEST]) for line in lines if line.strip()) and bool(lines[0].strip())
 
 
 def read_samples(source: ResultSource) -> MeasuredTable:
-    """Each operation is a metric, each sample of each iteration a value."""
+    """Read a text in which each operation is a metric, each sample of each iteration a value."""
     collector = Collector(EXTRACTED, source.file)
     for number, line in enumerate(source.text.splitlines(), 1):
         if not line.strip():
@@ -270,7 +270,7 @@ _PREFERRED: Final[dict[str, Direction]] = {"Lower": "lower", "Higher": "higher"}
 
 
 def recognise_mmtests(document: DocumentNode) -> bool:
-    """Whether a document is what ``--print-json`` prints: a benchmark, or several kernels' results of it."""
+    """Return whether a document is what ``--print-json`` prints: a benchmark, or several kernels' results of it."""
     whole = document.value if isinstance(document.value, list) else [document.value]
     return bool(whole) and all(isinstance(module, dict) and "_ResultData" in module for module in whole)
 
@@ -316,13 +316,13 @@ _RESULT: Final = ("PhoronixTestSuite", "Result")
 
 
 def recognise_phoronix(text: str) -> bool:
-    """Whether a text is of this kind."""
+    """Return whether a text is of this kind."""
     return text.lstrip().startswith("<") and _ROOT.search(text[:LOOKED_AT]) is not None
 
 
 def read_phoronix(source: ResultSource) -> MeasuredTable:
-    """Each identifier is a configuration, each test with its description a metric; a single identifier is the
-    configuration of that file.
+    """Read a text in which each identifier is a configuration, each test with its description a metric; a single
+    identifier is the configuration of that file.
     """
     reading = _Reading(source.file)
     reading.feed(source.text)
