@@ -48,7 +48,7 @@ def verdicts(
     (path / "table.csv").write_text(head + "".join(rows))
     asked = FileRequest(higher=["value"], differences=[] if ratio else ["value"])
     return list(
-        analyse_table(read_files([path / "table.csv"], asked=asked), TableQuestion(smallest_effect=0.001)).verdicts
+        analyse_table(read_files([path / "table.csv"], request=asked), TableQuestion(smallest_effect=0.001)).verdicts
     )
 
 

@@ -40,7 +40,7 @@ def refused(tmp_path: Path, name: str, text: str, runs: int | None = None) -> Re
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(RequestError) as error:
-        read_files([path], asked=FileRequest(runs=runs))
+        read_files([path], request=FileRequest(runs=runs))
     assert error.value.place is not None
     return error.value
 

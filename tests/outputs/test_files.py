@@ -38,7 +38,7 @@ def values(table: MeasuredTable, configuration: str, metric: str) -> tuple[float
 
 def test_a_table_with_configurations_and_blocks(put: Any) -> None:
     path = put("a.csv", "configuration,block,time [ms],rate\nold,1,2.5,7\nnew,1,2.25,8e3\nold,2,2.75,-1\n")
-    table = read_files([path], asked=FileRequest(lower=["time"], higher=["rate"]))
+    table = read_files([path], request=FileRequest(lower=["time"], higher=["rate"]))
     assert table.configurations == ("old", "new")
     assert [(m.name, m.unit, m.direction) for m in table.metrics] == [("time", "ms", "lower"), ("rate", "", "higher")]
     assert table.samples["old", "time"] == Values((2.5, 2.75), ("1", "2"))
@@ -121,7 +121,7 @@ def test_single_runs_of_perf_are_values(put: Any) -> None:
 def test_perf_in_json_lines(put: Any) -> None:
     line = '{"counter-value" : "2510.310000", "unit" : "msec", "event" : "task-clock", "variance" : 0.53}\n'
     path = put("x.json", line + '{"counter-value" : "<not supported>", "unit" : "", "event" : "cycles"}\n')
-    assert read_files([path], asked=FileRequest(runs=5)).samples["x", "task-clock"] == Summarised(
+    assert read_files([path], request=FileRequest(runs=5)).samples["x", "task-clock"] == Summarised(
         5, pytest.approx(2.51031), pytest.approx(2.51031 * 0.0053)
     )
     with pytest.raises(RequestError, match="the number of runs is missing") as caught:
@@ -218,7 +218,7 @@ def test_a_metric_has_one_unit_in_all_files(put: Any) -> None:
 
 def test_names_with_commas_and_several_in_a_word(put: Any) -> None:
     path = put("a.csv", '"ops, all",time,size\n1,2,3\n')
-    table = read_files([path], asked=FileRequest(lower=["time,size"], higher=["ops, all"], differences=["time"]))
+    table = read_files([path], request=FileRequest(lower=["time,size"], higher=["ops, all"], differences=["time"]))
     assert [(m.direction, m.scale) for m in table.metrics] == [
         ("higher", "ratio"),
         ("lower", "difference"),
@@ -250,4 +250,4 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
 
 def test_a_direction_for_an_unknown_metric_is_said(put: Any) -> None:
     with pytest.raises(RequestError, match="--lower tim: metric not found; expected one of time"):
-        read_files([put("a.csv", "time\n1\n")], asked=FileRequest(lower=["tim"]))
+        read_files([put("a.csv", "time\n1\n")], request=FileRequest(lower=["tim"]))

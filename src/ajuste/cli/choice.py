@@ -64,7 +64,7 @@ def chosen_study(
     """
     kernel, target = choices.kernel, choices.target
     kernels = None if kernel is None else _kernels(kernel)
-    study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, asked=rights))
+    study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, rights=rights))
     if study.patches:
         from ajuste.run.contained import with_patches  # few studies contain any
 

@@ -138,12 +138,12 @@ class KernelDifference(BaseModel):
     def within(self, text: str) -> KernelDifference:
         """Return the changes whose name, menus or file have ``text`` in them."""
         wanted = text.casefold()
-        kept = [
+        relevant = [
             change
             for change in self.changes
             if any(wanted in place.casefold() for place in (*change.menus, change.file, change.name))
         ]
-        return self.model_copy(update={"changes": tuple(kept)})
+        return self.model_copy(update={"changes": tuple(relevant)})
 
 
 # What a difference comes from, by the rules of one or both kernels.
@@ -447,7 +447,7 @@ def compare(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], sa
     """
     names = differing(a.config, b.config)
     source_a, source_b = source_for(a, sources), source_for(b, sources)
-    asked_a, asked_b = _asked(names, a.config, b.config), _asked(names, b.config, a.config)
+    asked_a, asked_b = _question(names, a.config, b.config), _question(names, b.config, a.config)
     same_source = source_a is not None and source_a == source_b
     lacking_a, lacking_b = _lacking(a, source_a), _lacking(b, source_b)
     answer_a: KconfigAnswer | None = None
@@ -470,12 +470,12 @@ def compare(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], sa
     )
 
 
-def _read(source: KconfigSource, asked: list[KconfigQuestion], say: Say) -> tuple[KconfigAnswer, ...]:
+def _read(source: KconfigSource, questions: list[KconfigQuestion], say: Say) -> tuple[KconfigAnswer, ...]:
     say(f"reading the Kconfig files of {source.title}")
-    return ask(source.tree, asked)
+    return ask(source.tree, questions)
 
 
-def _asked(names: Sequence[str], config: ConfigFile, other: ConfigFile) -> KconfigQuestion:
+def _question(names: Sequence[str], config: ConfigFile, other: ConfigFile) -> KconfigQuestion:
     return KconfigQuestion(
         config=as_values(config),
         explain={name: other[name].text if other[name].is_on else "n" for name in names},

@@ -187,8 +187,8 @@ def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
     )
 
 
-def _modules_directory(spec: str, given: Path, release: str) -> Path:
-    directory = given.expanduser().absolute()
+def _modules_directory(spec: str, chosen: Path, release: str) -> Path:
+    directory = chosen.expanduser().absolute()
     for place in (directory / "lib/modules" / release, directory / release):
         if place.is_dir():
             return place
@@ -313,7 +313,7 @@ def _newest(source: KernelSource, rows: list[AvailableKernel]) -> list[Available
         )
     newest = []
     for spec, members in by_series.items():
-        given = next((r for r in reversed(members) if r.cached), members[-1])
+        preferred = next((r for r in reversed(members) if r.cached), members[-1])
         listed = [r for r in members if r.cached or r is members[-1]]
-        newest += [r.model_copy(update={"spec": spec}) if r is given else r for r in listed]
+        newest += [r.model_copy(update={"spec": spec}) if r is preferred else r for r in listed]
     return newest

@@ -296,11 +296,11 @@ def explain(source: Path, config: ConfigFile, wanted: Mapping[str, str | None]) 
     return ask(source, [KconfigQuestion(config=as_values(config), explain=dict(wanted))])[0].explanations
 
 
-def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGEST_S) -> tuple[KconfigAnswer, ...]:
+def ask(source: Path, questions: list[KconfigQuestion], *, longest_s: float = LONGEST_S) -> tuple[KconfigAnswer, ...]:
     """Answer all questions with one reading of the tree. Raises as ``explain``."""
     require_sources_of_root(source)
     environment = _environment(source)
-    request = KconfigReading(asked=tuple(asked)).model_dump_json().encode()
+    request = KconfigReading(asked=tuple(questions)).model_dump_json().encode()
     try:
         child = subprocess.run(
             [sys.executable, "-P", "-m", "ajuste.kernel.kconfig_reader"],

@@ -123,24 +123,24 @@ def main() -> None:
     reading = KconfigReading.model_validate_json(sys.stdin.buffer.read())
     try:
         tree = KconfigTree()
-        answers = [answer(tree, asked) for asked in reading.asked]
+        answers = [answer(tree, question) for question in reading.asked]
     except (KconfigError, OSError, RecursionError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
     sys.stdout.write("[" + ",".join(reply.model_dump_json() for reply in answers) + "]")
 
 
-def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
-    """Answer a question on ``tree``, whatever was asked before."""
-    tree.configure(asked.config)
-    names = dict.fromkeys([*asked.explain, *asked.describe])
+def answer(tree: KconfigTree, question: KconfigQuestion) -> KconfigAnswer:
+    """Answer a question on ``tree``, whatever was question before."""
+    tree.configure(question.config)
+    names = dict.fromkeys([*question.explain, *question.describe])
     # What has no place in the configuration, for lack of what it depends on, has no value.
-    symbols = [s for s in tree.unique_defined_syms if tree.has_place(s)] if asked.values else []
+    symbols = [s for s in tree.unique_defined_syms if tree.has_place(s)] if question.values else []
     return KconfigAnswer(
-        explanations={name: explain(tree, name, wanted) for name, wanted in asked.explain.items()},
+        explanations={name: explain(tree, name, wanted) for name, wanted in question.explain.items()},
         options={name: option for name in names if (option := _option(tree, name))},
         values={symbol.name: str(symbol.str_value) for symbol in symbols},
-        defaults=_defaults(tree, asked.defaults),
+        defaults=_defaults(tree, question.defaults),
     )
 
 
@@ -151,11 +151,13 @@ def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:
         symbol = tree.syms.get(name)
         if symbol is None or not symbol.nodes or symbol.choice:
             continue
-        kept = symbol.user_value
+        user_value = symbol.user_value
         symbol.unset_value()
         defaults[name] = str(symbol.str_value)
-        if kept is not None:
-            symbol.set_value(kept if isinstance(kept, str) else next(k for k, v in STR_TO_TRI.items() if v == kept))
+        if user_value is not None:
+            symbol.set_value(
+                user_value if isinstance(user_value, str) else next(k for k, v in STR_TO_TRI.items() if v == user_value)
+            )
     return defaults
 
 

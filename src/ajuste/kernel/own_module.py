@@ -226,7 +226,7 @@ def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return subprocess.run(
         ["setpriv", "--pdeathsig", "TERM", "--", *command],
         stdout=subprocess.PIPE,
@@ -235,7 +235,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
         text=True,
         errors="replace",
         check=False,
-        env={**kept, **REPRODUCIBLE, "LC_ALL": "C"},
+        env={**inherited, **REPRODUCIBLE, "LC_ALL": "C"},
     )
 
 

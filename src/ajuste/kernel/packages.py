@@ -60,9 +60,9 @@ class Relation:
         if package.name == self.name and self.holds_for(package.version):
             return True
         return any(
-            given.name == self.name
-            and (self.version is None or (given.version is not None and self.holds_for(given.version[1])))
-            for given in provided_by(package)
+            provision.name == self.name
+            and (self.version is None or (provision.version is not None and self.holds_for(provision.version[1])))
+            for provision in provided_by(package)
         )
 
 
@@ -93,10 +93,10 @@ def relations(text: str) -> tuple[tuple[Relation, ...], ...]:
     return tuple(groups)
 
 
-def _version(given: tuple[str, str] | None) -> tuple[str, str] | None:
-    if given is None:
+def _version(provided: tuple[str, str] | None) -> tuple[str, str] | None:
+    if provided is None:
         return None
-    order, version = given
+    order, version = provided
     return ({"<": "<=", ">": ">="}.get(order, order), version)
 
 
@@ -137,8 +137,8 @@ class _Closure:
             package = self.open.popleft()
             self.require(relations(package.depends), str(package))
 
-    def require(self, asked: Iterable[tuple[Relation, ...]], by: str) -> None:
-        for alternatives in asked:
+    def require(self, relations: Iterable[tuple[Relation, ...]], by: str) -> None:
+        for alternatives in relations:
             if not any(self._is_met(relation) for relation in alternatives):
                 self._choose(alternatives, by)
 
@@ -183,7 +183,7 @@ class _Closure:
     def _add(self, package: Package) -> None:
         self.chosen[package.name] = package
         self.open.append(package)
-        for name in dict.fromkeys((package.name, *(given.name for given in provided_by(package)))):
+        for name in dict.fromkeys((package.name, *(provision.name for provision in provided_by(package)))):
             self.provided.setdefault(name, []).append(package)
         for relation in chain.from_iterable(relations(package.conflicts)):
             self.conflicts.setdefault(relation.name, []).append((package, relation))
@@ -209,12 +209,12 @@ class PackageVersion(BaseModel):
     size_bytes: int
 
 
-def read_request(asked: Sequence[str]) -> PackageRequest:
+def read_request(words: Sequence[str]) -> PackageRequest:
     """Parse what a study asks for: names, of which one can give the release of all, as ``redis-server/trixie``. Raises
     RequestError.
     """
     source = package_source()
-    releases = list(dict.fromkeys(release for text in asked if (release := text.partition("/")[2])))
+    releases = list(dict.fromkeys(release for text in words if (release := text.partition("/")[2])))
     if len(releases) > 1:
         raise RequestError(
             f"packages of {' and '.join(releases)}: a guest has those of one release", hint="name one release only"
@@ -225,7 +225,7 @@ def read_request(asked: Sequence[str]) -> PackageRequest:
             f"release {release!r} is not supported; expected one of {', '.join(source.releases)}",
             hint=f"name the packages without a release for those of {source.default}",
         )
-    return PackageRequest(release=release, names=tuple(dict.fromkeys(text.partition("/")[0] for text in asked)))
+    return PackageRequest(release=release, names=tuple(dict.fromkeys(text.partition("/")[0] for text in words)))
 
 
 @dataclass(frozen=True)

@@ -349,10 +349,10 @@ def _runs_here(spec: KernelToBuild) -> str:
     return next(iter(foreign), "")
 
 
-def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpec:  # noqa: B008
+def parse_study_spec(text: str, rights: Asked = Asked("study file")) -> KernelSpec:  # noqa: B008
     """Parse a spec of a study file, which may be a stranger's. Raises RequestError for sources, patches and texts."""
     spec = parse_spec(text)
-    if isinstance(spec, KernelToBuild) and (code := _runs_here(spec)) and not asked.may("kernel source"):
+    if isinstance(spec, KernelToBuild) and (code := _runs_here(spec)) and not rights.may("kernel source"):
         raise RequestError(
             f"{text!r}: {code} is not allowed in a study file without --build, because building runs it on this "
             "machine; expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",

@@ -195,15 +195,15 @@ class KernelSymbol(NamedTuple):
 
 
 def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
-    """Return all symbols of a kernel by address, kept in the cache. Raises RequestError where it has none."""
-    kept = home.cache / SYMBOLS / f"{image.sha256}.gz"
+    """Return all symbols of a kernel by address, cached in the cache. Raises RequestError where it has none."""
+    cached = home.cache / SYMBOLS / f"{image.sha256}.gz"
     with suppress(OSError, EOFError, ValueError, zlib.error):
-        return read_system_map(gzip.decompress(read_kept(kept)).decode())
+        return read_system_map(gzip.decompress(read_kept(cached)).decode())
     symbols = _read_kallsyms(read_vmlinux(image.vmlinuz), image.spec)
-    with keeping_in(kept.parent, "symbols of kernels"):
-        make_directory(kept.parent)
+    with keeping_in(cached.parent, "symbols of kernels"):
+        make_directory(cached.parent)
         text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in symbols)
-        replace_file(kept, gzip.compress(text.encode(), 1), mode=0o600)
+        replace_file(cached, gzip.compress(text.encode(), 1), mode=0o600)
         make_room(SYMBOLS, home)
     return _symbols(symbols)
 

@@ -88,7 +88,7 @@ class FileRequest:
     runs: int | None = None
 
 
-def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequest | None = None) -> MeasuredTable:
+def read_files(files: Sequence[Path], names: Sequence[str] = (), request: FileRequest | None = None) -> MeasuredTable:
     """Return all ``files`` as one table; a directory or a pattern such as ``before/*.json`` is a group of files. Each
     that does not name its configurations itself is one, called by ``names`` in the order of the files, or else after
     the file. Files of a group, or of one name, are measurements of the same; what several others have in common has
@@ -103,12 +103,12 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
         )
     if not all(name.strip() for name in names):
         raise RequestError("--name: found an empty name; expected a name for each file")
-    wanted = asked or FileRequest()
+    wanted = request or FileRequest()
     require_runs(wanted.runs, files[0])
     chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
     groups: dict[str, list[Path]] = {}
-    for given, name in zip(files, chosen, strict=True):
-        groups.setdefault(name, []).extend(matching_files(given))
+    for path, name in zip(files, chosen, strict=True):
+        groups.setdefault(name, []).extend(matching_files(path))
     tables = [(name, _together(name, paths, wanted)) for name, paths in groups.items()]
     firsts = [paths[0] for paths in groups.values()]
     return _directed(joined(zip(firsts, apart(tables), strict=True)), wanted)
@@ -135,11 +135,11 @@ def matching_files(given: Path) -> list[Path]:
     return files
 
 
-def _label(given: Path) -> Path:
-    if given.exists() or not has_magic(str(given)):
-        return given.resolve() if given.name in ("", "..") else given
-    plain = [part for part in given.parts if not has_magic(part)]
-    return Path(plain[-1]) if plain else given
+def _label(path: Path) -> Path:
+    if path.exists() or not has_magic(str(path)):
+        return path.resolve() if path.name in ("", "..") else path
+    plain = [part for part in path.parts if not has_magic(part)]
+    return Path(plain[-1]) if plain else path
 
 
 def _text(file: Path) -> str:
@@ -197,27 +197,31 @@ def split_names(words: Collection[str], table: MeasuredTable) -> tuple[str, ...]
 
 def _directed(table: MeasuredTable, words: FileRequest) -> MeasuredTable:
     known = [metric.name for metric in table.metrics]
-    asked = replace(
+    request = replace(
         words,
         lower=split_names(words.lower, table),
         higher=split_names(words.higher, table),
         differences=split_names(words.differences, table),
     )
-    for option, names in (("--lower", asked.lower), ("--higher", asked.higher), ("--difference", asked.differences)):
+    for option, names in (
+        ("--lower", request.lower),
+        ("--higher", request.higher),
+        ("--difference", request.differences),
+    ):
         for name in names:
             if name not in known:
                 raise RequestError(f"{option} {name}: metric not found; expected one of {', '.join(known[:20])}")
-    both = set(asked.lower) & set(asked.higher)
+    both = set(request.lower) & set(request.higher)
     if both:
         raise RequestError(f"{min(both)} is in --lower and --higher, which are mutually exclusive")
-    return replace(table, metrics=tuple(_as_asked(metric, asked) for metric in table.metrics))
+    return replace(table, metrics=tuple(_as_requested(metric, request) for metric in table.metrics))
 
 
-def _as_asked(metric: Metric, asked: FileRequest) -> Metric:
+def _as_requested(metric: Metric, request: FileRequest) -> Metric:
     direction: Direction = metric.direction
-    if metric.name in asked.lower:
+    if metric.name in request.lower:
         direction = "lower"
-    elif metric.name in asked.higher:
+    elif metric.name in request.higher:
         direction = "higher"
-    scale = "difference" if metric.name in asked.differences else metric.scale
+    scale = "difference" if metric.name in request.differences else metric.scale
     return metric.model_copy(update={"direction": direction, "scale": scale})

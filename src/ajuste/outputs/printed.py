@@ -89,7 +89,7 @@ class PrintedFigure:
 
 @dataclass
 class _Run:
-    begun: int
+    start: int
     figures: dict[str, PrintedFigure] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -206,8 +206,8 @@ class PrintedReport:
     def _complete(self, run: _Run, file: Path) -> Sequence[PrintedFigure]:
         for name in self.needed:
             if name not in run.figures:
-                _refuse(f"the run that begins here has no {name}", f"{self.title}, complete", Place(file, run.begun))
-        zeros = (PrintedFigure(metric, 0.0, run.begun) for metric in self.zeros if metric.name not in run.figures)
+                _refuse(f"the run that begins here has no {name}", f"{self.title}, complete", Place(file, run.start))
+        zeros = (PrintedFigure(metric, 0.0, run.start) for metric in self.zeros if metric.name not in run.figures)
         return (*run.figures.values(), *zeros)
 
 

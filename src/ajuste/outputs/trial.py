@@ -77,8 +77,8 @@ def cut(output: Output) -> Output:
     whole = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     dropped = output.dropped_bytes + left_out
     mark = f"\n[{dropped:,} bytes left out; SHA-256 of what was read: {whole}]\n"
-    kept = text[:begin] + mark + (text[-end:] if end else "")
-    return output.model_copy(update={"text": kept, "dropped_bytes": dropped})
+    shortened = text[:begin] + mark + (text[-end:] if end else "")
+    return output.model_copy(update={"text": shortened, "dropped_bytes": dropped})
 
 
 def _longest(text: str) -> int:

@@ -149,8 +149,8 @@ def _targets(*options: str) -> list[tuple[str, str, str]]:
 def _apt_settings() -> dict[str, str]:
     # Only settings of how files are fetched. Source: apt-config(8), "shell".
     names = [*_PROXIES.values(), _CHECKED]
-    asked = [part for number, name in enumerate(names) for part in (f"v{number}", name)]
-    lines = (line.partition("=") for line in _output("apt-config", "shell", *asked).splitlines())
+    arguments = [part for number, name in enumerate(names) for part in (f"v{number}", name)]
+    lines = (line.partition("=") for line in _output("apt-config", "shell", *arguments).splitlines())
     return {names[int(variable[1:])]: "".join(shlex.split(value)) for variable, _, value in lines if variable}
 
 
@@ -223,8 +223,10 @@ class Archive:
             if first and len(missing) == len(wanted):
                 raise RunError(f"could not fetch any package list: {first}", hint=_hint(first))
             if failures:
-                kept = [suite for suite in failures if suite not in missing]
-                self._say(f"could not fetch all package lists: {first}" + (f"; {self._fetched(kept)}" if kept else ""))
+                usable = [suite for suite in failures if suite not in missing]
+                self._say(
+                    f"could not fetch all package lists: {first}" + (f"; {self._fetched(usable)}" if usable else "")
+                )
             stamp = _Stamp(
                 settings=self._settings(),
                 addresses=addresses,

@@ -217,11 +217,11 @@ class Downloader:
         from ssl import SSLCertVerificationError
         from urllib.error import HTTPError, URLError
 
-        asked = _request(url)
+        http_request = _request(url)
         if at:
-            asked.add_header("Range", f"bytes={at}-")
+            http_request.add_header("Range", f"bytes={at}-")
         try:
-            answer: BufferedReader = self._opener.open(asked, timeout=_TIMEOUT_S)
+            answer: BufferedReader = self._opener.open(http_request, timeout=_TIMEOUT_S)
         except HTTPError as error:
             error.close()
             text = f"{redact_password(url)}: the mirror answers {error.code} {error.reason}"
@@ -266,11 +266,11 @@ def _request(url: str) -> request.Request:
     # User and password are for the mirror alone, and not for where it redirects to.
     from urllib import request
 
-    asked = request.Request(redact_password(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme
+    http_request = request.Request(redact_password(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme
     login = urlsplit(url).netloc.rpartition("@")[0]
     if login:
-        asked.add_unredirected_header("Authorization", f"Basic {b64encode(unquote(login).encode()).decode()}")
-    return asked
+        http_request.add_unredirected_header("Authorization", f"Basic {b64encode(unquote(login).encode()).decode()}")
+    return http_request
 
 
 # A suite of an archive: its description, signed by who may sign it (`InRelease`), and its package lists.

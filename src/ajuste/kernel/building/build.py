@@ -293,8 +293,8 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
 
 
 def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> OptionsConflict:
-    asked = parse_config(written({**options, **settings}))
-    causes = explain(tree.source, asked, {name: settings[name].strip('"') for name in lost})
+    requested = parse_config(written({**options, **settings}))
+    causes = explain(tree.source, requested, {name: settings[name].strip('"') for name in lost})
     words = ", ".join(
         f"{name}={settings[name]} conflicts with other options: it is {value}" for name, value in lost.items()
     )

@@ -64,10 +64,10 @@ def read_symbols(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
     """Return all options that the Kconfig files of ``origin`` with ``edits`` define for any machine, with their types
     (``bool``, ``tristate``, ``int``, ``hex``, ``string``), empty where they differ.
     """
-    kept = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
+    kconfig_files = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
     patched = [edit.content for path, edit in edits.items() if _is_kconfig(path) and edit.content is not None]
     kinds_by_name: dict[str, set[str]] = {}
-    for content in chain(origin.read_all(kept), patched):
+    for content in chain(origin.read_all(kconfig_files), patched):
         for name, lines in _SYMBOL.findall(content + b"\n"):
             kinds = kinds_by_name.setdefault(name.decode(), set())
             if (first := _TYPE.search(lines)) and first[1]:
@@ -79,9 +79,9 @@ def _is_kconfig(path: str) -> bool:
     return path.rpartition("/")[2].startswith("Kconfig")
 
 
-def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrigin) -> None:
+def require_known(requested: Options, symbols: Mapping[str, str], origin: SourceOrigin) -> None:
     """Raise RequestError for unknown names, with the nearest, and for values of another type."""
-    for name, value in asked.items():
+    for name, value in requested.items():
         if name not in symbols:
             near = nearest_names(name, sorted(symbols), most=3, likeness=70, parts=False)
             raise RequestError(
@@ -96,9 +96,9 @@ def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrig
             )
 
 
-def missed(asked: Options, came: Options) -> dict[str, str]:
+def missed(requested: Options, came: Options) -> dict[str, str]:
     """Return the requested options that have another value, with that value."""
-    return {name: came.get(name, "n") for name, value in asked.items() if came.get(name, "n") != value}
+    return {name: came.get(name, "n") for name, value in requested.items() if came.get(name, "n") != value}
 
 
 def read_config_file(path: Path) -> str:
@@ -168,8 +168,8 @@ def fallen(start: Start, settings: Options, came: Options, symbols: Collection[s
     """Return what a fragment names and this kernel did not get, because of the ``settings`` or by itself."""
     if start.kind == "file":
         return {}
-    asked = {name: value for name, value in read_options(start.text).items() if name in symbols}
-    return missed({name: value for name, value in asked.items() if name not in settings}, came)
+    requested = {name: value for name, value in read_options(start.text).items() if name in symbols}
+    return missed({name: value for name, value in requested.items() if name not in settings}, came)
 
 
 # The objects of a tree by the options they were made with: some are put aside, so that the way back from an option

@@ -353,9 +353,9 @@ def run_make_in(
 
 def _environment(tree: Workspace, home: Home, *, cached: bool) -> dict[str, str]:
     # Nothing of the caller that could change what is built.
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    cache = _cache(tree, home, kept.get("PATH", os.defpath)) if cached else {"CCACHE_DISABLE": "1"}
-    return {**kept, **cache, **REPRODUCIBLE, "LC_ALL": "C"}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    cache = _cache(tree, home, inherited.get("PATH", os.defpath)) if cached else {"CCACHE_DISABLE": "1"}
+    return {**inherited, **cache, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
 def _cache(tree: Workspace, home: Home, path: str) -> dict[str, str]:
@@ -395,12 +395,12 @@ def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError 
     if any(_FULL.search(line) for line in lines):
         return out_of_space(tree.directory, "a kernel's objects")
     reported = first_error(lines) or [f"make {' '.join(words)} failed"]
-    kept = tree.log.with_name("failed.log")
-    tree.log.replace(kept)
+    failed_log = tree.log.with_name("failed.log")
+    tree.log.replace(failed_log)
     excerpt = "\n".join(line.replace(f"{tree.directory}/", "") for line in reported[1:])
     return RunError(
         f"{complaint}: {reported[0].replace(f'{tree.directory}/', '')}",
-        hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"see the log of make: {kept}",
+        hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"see the log of make: {failed_log}",
     )
 
 

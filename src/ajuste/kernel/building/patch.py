@@ -80,7 +80,7 @@ def _read(path: Path) -> PatchFile:
 def _sections(path: Path, content: bytes) -> tuple[list[bytes], set[str]]:
     # The lines of a unified diff without all text around it (which patch could take for another format, one that has
     # commands), and the files that they name.
-    kept: list[bytes] = []
+    section: list[bytes] = []
     touched: set[str] = set()
     lines = content.split(b"\n")
     index = 0
@@ -102,9 +102,9 @@ def _sections(path: Path, content: bytes) -> tuple[list[bytes], set[str]]:
             index = end
             continue
         touched.update(name for text, strip in names if (name := _name(path, index + 1, text, strip=strip)))
-        kept += lines[index:end]
+        section += lines[index:end]
         index = end
-    return kept, touched
+    return section, touched
 
 
 def _is_header(lines: list[bytes]) -> bool:
