@@ -119,19 +119,19 @@ def _together(name: str, files: Sequence[Path], wanted: FileRequest) -> Measured
     return joined((source.file, read_source(source, wanted.format)) for source in sources)
 
 
-def matching_files(given: Path) -> list[Path]:
+def matching_files(wanted: Path) -> list[Path]:
     """Return the files that a person means, sorted by name: a file, those in a directory or those that match a pattern.
     Raises RequestError where there is none.
     """
-    if given.is_dir():
-        paths = [path for path in sorted(given.iterdir()) if not path.name.startswith(".")]
-    elif has_magic(str(given)) and not given.exists():
-        paths = [Path(path) for path in sorted(glob(str(given), recursive=True))]  # noqa: PTH207 - also absolute ones
+    if wanted.is_dir():
+        paths = [path for path in sorted(wanted.iterdir()) if not path.name.startswith(".")]
+    elif has_magic(str(wanted)) and not wanted.exists():
+        paths = [Path(path) for path in sorted(glob(str(wanted), recursive=True))]  # noqa: PTH207 - also absolute ones
     else:
-        return [given]
+        return [wanted]
     files = [path for path in paths if path.is_file()]
     if not files:
-        raise RequestError("has no files; expected at least one", place=Place(given))
+        raise RequestError("has no files; expected at least one", place=Place(wanted))
     return files
 
 

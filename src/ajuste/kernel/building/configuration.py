@@ -202,7 +202,7 @@ class OptionChange:
         return self.affected > _WIDE * self.objects
 
     @property
-    def kept(self) -> int:
+    def unaffected(self) -> int:
         return self.objects - self.affected
 
 
@@ -214,8 +214,8 @@ def turn_to(tree: Workspace, options: Options) -> OptionChange:
     if change.objects and not change.wide:
         return change
     aside = {objects: _change(objects, options) for objects in tree.objects_aside()}
-    for nearest in sorted(aside, key=lambda objects: aside[objects].kept, reverse=True):
-        if aside[nearest].kept <= change.kept:
+    for nearest in sorted(aside, key=lambda objects: aside[objects].unaffected, reverse=True):
+        if aside[nearest].unaffected <= change.unaffected:
             break
         if find_damage(nearest):
             shutil.rmtree(nearest)
