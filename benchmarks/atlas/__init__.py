@@ -26,7 +26,7 @@ AJUSTE: Final = Path(sys.executable).with_name("ajuste")
 CPUS: Final = min(os.cpu_count() or 1, 8)
 SIDES: Final = {
     "guest": ("--kernel", "debian:6.12", "--topology", f"cores={CPUS}", "--blocks", "6..60", "--max-time", "10m"),
-    "host": ("--max-time", "40s", "--wait", "10m"),
+    "host": ("--max-time", "40s", "--wait", "10m", "--accept-risk"),  # some questions are about real-time policies
 }
 SIGNS: Final = frozenset({"priority", "scheduling policy", "affinity", "scheduler core", "the work itself"})
 """Kinds that ask who runs when, or how much work there is: a guest should have their signs."""
