@@ -156,11 +156,13 @@ _TOOLS: Final = re.compile(
 
 @dataclass(frozen=True)
 class KnownOptions:
-    """A kernel's options, and what its Kconfig files say of those that differ: None where there are no files."""
+    """A kernel's options; ``answer`` is what its Kconfig files say of those that differ, None where there are no
+    files, ``requested`` the options that were asked for when it was built here.
+    """
 
     config: ConfigFile
     answer: KconfigAnswer | None = None
-    asked: Mapping[str, str] = field(default_factory=dict)
+    requested: Mapping[str, str] = field(default_factory=dict)
 
 
 def differing(a: ConfigFile, b: ConfigFile) -> tuple[str, ...]:
@@ -201,7 +203,7 @@ def _origin(
     name: str, names: Collection[str], a: KnownOptions, b: KnownOptions, same_source: bool, kind: Kind
 ) -> tuple[Reason, tuple[str, ...], str]:
     before, after = _explanation(a, name), _explanation(b, name)
-    if name in b.asked or name in a.asked:
+    if name in b.requested or name in a.requested:
         return "asked", (), "it is set explicitly"
     if _TOOLS.fullmatch(name):
         return "compiler", (), "the tools that built the kernels differ"
@@ -291,13 +293,13 @@ FORMS: Final = "a kernel (debian:6.1, mine:NAME), a .config file, or running"
 
 @dataclass(frozen=True)
 class NamedConfig:
-    """``asked`` are the options that were asked for when the kernel was built here, ``source`` what it was built
-    from, as its record has it.
+    """A configuration by the name that a person uses. ``requested`` are the options that were asked for when the kernel
+    was built here, ``source`` what it was built from, as its record has it.
     """
 
     name: str
     config: ConfigFile
-    asked: Mapping[str, str] = field(default_factory=dict)
+    requested: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
 
 
@@ -372,7 +374,9 @@ _SERIES: Final = re.compile(r"\d+\.\d+")
 
 @dataclass(frozen=True)
 class KconfigSource:
-    """``tree`` has at least the Kconfig files and what they call; ``named`` if a person named it."""
+    """A source to read Kconfig files from. ``tree`` has at least these and what they call; ``named`` if a person named
+    it.
+    """
 
     title: str
     version: str
@@ -447,22 +451,22 @@ def compare(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], sa
     """
     names = differing(a.config, b.config)
     source_a, source_b = source_for(a, sources), source_for(b, sources)
-    asked_a, asked_b = _question(names, a.config, b.config), _question(names, b.config, a.config)
+    question_a, question_b = _question(names, a.config, b.config), _question(names, b.config, a.config)
     same_source = source_a is not None and source_a == source_b
     lacking_a, lacking_b = _lacking(a, source_a), _lacking(b, source_b)
     answer_a: KconfigAnswer | None = None
     answer_b: KconfigAnswer | None = None
     try:
         if source_a is not None and same_source and names:
-            answer_a, answer_b = _read(source_a, [asked_a, asked_b], say)
+            answer_a, answer_b = _read(source_a, [question_a, question_b], say)
         elif names:
-            answer_a = _read(source_a, [asked_a], say)[0] if source_a else None
-            answer_b = _read(source_b, [asked_b], say)[0] if source_b else None
+            answer_a = _read(source_a, [question_a], say)[0] if source_a else None
+            answer_b = _read(source_b, [question_b], say)[0] if source_b else None
     except AjusteError as error:
         lacking_a = lacking_a or error.message
         lacking_b = lacking_b or error.message
-    known_a = KnownOptions(a.config, answer_a, a.asked)
-    known_b = KnownOptions(b.config, answer_b, b.asked)
+    known_a = KnownOptions(a.config, answer_a, a.requested)
+    known_b = KnownOptions(b.config, answer_b, b.requested)
     return KernelDifference(
         a=_side(a, source_a if answer_a else None, lacking_a),
         b=_side(b, source_b if answer_b else None, lacking_b),
@@ -491,7 +495,7 @@ def _side(named: NamedConfig, source: KconfigSource | None, lacking: str) -> Sid
         options=sum(setting.is_on for setting in named.config.settings.values()),
         source=source.title if source else "",
         lacking="" if source else lacking,
-        asked=dict(named.asked),
+        asked=dict(named.requested),
     )
 
 

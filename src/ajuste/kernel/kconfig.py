@@ -25,7 +25,7 @@ from ajuste.model.error import Place, RequestError, RunError
 Kind = Literal["switch", "text", "number", "hex", "absent"]
 
 MOST_BYTES: Final = 8 << 20
-"""A kernel's .config has some 300 KB."""
+"""Limit of a .config; a kernel's has some 300 KB."""
 
 _GZIP: Final = b"\x1f\x8b"
 _SET: Final = re.compile(r"CONFIG_(\w+)=(.*)")
@@ -64,8 +64,8 @@ ABSENT: Final = ConfigSetting("absent", "")
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """``menus`` has for each option the titles of the menus around it, outermost first. ``kernel`` is the version it
-    was made for, ``compiler`` what the compiler calls itself; empty where the file does not say.
+    """A .config. ``menus`` has for each option the titles of the menus around it, outermost first. ``kernel`` is the
+    version it was made for, ``compiler`` what the compiler calls itself; empty where the file does not say.
     """
 
     settings: Mapping[str, ConfigSetting]
@@ -191,7 +191,7 @@ def _is_heading(lines: list[str], index: int) -> bool:
 
 
 class KconfigQuestion(BaseModel):
-    """About one configuration, ``config``: the value of each option as text, ``n`` where it is off.
+    """A question about one configuration, ``config``: the value of each option as text, ``n`` where it is off.
 
     ``explain`` has for each option in question the value that was wanted, if any; ``describe`` further options that are
     only to be described; ``defaults`` those whose value without the configuration's word is wanted; ``values`` asks for
@@ -206,14 +206,14 @@ class KconfigQuestion(BaseModel):
 
 
 class KconfigReading(BaseModel):
-    """Findings of the reader of Kconfig files."""
+    """A request to the reader of Kconfig files: questions, answered in their order with one reading of the tree."""
 
     asked: tuple[KconfigQuestion, ...]
 
 
 class KconfigAnswer(BaseModel):
-    """``options`` has those that the kernel has. ``values`` is what the whole configuration comes to once Kconfig has
-    applied its rules.
+    """The answer to a question. ``options`` has those that the kernel has. ``values`` is what the whole configuration
+    comes to once Kconfig has applied its rules.
     """
 
     explanations: dict[str, OptionExplanation] = {}
@@ -281,7 +281,8 @@ class OptionExplanation(BaseModel):
 
 
 LONGEST_S: Final = 300.0
-"""Reading runs some two hundred tests of the compiler: 5 s on a machine of today, minutes on one that is very busy."""
+"""Limit of one reading. It runs some two hundred tests of the compiler: 5 s on a machine of today, minutes on one that
+is very busy."""
 
 _ANSWERS: Final = TypeAdapter(tuple[KconfigAnswer, ...])
 _MAKE_VARIABLE: Final = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)", re.MULTILINE)
@@ -323,7 +324,7 @@ def ask(source: Path, questions: list[KconfigQuestion], *, longest_s: float = LO
 
 
 def as_values(config: ConfigFile) -> dict[str, str]:
-    """Return the configuration as ``Asked`` has it."""
+    """Return the configuration as ``KconfigQuestion`` has it."""
     return {name: setting.text for name, setting in config.settings.items() if setting.kind != "absent"}
 
 

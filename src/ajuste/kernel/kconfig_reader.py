@@ -131,7 +131,7 @@ def main() -> None:
 
 
 def answer(tree: KconfigTree, question: KconfigQuestion) -> KconfigAnswer:
-    """Answer a question on ``tree``, whatever was question before."""
+    """Answer a question on ``tree``, whatever was asked before."""
     tree.configure(question.config)
     names = dict.fromkeys([*question.explain, *question.describe])
     # What has no place in the configuration, for lack of what it depends on, has no value.

@@ -41,7 +41,9 @@ _INSTALLED = "/usr/src/"
 
 
 class Headers(BaseModel):
-    """``directory`` is what make is called in (``make -C``). ``packages`` are their names and versions."""
+    """Headers of a kernel. ``directory`` is what make is called in (``make -C``). ``packages`` are their names and
+    versions.
+    """
 
     directory: Path
     packages: tuple[str, ...]

@@ -186,7 +186,7 @@ _Symbol = tuple[int, str, str]
 
 
 class KernelSymbol(NamedTuple):
-    """``size`` is up to the next symbol, in bytes; 0 if there is none. ``is_text``: it is a function."""
+    """A symbol. ``size`` is up to the next one, in bytes; 0 if there is none. ``is_text``: it is a function."""
 
     address: int
     size: int
@@ -195,7 +195,7 @@ class KernelSymbol(NamedTuple):
 
 
 def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
-    """Return all symbols of a kernel by address, cached in the cache. Raises RequestError where it has none."""
+    """Return all symbols of a kernel by address, cached on disk. Raises RequestError where it has none."""
     cached = home.cache / SYMBOLS / f"{image.sha256}.gz"
     with suppress(OSError, EOFError, ValueError, zlib.error):
         return read_system_map(gzip.decompress(read_kept(cached)).decode())

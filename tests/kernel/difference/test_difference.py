@@ -84,7 +84,7 @@ def test_without_a_source_no_reason_is_claimed_but_what_was_asked_for_when_build
     a, b = parse_config("CONFIG_NUMA=y\nCONFIG_MIGRATION=y\n"), parse_config("# CONFIG_NUMA is not set\n")
     made = {
         change.name: change
-        for change in changes(KnownOptions(a), KnownOptions(b, asked={"NUMA": "n"}), same_source=False)
+        for change in changes(KnownOptions(a), KnownOptions(b, requested={"NUMA": "n"}), same_source=False)
     }
     assert made["NUMA"].reason == "asked"
     assert made["MIGRATION"].reason == "unknown"

@@ -177,7 +177,7 @@ KEYS: Final = "AJUSTE_MIRROR_KEYS"
 
 
 class PackageGone(Exception):
-    """The lists name a package file that the mirror does not have, or not as listed."""
+    """A package file of the lists that the mirror does not have, or not as listed."""
 
 
 class _Stamp(BaseModel):

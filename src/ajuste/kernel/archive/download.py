@@ -59,19 +59,19 @@ class DownloadError(Exception):
 
 
 class Gone(DownloadError):
-    """The mirror answers that it does not have the file."""
+    """A file that the mirror answers not to have."""
 
 
 class Differs(DownloadError):
-    """The file is not what was expected."""
+    """A file that is not what was expected."""
 
 
 class Unreachable(DownloadError):
-    """The mirror does not answer, or breaks off."""
+    """A mirror that does not answer, or breaks off."""
 
 
 class UnknownIssuer(Unreachable):
-    """The mirror's certificate is not signed by anybody this machine knows."""
+    """A mirror whose certificate is not signed by anybody this machine knows."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Expected:
 
 
 class Transfer:
-    """Tells how many of ``size_bytes`` have arrived, and how long the rest takes. Reading afterwards takes its part of
-    the time where ``is_read``.
+    """A download's progress: how many of ``size_bytes`` have arrived, and how long the rest takes. Reading
+    afterwards takes its part of the time where ``is_read``.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Transfer:
 
 
 class Downloader:
-    """Reads from mirrors. ``proxies`` by scheme, instead of those that the environment names."""
+    """A reader of mirrors. ``proxies`` by scheme, instead of those that the environment names."""
 
     def __init__(self, proxies: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         from urllib import request

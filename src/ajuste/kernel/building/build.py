@@ -109,7 +109,7 @@ class BuildRequest:
 
 
 class BuildWatcher(Protocol):
-    """Receives messages; ``compiling`` comes before the first object, with their expected number, if known."""
+    """A receiver of messages; ``compiling`` comes before the first object, with their expected number, if known."""
 
     def say(self, text: str) -> None: ...
 

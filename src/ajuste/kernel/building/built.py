@@ -125,7 +125,9 @@ class Provenance(BaseModel):
 
 
 class BuiltKernel(BaseModel):
-    """``image`` has absolute paths; its spec is ``mine:NAME``. ``key`` stands for its content."""
+    """A kernel that was built here. ``image`` has absolute paths; its spec is ``mine:NAME``. ``key`` stands for its
+    content.
+    """
 
     name: str
     key: str

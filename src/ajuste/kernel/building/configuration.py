@@ -42,7 +42,7 @@ _VALUES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class OptionsConflict(RequestError):
-    """Kconfig has no configuration with the requested options."""
+    """An error: Kconfig has no configuration with the requested options."""
 
 
 def read_options(text: str) -> dict[str, str]:

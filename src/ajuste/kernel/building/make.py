@@ -58,8 +58,8 @@ Edits = Mapping[str, Edit]
 
 @dataclass(frozen=True)
 class Workspace:
-    """``directory`` has ``source``, ``objects``, others ``aside`` and what is known of them. One process at a time: see
-    ``workspace``.
+    """The place of a build: ``directory`` has ``source``, ``objects``, others ``aside`` and what is known of them. One
+    process at a time: see ``workspace``.
     """
 
     directory: Path
@@ -74,7 +74,7 @@ class Workspace:
 
     @property
     def aside(self) -> Path:
-        """Objects that were made of the same sources with other options."""
+        """Return the directory of objects that were made of the same sources with other options."""
         return self.directory / "aside"
 
     def objects_aside(self) -> list[Path]:
@@ -144,8 +144,8 @@ class Workspace:
 
     @contextmanager
     def making(self, say: Say) -> Iterator[None]:
-        """While make runs. If this process is killed meanwhile, what make was at is made again the next time. Objects
-        that are not what make left are thrown away, and all is made anew.
+        """Guard the objects while make runs. If this process is killed meanwhile, what make was at is made again the
+        next time. Objects that are not what make left are thrown away, and all is made anew.
         """
         marker = self.directory / "making"
         if marker.exists():
@@ -177,7 +177,7 @@ class Workspace:
 
 
 def unsettle(objects: Path) -> None:
-    """Some of ``objects`` are newer than what is recorded of them."""
+    """Record that some of ``objects`` are newer than what is recorded of them."""
     (objects / _UNSETTLED).touch()
 
 
@@ -268,7 +268,7 @@ def workspace(origin: SourceOrigin, home: Home, say: Say) -> Iterator[Workspace]
 
 
 Watch = Callable[[int], None]
-"""Told how many objects have been compiled since make began."""
+"""A receiver of the number of objects compiled since make began."""
 
 # The same sources and options give the same kernel, whoever builds it and whenever.
 REPRODUCIBLE: Final = {

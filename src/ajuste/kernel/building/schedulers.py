@@ -44,7 +44,7 @@ Programs = Mapping[str, tuple[Path, str]]
 
 @dataclass(frozen=True)
 class Llvm:
-    """``suffix`` is what the names of its programs end in; ``words`` say which it is."""
+    """An LLVM of this machine. ``suffix`` is what the names of its programs end in; ``words`` say which it is."""
 
     suffix: str
     words: str

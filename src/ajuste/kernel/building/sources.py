@@ -326,7 +326,9 @@ class PackagedSource(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Packages are checked against their signed list, and a version of one never changes."""
+        """Return the digest of the package's name and version. Packages are checked against their signed list, and a
+        version of one never changes.
+        """
         return digest_texts([self.package])
 
     @cached_property
