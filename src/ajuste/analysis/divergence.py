@@ -253,12 +253,12 @@ def _longest_chain(anchors: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return chain_back[::-1]
 
 
-_FOLLOWING: Final = 6
 # Decisions that are listed after two streams have parted, and before.
+_FOLLOWING: Final = 6
 _BEFORE: Final = 4
+# Switches that are drawn before and after; a longer run is drawn for that many times that time.
 _SWITCHES_BEFORE: Final = 5
 _SWITCHES_AFTER: Final = 7
-# Switches that are drawn before and after; a longer run is drawn for that many times that time.
 _LONGER: Final = 8
 _MOST_NEAR: Final = 400
 

@@ -128,7 +128,7 @@ class MachineSession:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The guardian ends the machines that still run, for whoever was interrupted while threads wait for them.
+        # The guardian ends the machines that still run, for a caller that was interrupted while threads wait for them.
         if self._guardian is not None:
             assert self._guardian.stdin is not None
             with contextlib.suppress(OSError):

@@ -18,8 +18,8 @@ from ajuste.report.format import Labels, number, signed, significant
 from ajuste.report.modelled import both_beside, modelled_plot, modelled_tables
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, variable
 
-_ROW: Final = 21
 # CSS pixels of a frame, and so many frames at most are shown one below the other.
+_ROW: Final = 21
 _MOST_ROWS: Final = 30
 # Rows end where no frame is one part in so many any more; a click on a frame shows those below it.
 _SEEN: Final = 300
@@ -136,8 +136,8 @@ _ABOUT = (
 # Of a function in a table, so that its figures stand beside it also where there is little room.
 _LONGEST_NAME = 30
 
-_MOST_COUNTED = 3
 # Sentences that stand in the short report of a terminal: the whole, the tasks, the functions; the modelled time.
+_MOST_COUNTED = 3
 _MOST_MODELLED = 1
 
 

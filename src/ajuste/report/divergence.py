@@ -18,8 +18,8 @@ from ajuste.report.document import Block, Column, CommandBlock, Folded, Paragrap
 from ajuste.report.format import NOTHING, Labels, common_format, number, result_labels
 from ajuste.report.plots.plot import SERIES, LegendEntry, Plot, figure, plain, plain_lines, scatter, variable
 
-_LANE: Final = 64
 # CSS pixels of a lane, and of a run in it.
+_LANE: Final = 64
 _BAR: Final = 22
 # Parts of a lane, of a mark's middle from the lane's.
 _ABOVE: Final = 0.36

@@ -31,8 +31,8 @@ _TICKS_NS: Final = {
     for power, unit in ((0, "ns"), (3, "µs"), (6, "ms"), (9, "s"))
     for step in range(3)
 }
-_ROW: Final = 46
 # CSS pixels of a cause, and of a bar.
+_ROW: Final = 46
 _BAR: Final = 11
 # Parts of a row, of a bar's middle from the row's.
 _APART: Final = 0.16

@@ -70,8 +70,8 @@ def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
 Kind = Literal["percent", "factor", "difference"]
 
 _NO_LIMITS: Final = "unknown until more blocks"
-_TELLING: Final = 1e6
 # Limits that are further apart than this factor tell nothing; the second holds where they include no effect.
+_TELLING: Final = 1e6
 _TELLING_AROUND_NONE: Final = 100.0
 
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
-from ajuste.kernel.building.configuration import read_options
+from ajuste.kernel.building.configuration import kernel_options
 from ajuste.kernel.building.make import first_error
 from ajuste.kernel.building.schedulers import ELF, read_schedulers, require_llvm, require_loadable
 from ajuste.kernel.fetch import fetch_kernel
@@ -136,8 +136,7 @@ def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
                 f"the program of {table.name} is not in the cache",
                 hint="run the study again: ajuste run FILE" + (" --build" if table.build else ""),
             )
-    text = image.config.read_text(encoding="utf-8") if image.config else ""
-    require_loadable(read_schedulers(stored), read_options(text), image.spec)
+    require_loadable(read_schedulers(stored), kernel_options(image), image.spec)
     others = sorted(image.schedulers.iterdir()) if image.schedulers else []
     files = {file.name: file for file in (*others, *stored)}
     digest = hashlib.sha256(

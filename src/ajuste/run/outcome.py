@@ -207,7 +207,8 @@ def reproducer(
     fix brings instead: no failed trial, and of what worsens or differs at most half of the difference. Raises
     RequestError if other machines cannot measure it, or if there is nothing to fix.
     """
-    study = ResolvedStudy.model_validate_json(run.resolved).study
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    study = resolved.study
     if study.target.on_host:
         raise RequestError(f"run {run.id} measured this machine, which others do not have; expected a run of guests")
     if not run.stopped:
@@ -249,9 +250,7 @@ def reproducer(
         if parts[spec].called not in ("", spec)
     ]
     included = {scheduler.name for scheduler in study.schedulers}
-    named = {
-        configuration.scheduler for configuration in ResolvedStudy.model_validate_json(run.resolved).configurations
-    }
+    named = {configuration.scheduler for configuration in resolved.configurations}
     elsewhere = {
         scheduler.name: scheduler
         for part in parts.values()

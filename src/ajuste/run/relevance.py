@@ -47,8 +47,8 @@ MOST_PROBES: Final = 8
 # Samplers read before and after the workload in any case; no reading in between is needed.
 _SELDOM_NS: Final = 3_600_000_000_000
 
-_MOST_FRAMES: Final = 50_000
 # Limits of the lens for a task and for all (native/lens): beyond them functions may run without a frame.
+_MOST_FRAMES: Final = 50_000
 _MOST_FRAMES_OF_ALL: Final = 250_000
 
 

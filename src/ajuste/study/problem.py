@@ -46,7 +46,7 @@ def locate(text: str) -> dict[KeyPath, int]:
 
 
 def at_or_around(known: Mapping[KeyPath, T], path: KeyPath) -> T | None:
-    """What is ``known`` of ``path``, or of the nearest table around it."""
+    """Return what is ``known`` of ``path``, or of the nearest table around it."""
     return next((known[path[:end]] for end in range(len(path), 0, -1) if path[:end] in known), None)
 
 

@@ -21,6 +21,7 @@ from ajuste.executor.guest.tree import (
     is_script,
     write_archive,
 )
+from ajuste.kernel.building.configuration import kernel_options
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
@@ -35,8 +36,6 @@ LARGEST_STUDY_FILE_BYTES = 64 << 20
 LARGEST_STUDY_BYTES = 256 << 20
 
 _DEEPEST_SCRIPT = 4
-_CONFIG_IN_PROC = "CONFIG_IKCONFIG_PROC=y"
-_LOADS_SCHEDULERS = "CONFIG_SCHED_CLASS_EXT=y"
 
 
 class Initramfs(BaseModel):
@@ -74,7 +73,7 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
         program = scheduler_file(kernel, scheduler)
         tree.add(f"/ajuste/schedulers/{scheduler}", Regular(program, 0o755))
         _add_needs(tree, program, _nowhere, wanted_by=str(program), depth=0)
-    if files.schedulers and kernel.config and _CONFIG_IN_PROC not in kernel.config.read_text(encoding="utf-8"):
+    if files.schedulers and kernel.config and kernel_options(kernel).get("IKCONFIG_PROC") != "y":
         # Where libbpf looks for options that a BPF program asks for; without them it does not load.
         tree.add(f"/boot/config-{kernel.release}", Regular(kernel.config))
     from ajuste.executor.guest.module import modules_for  # Reads ELF files: slow to load, and hosts need it not.
@@ -217,7 +216,7 @@ def how_to_build(spec: str) -> str:
 def scheduler_file(kernel: KernelImage, name: str) -> Path:
     """Return the file of ``name``. Raises RequestError, with those that it has, for a kernel built without it."""
     if kernel.schedulers is None:
-        if kernel.config and _LOADS_SCHEDULERS in kernel.config.read_text(encoding="utf-8"):
+        if kernel_options(kernel).get("SCHED_CLASS_EXT") == "y":
             raise RequestError(f"program of {name} not found", hint=f"name its file: --scheduler DIR/{name}")
         raise RequestError(
             f"{kernel.spec} was built without BPF schedulers (sched_ext), which {name} requires",

@@ -327,9 +327,9 @@ def _busy(holder: Holder, *, held: bool) -> RequestError:
 
 
 def _opened(path: Path, notes: list[str]) -> int:
-    # The lock file must always have been the user's own: whoever could open it could hold the lock. Root removes what
-    # is something else. It is opened without O_CREAT first: with fs.protected_regular even root may not create over
-    # another's file in a sticky directory (proc_sys_fs(5)).
+    # The lock file must always have been the user's own: a user who could open it could hold the lock. Root removes
+    # what is something else. It is opened without O_CREAT first: with fs.protected_regular even root may not create
+    # over another's file in a sticky directory (proc_sys_fs(5)).
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         for _ in range(_TRIES):

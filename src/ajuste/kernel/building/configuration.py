@@ -23,6 +23,7 @@ from ajuste.kernel.kconfig import option_line, split_line
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, RequestError, nearest_names
+from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
 
 Options = Mapping[str, str]
@@ -48,6 +49,11 @@ class OptionsConflict(RequestError):
 def read_options(text: str) -> dict[str, str]:
     """Read the options of a ``.config`` or a fragment of one; the last line on an option counts."""
     return dict(filter(None, (split_line(line.strip()) for line in text.splitlines())))
+
+
+def kernel_options(image: KernelImage) -> dict[str, str]:
+    """Return the options that a kernel was built with; none where its configuration is not known."""
+    return read_options(image.config.read_text(encoding="utf-8")) if image.config else {}
 
 
 def written(options: Options) -> str:

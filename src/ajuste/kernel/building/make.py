@@ -270,7 +270,7 @@ def workspace(origin: SourceOrigin, home: Home, say: Say) -> Iterator[Workspace]
 Watch = Callable[[int], None]
 """A receiver of the number of objects compiled since make began."""
 
-# The same sources and options give the same kernel, whoever builds it and whenever.
+# The same sources and options give the same kernel, no matter who builds it and when.
 REPRODUCIBLE: Final = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "ajuste",

@@ -75,8 +75,10 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
     for option in files:
         place = Place(f"--scheduler {option}")
         name, _, path = str(option).partition("=")
-        file = Path(path).expanduser() if path and re.fullmatch(names, name) else option
-        name = name if file != option else file.name
+        if path and re.fullmatch(names, name):
+            file = Path(path).expanduser()
+        else:
+            name, file = option.name, option
         if not re.fullmatch(names, name):
             raise RequestError(
                 "wrong file name; expected scx_ and lower-case letters, such as scx_bpfland",

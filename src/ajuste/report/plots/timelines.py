@@ -10,8 +10,8 @@ from ajuste.report.format import Labels, NumberFormat, common_format
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_marks
 
-_ROW: Final = 150
 # CSS pixels of a figure, and between two, where the title of the lower one is.
+_ROW: Final = 150
 _GAP: Final = 46
 _FRAME: Final = 84
 _WORDS: Final = {"growth": "growth since the workload's start", "rate": "rate", "value": ""}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ajuste.kernel.building.configuration import read_options
+from ajuste.kernel.building.configuration import kernel_options
 from ajuste.kernel.building.make import jobs_here
 from ajuste.kernel.building.schedulers import EXAMPLES, OwnScheduler, require_llvm, require_loadable
 from ajuste.kernel.building.sources import revision_source
@@ -113,8 +113,7 @@ def scheduler_builds(
     recipe = recipe_of(scheduler, command, ends)
     asked_here().require("kernel source", shlex.join(recipe.command), "--scheduler")
     image = fetch_kernel(kernel, home, say=say)
-    options = read_options(image.config.read_text(encoding="utf-8") if image.config else "")
-    require_loadable((OwnScheduler(path.name, Path(scheduler), ""),), options, kernel)
+    require_loadable((OwnScheduler(path.name, Path(scheduler), ""),), kernel_options(image), kernel)
     with scheduler_workplace(home, recipe.command) as workplace:
         yield SchedulerBuilds(recipe, ends, workplace, workplace.toolchain(image), image.sha256)
 

@@ -300,8 +300,8 @@ class BisectionSession:
         most = study.budget.max_blocks
         if self._ends is not None:
             # Half of the difference is excluded long before the verdict of the study itself is decided.
-            least = max(study.budget.min_blocks, fewest_blocks(1 - study.analysis.confidence))
-            study = _with_blocks(study, min(most, least), min(most, least))
+            blocks = min(most, max(study.budget.min_blocks, fewest_blocks(1 - study.analysis.confidence)))
+            study = _with_blocks(study, blocks, blocks)
         while True:
             measurement = self.measure(study)
             verdict, budget = measurement.verdict, study.budget
