@@ -23,7 +23,7 @@ from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import kernel_options
 from ajuste.kernel.building.make import first_error
-from ajuste.kernel.building.schedulers import ELF, read_schedulers, require_llvm, require_loadable
+from ajuste.kernel.building.schedulers import ELF, path_within, read_schedulers, require_llvm, require_loadable
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import is_to_build, specs_to_build
 from ajuste.kernel.symbols import read_vmlinux
@@ -78,15 +78,15 @@ def with_patches(study: Study, home: Home) -> Study:
 
 
 def with_schedulers(
-    study: Study, home: Home, rights: Asked, say: Say, paths: Sequence[Path] = (), directory: Path | None = None
+    study: Study, home: Home, rights: Asked, say: Say, paths: Sequence[Path] = (), within: Path | None = None
 ) -> Contained:
-    """Return ``study`` with the programs of its BPF schedulers in the cache: from ``paths``, from ``directory``, or
-    built.
+    """Return ``study`` with the programs of its BPF schedulers in the cache: from ``paths`` (in the directory
+    ``within``), from the study's own directory, or built.
 
     Raises RequestError for a program that may not be built, is not found or has another hash, RunError if building
     fails.
     """
-    programs = {scheduler.name: scheduler for scheduler in read_schedulers(paths)}
+    programs = {scheduler.name: scheduler for scheduler in read_schedulers(paths, within)}
     tables = {table.name: table for table in study.schedulers}
     for name in programs:
         tables.setdefault(name, SchedulerTable(name=name, program=name))
@@ -102,7 +102,7 @@ def with_schedulers(
         elif table.sha256 and _is_kept(table.sha256, table.name, home):
             digest = table.sha256
         else:
-            digest = _of_file(table, directory or study_directory(study), home, place)
+            digest = _of_file(table, study_directory(study), home, place)
         if table.sha256 not in (None, digest):
             notes.append(f"{table.name} has the hash {digest[:12]}, not {table.sha256[:12]}")
         ready.append(table.model_copy(update={"sha256": digest}))
@@ -188,7 +188,7 @@ def _of_file(table: SchedulerTable, directory: Path, home: Home, place: Place | 
             hint=f"give its program, of SHA-256 {table.sha256}: --scheduler DIR/{table.name}",
             place=place,
         )
-    file = _inside(directory, table.program, place)
+    file = path_within(directory, table.program, place)
     if not file.is_file():
         raise RequestError(
             f"the program {table.program} of {table.name} not found in {directory}",
@@ -204,13 +204,6 @@ def _of_file(table: SchedulerTable, directory: Path, home: Home, place: Place | 
             place=place,
         )
     return _keep(content, table.name, home)
-
-
-def _inside(directory: Path, name: str, place: Place | None) -> Path:
-    file = directory / name
-    if ".." in PurePosixPath(name).parts or not file.resolve().is_relative_to(directory.resolve()):
-        raise RequestError(f'"{name}" is outside of {directory}; expected a relative path without ".."', place=place)
-    return file
 
 
 def _program(file: Path, name: str, place: Place | None) -> bytes:
@@ -255,7 +248,7 @@ class SchedulerWorkplace:
             _check_out(self.caller, table, self.tree)
         for name, text in table.source.items():
             write_text(self.tree / name, text)
-        file = _inside(self.tree, table.program, None)
+        file = path_within(self.tree, table.program, None)
         # An earlier commit's program must not pass for this one's.
         remove_file(file)
         command = shlex.join(table.build)

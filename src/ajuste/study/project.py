@@ -166,7 +166,7 @@ class ReproducerTable(StudyTable):
         alias="scheduler",
         max_length=100,
         description="Programs of BPF schedulers in the project, such as build/scx_mine, for sched_ext levels of the "
-        "study.",
+        "study; scx_other=build/scx_mine for a level with another name.",
     )
 
 

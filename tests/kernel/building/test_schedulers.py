@@ -173,3 +173,19 @@ def test_a_program_has_another_name_than_its_file_if_that_is_asked_for(tmp_path:
     with pytest.raises(RequestError, match="same name") as refused:
         read_schedulers((file, file))
     assert f"scx_mine_2={file}" in str(refused.value.hint)
+
+
+def test_what_a_project_names_is_in_the_project(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "build").mkdir(parents=True)
+    shutil.copy("/bin/true", project / "build/scx_mine")
+    shutil.copy("/bin/true", tmp_path / "scx_out")
+    (project / "scx_link").symlink_to("../scx_out")
+    read = read_schedulers((Path("build/scx_mine"), Path("scx_new=build/scx_mine")), project)
+    assert [(one.name, one.file) for one in read] == [
+        ("scx_mine", project / "build/scx_mine"),
+        ("scx_new", project / "build/scx_mine"),
+    ]
+    for outside in ("../scx_out", "scx_new=../scx_out", str(tmp_path / "scx_out"), "scx_link"):
+        with pytest.raises(RequestError, match="outside of"):
+            read_schedulers((Path(outside),), project)

@@ -65,9 +65,9 @@ def is_program(file: Path) -> bool:
         return opened.read(len(ELF)) == ELF
 
 
-def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
+def read_schedulers(files: Sequence[Path], within: Path | None = None) -> tuple[OwnScheduler, ...]:
     """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another. Raises
-    RequestError for any other file.
+    RequestError for any other file, and for one outside of the directory ``within``, to which names are relative.
     """
     schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
@@ -79,6 +79,8 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
             file = Path(path).expanduser()
         else:
             name, file = option.name, option
+        if within is not None:
+            file = path_within(within, str(file), place)
         if not re.fullmatch(names, name):
             raise RequestError(
                 "wrong file name; expected scx_ and lower-case letters, such as scx_bpfland",
@@ -99,6 +101,14 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
         if not is_elf:
             raise RequestError("not an ELF file; expected a scheduler's program", place=place)
     return tuple(schedulers.values())
+
+
+def path_within(directory: Path, name: str, place: Place | None) -> Path:
+    """Return the path ``name`` in ``directory``. Raises RequestError if it leads out of it."""
+    file = directory / name
+    if ".." in PurePosixPath(name).parts or not file.resolve().is_relative_to(directory.resolve()):
+        raise RequestError(f'"{name}" is outside of {directory}; expected a relative path without ".."', place=place)
+    return file
 
 
 def require_loadable(schedulers: Sequence[OwnScheduler], options: Options, kernel: str = "the kernel") -> None:

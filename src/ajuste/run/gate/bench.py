@@ -201,8 +201,8 @@ class RevisionBench:
         if study.expect is None:
             raise RequestError(f"{test.study} expects nothing: [expect] not found", hint=LACKING_HINT)
         require_allowed(study, rights, request.catalogue, kernel_kind)
-        programs = [there / normal_name(name) for name in test.schedulers]
-        contained = with_schedulers(study, home, rights, request.options.say, programs)
+        programs = [Path(name) for name in test.schedulers]
+        contained = with_schedulers(study, home, rights, request.options.say, programs, there)
         # The run is the same whatever is expected.
         question = contained.study.model_copy(update={"expect": None})
         results, _ = self._measured(question, fresh=request.fresh, failed_too=True)
