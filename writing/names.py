@@ -50,9 +50,6 @@ def odd_openings(path: Path) -> Iterator[Finding]:
                     yield Finding(str(path.relative_to(ROOT)), line.lineno, text.strip().partition("\n")[0])
 
 
-def clean_files() -> list[Path]:
-    """Return the modules of the rooms that are clean."""
-    program = ROOT / "src" / "ajuste"
-    return [
-        path for path in sorted(program.rglob("*.py")) if path.relative_to(program).parts[0] not in _RULES["not_yet"]
-    ]
+def program_files() -> list[Path]:
+    """Return the modules of the program, sorted by path."""
+    return sorted((ROOT / "src" / "ajuste").rglob("*.py"))

@@ -1,1 +1,1 @@
-"""What there is: the words of Ajuste as frozen data. This package imports nothing else of ours."""
+"""The words of Ajuste as frozen data. This package imports nothing else of ours."""

@@ -1,4 +1,4 @@
-"""What all models, and all folders of plug-ins, rest on."""
+"""Base of all models, and of all folders of plug-ins."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import pydantic
 
 
 class BaseModel(pydantic.BaseModel):
-    """Pydantic's, frozen; what validates a model is built when it is first needed: a command needs few of hundreds."""
+    """Pydantic's model, frozen; its validator is built when it is first needed: a command needs few of hundreds."""
 
     model_config = pydantic.ConfigDict(frozen=True, defer_build=True)
 
 
 class ClosedModel(BaseModel):
-    """Refuses fields that it does not have: for what others write."""
+    """A model that refuses fields that it does not have: for what others write."""
 
     model_config = pydantic.ConfigDict(extra="forbid")
 
 
 def first_problem(error: pydantic.ValidationError) -> str:
-    """The first thing that is wrong with a document, such as ``levels.0: Input should be a valid string``."""
+    """Return the first thing that is wrong with a document, such as ``levels.0: Input should be a valid string``."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
@@ -46,7 +46,7 @@ def rare(module: str, name: str) -> pydantic.BeforeValidator:
 
 
 def package_modules(package: ModuleType) -> Mapping[str, ModuleType]:
-    """The modules of ``package`` by name, in the order of their names."""
+    """Return the modules of ``package`` by name, in the order of their names."""
     from pkgutil import iter_modules  # plug-ins are seldom looked for
 
     names = sorted(module.name for module in iter_modules(package.__path__))

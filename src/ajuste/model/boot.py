@@ -13,30 +13,30 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 
 BOOT_PREFIX: Final = "boot."
+# Factor whose levels are kernels that are installed on this machine.
 BOOT_KERNEL: Final = "boot.kernel"
-"""The factor whose levels are kernels that are installed on this machine."""
 
+# The level that changes nothing: what this machine boots by itself.
 DEFAULT: Final = "default"
-"""The level that changes nothing: what this machine boots by itself."""
+# The level of a word without a value, such as `nosmt`.
 SET: Final = "set"
-"""The level of a word without a value, such as ``nosmt``."""
+# The level that takes a word away which this machine's own command line has.
 UNSET: Final = "unset"
-"""The level that takes a word away which this machine's own command line has."""
 
+# Words whose value is a list of CPUs: on a command line a plus sign stands for its comma.
 OF_CPUS: Final = ("isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity")
-"""Words whose value is a list of CPUs: on a command line a plus sign stands for its comma."""
 
+# Words without which this machine would not come up as itself, and those that Ajuste sets.
 RESERVED: Final = frozenset(
     {"ajuste.boot", "root", "rootfstype", "rootflags", "ro", "rw", "init", "rdinit", "initrd", "BOOT_IMAGE", "resume"}
     | {"single", "emergency", "rescue", "systemd.unit", "rd.break", "panic"}
 )
-"""Words without which this machine would not come up as itself, and those that Ajuste sets."""
 
+# Default number of blocks in a boot.
 DEFAULT_PER_BOOT: Final = 3
-"""Blocks in a boot, where nobody says how many."""
 
+# Key of a run's boots in its environment.
 BOOTS: Final = "boots"
-"""In the environment of a run: its boots."""
 
 _VERSIONS: Final = {"v1": "systemd.unified_cgroup_hierarchy=0", "v2": "systemd.unified_cgroup_hierarchy=1"}
 # Names for words that nobody remembers.
@@ -48,8 +48,8 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:/+@%^!-]{1,200}", re.ASCII)
 
 
 class BootState(BaseModel):
-    """What is booted: an installed ``kernel`` by its release (empty: the one that this machine boots by itself), with
-    ``words`` more on its command line and those named ``without`` taken away.
+    """The state to boot: an installed ``kernel`` by its release (empty: the one that this machine boots by itself),
+    with ``words`` more on its command line and those named ``without`` taken away.
     """
 
     kernel: str = ""
@@ -63,7 +63,7 @@ class BootState(BaseModel):
         return " ".join(parts) or DEFAULT
 
     def applied_to(self, words: Iterable[str]) -> tuple[str, ...]:
-        """A command line of these ``words`` with the changes of this state."""
+        """Return a command line of these ``words`` with the changes of this state."""
         gone = {*self.without, *map(name_of_word, self.words)}
         return (*(word for word in words if name_of_word(word) not in gone), *self.words)
 
@@ -89,7 +89,7 @@ class KeptBoot(BaseModel):
 
 
 class KeptBoots(BaseModel):
-    """All boots of a run, as it is kept. ``each`` is the number of blocks in a boot, after ``warm_up`` blocks."""
+    """The boots of a run, as they are kept. ``each`` is the number of blocks in a boot, after ``warm_up`` blocks."""
 
     each: int
     warm_up: int
@@ -97,7 +97,7 @@ class KeptBoots(BaseModel):
     boots: tuple[KeptBoot, ...] = Field(default=())
 
     def boot_by_trial(self) -> dict[tuple[int, int, int], int]:
-        """The boot in which each trial was measured: the last in which it was begun."""
+        """Return the boot in which each trial was measured: the last in which it was begun."""
         return {place: boot.number for boot in self.boots for place in boot.trials}
 
 
@@ -112,7 +112,7 @@ def name_of_word(word: str) -> str:
 
 
 def check_boot_level(name: str, level: str) -> str:
-    """``level`` of the factor ``name`` as it is written. Raises RequestError."""
+    """Return ``level`` of the factor ``name`` as it is written. Raises RequestError."""
     word = name.removeprefix(BOOT_PREFIX)
     if name == BOOT_KERNEL:
         if level != DEFAULT and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+~_-]{0,99}", level, re.ASCII):
@@ -152,7 +152,7 @@ def boot_state(levels: Iterable[tuple[str, str]]) -> BootState:
 
 
 class BootSpread(BaseModel):
-    """Where the scatter of ``metric`` comes from under ``configuration``: standard deviations ``within`` a boot and
+    """Sources of the scatter of ``metric`` under ``configuration``: standard deviations ``within`` a boot and
     ``between`` boots, of the logarithm where ``scale`` is ``ratio``, otherwise in the metric's unit; ``share`` is the
     part of the variance that is between boots. With ``of_effect`` it is that of the difference from the baseline.
     """
@@ -169,7 +169,7 @@ class BootSpread(BaseModel):
 
 
 class BootFindings(BaseModel):
-    """What is known of the boots of a run: ``kept`` has all, ``says`` the findings in sentences."""
+    """The boots of a run: ``kept`` has all, ``says`` the findings in sentences."""
 
     kept: KeptBoots
     spreads: tuple[BootSpread, ...] = ()

@@ -1,4 +1,4 @@
-"""Who called sudo, and the files that they name: root reads no more of those than its caller could."""
+"""The caller of sudo, and the files that they name: root reads no more of those than its caller could."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Final
 
 from ajuste.model.error import RequestError
 
+# Variables in which sudo(8) names its caller.
 SUDO: Final = ("SUDO_UID", "SUDO_GID")
-"""What sudo(8) says of the one who called it."""
 
 SUDO_HINT: Final = "call Ajuste with sudo, or unset SUDO_UID and SUDO_GID to run commands as root"
 
@@ -78,7 +78,7 @@ def _as_caller() -> Iterator[None]:
     if ids is None or ids[0] == 0:
         yield
         return
-    own = os.getgroups()
+    groups_before = os.getgroups()
     try:
         groups: Sequence[int] = groups_of(*ids)
     except KeyError:  # Of a user of another machine no more is known.
@@ -87,7 +87,7 @@ def _as_caller() -> Iterator[None]:
         _reach_as(*ids, groups)
         yield
     finally:
-        _reach_as(os.geteuid(), os.getegid(), own)
+        _reach_as(os.geteuid(), os.getegid(), groups_before)
 
 
 def _reach_as(uid: int, gid: int, groups: Sequence[int]) -> None:

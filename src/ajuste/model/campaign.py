@@ -11,18 +11,18 @@ from ajuste.model.base import ClosedModel
 CAMPAIGN_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,47}$"
 MOST_PROPOSALS: Final = 10_000
 
+# Name of what is proposed where a referee judges files: the SHA-256 of their content.
 CANDIDATE: Final = "candidate"
-"""What is proposed where a referee judges files: the SHA-256 of their content."""
+# The score of the candidate that a referee began with, and of each that was not promoted.
 START_SCORE: Final = 100.0
-"""The score of the candidate that a referee began with, and of each that was not promoted."""
 
 CampaignEvent = Literal["begun", "proposed", "explored", "confirming", "confirmed", "refused"]
 
 
 class Refereed(ClosedModel):
-    """What a referee judges: the file or directory ``path``, whose content was ``start`` when the campaign began. The
-    command has ``files`` of its own, by name with their SHA-256. It is ``trusted`` if no candidate can change what it
-    prints.
+    """The subject of a referee: the file or directory ``path``, whose content was ``start`` when the campaign began.
+    The command has ``files`` of its own, by name with their SHA-256. It is ``trusted`` if no candidate can change what
+    it prints.
     """
 
     path: str
@@ -32,7 +32,7 @@ class Refereed(ClosedModel):
 
 
 class Campaign(ClosedModel):
-    """What any user may know of a campaign.
+    """The public part of a campaign, which any user may know.
 
     ``study`` is the name or absolute path of the study that proposals are explored on, ``study_sha256`` what it was
     when the campaign began. ``metric`` is the goal, and ``better`` its direction if it has none itself; ``witness`` is
@@ -63,7 +63,7 @@ Text = Annotated[str, Field(max_length=500)]
 
 
 class ExploredMetric(ClosedModel):
-    """What the exploration blocks say of one metric: the ratio to the baseline, or the difference from it."""
+    """The result of the exploration blocks on one metric: the ratio to the baseline, or the difference from it."""
 
     metric: str
     unit: str
@@ -76,8 +76,8 @@ class ExploredMetric(ClosedModel):
 
 
 class CampaignEntry(ClosedModel):
-    """One line of a ledger. ``digest`` is the SHA-256 of the line before (``previous``) and all else of this one, so
-    that no line can be changed, taken out or put in between without all that follow.
+    """A line of a ledger. ``digest`` is the SHA-256 of the line before (``previous``) and all else of this one, so that
+    no line can be changed, taken out or put in between without all that follow.
 
     *proposed*: the settings are new and allowed. *explored*: what the visible workload said. *confirming*: tested at
     ``level`` from now on, whatever becomes of it. *confirmed*: ``e_value`` and whether it was ``promoted``. *refused*:
@@ -103,7 +103,7 @@ ProposalStatus = Literal["promoted", "not confirmed", "not promising", "refused"
 
 
 class ProposalRecord(ClosedModel):
-    """What became of one proposal. ``level`` is there if it was tested, ``e_value`` if that ended."""
+    """The outcome of one proposal. ``level`` is there if it was tested, ``e_value`` if that ended."""
 
     proposal: int
     settings: dict[str, str]
@@ -130,9 +130,9 @@ class CampaignStanding(ClosedModel):
 
 
 class RefereeAnswer(ClosedModel):
-    """What an optimiser is told of a candidate. ``score`` is ``START_SCORE`` until something better is proved;
-    ``status`` is that of its proposal;
-    *incumbent* is what candidates are measured beside, *superseded* what was that before.
+    """The answer to an optimiser about a candidate. ``score`` is ``START_SCORE`` until something better is proved;
+    ``status`` is that of its proposal; *incumbent* is what candidates are measured beside, *superseded* what was that
+    before.
     """
 
     score: float

@@ -151,7 +151,7 @@ def rule(asker: Asker, kind: Kind) -> Rule:
 
 @dataclass(frozen=True)
 class Asked:
-    """Who asks, and what the owner granted: the tunables ``named``, and ``options`` of the command line."""
+    """The asker, and what the owner granted: the tunables ``named``, and ``options`` of the command line."""
 
     asker: Asker
     named: frozenset[str] = frozenset()
@@ -236,13 +236,13 @@ def granted(asker: Asker, named: Iterable[str]) -> Asked:
 # What a process is told by the one that started it for somebody else.
 
 
+# Environment variable of a child process: for whom it works, and after a colon the tunables that were granted.
 VARIABLE: Final = "AJUSTE_ASKED_BY"
-"""In the environment of a child process: for whom it works, and after a colon the tunables that were granted."""
 
 
-def child_environment(asked: Asked) -> dict[str, str]:
+def child_environment(rights: Asked) -> dict[str, str]:
     """Return the environment variable that says it to a child process."""
-    return {VARIABLE: f"{asked.asker}:{','.join(sorted(asked.named))}"}
+    return {VARIABLE: f"{rights.asker}:{','.join(sorted(rights.named))}"}
 
 
 def asked_here(*, accept_risk: bool = False, environment: Mapping[str, str] = os.environ) -> Asked:

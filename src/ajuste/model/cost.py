@@ -1,4 +1,4 @@
-"""What a trial costs to the instruction: of every task, and of every function that it called, from the workload's
+"""The cost of a trial to the instruction: of every task, and of every function that it called, from the workload's
 start to its end.
 
 ``native/lens`` writes these documents.
@@ -22,6 +22,7 @@ Space = Literal["user", "kernel"]
 Kind = Literal["call", "interrupt", "exception", "syscall", "start"]
 KINDS: Final = get_args(Kind)
 Role = Literal["workload", "background", "agent", "before", "after", "idle", "kernel"]
+# Names of the tasks of each role, in the order in which they are shown.
 ROLES: Final[dict[str, str]] = {
     "workload": "the workload",
     "background": "the background load",
@@ -31,7 +32,6 @@ ROLES: Final[dict[str, str]] = {
     "kernel": "the kernel's own tasks",
     "idle": "idle",
 }
-"""How the tasks of each role are called, in the order in which they are shown."""
 
 
 def _is_left_out(value: object) -> bool:
@@ -40,7 +40,7 @@ def _is_left_out(value: object) -> bool:
 
 
 class CostModelled(ClosedModel):
-    """What was accessed in one space, and what of it the modelled machine missed."""
+    """Accesses in one space, and how many of them the modelled machine missed."""
 
     loads: Count
     stores: Count
@@ -48,7 +48,7 @@ class CostModelled(ClosedModel):
 
 
 class CostModelledTask(ClosedModel):
-    """... in both."""
+    """The accesses in both spaces."""
 
     user: CostModelled
     kernel: CostModelled
@@ -91,7 +91,7 @@ class CostCode(ClosedModel):
 
 
 class CostTask(ClosedModel):
-    """What one task cost; ``number`` is in the order in which tasks were first seen, ``parent`` the one that made it.
+    """The cost of one task; ``number`` is in the order in which tasks were first seen, ``parent`` the one that made it.
 
     ``loads``, ``stores`` and ``branches`` are 0 where the depth does not count them. ``entry`` is the first user
     address after its last exec. With a modelled machine ``modelled`` has what that made of it.
@@ -172,8 +172,9 @@ class CostFunction(ClosedModel):
 
     @property
     def system_call(self) -> str:
-        """The name of the system call that it carries out, if it does. Source: arch/x86/include/asm/syscall_wrapper.h,
-        where those of 64-bit programs begin with ``__x64_``, those of 32-bit programs with ``__ia32_``.
+        """Return the name of the system call that it carries out, if it does. Source:
+        arch/x86/include/asm/syscall_wrapper.h, where those of 64-bit programs begin with ``__x64_``, those of 32-bit
+        programs with ``__ia32_``.
         """
         for prefix in _SYSTEM_CALLS if self.space == "kernel" else ():
             if self.name.startswith(prefix):
@@ -185,7 +186,7 @@ _SYSTEM_CALLS: Final = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_")
 
 
 class CostPart(ClosedModel):
-    """What the tasks of one ``role`` cost together. Their call trees are merged into one, column by column: for each
+    """The cost of all tasks of one ``role`` together. Their call trees are merged into one, column by column: for each
     frame the place of the one that called it (-1: none) and of its function, how it was entered (the place in
     ``KINDS``), how often, and what it carried out itself. With a modelled machine ``misses`` has those of each frame
     that had any, by its place.
@@ -260,7 +261,7 @@ class NamedCosts(ClosedModel):
 
 
 def packed(document: BaseModel) -> str:
-    """Compressed: a sixth of its size, or less."""
+    """Return a document as compressed text: a sixth of its size, or less."""
     return base64.b64encode(zlib.compress(document.model_dump_json().encode())).decode()
 
 
@@ -280,14 +281,14 @@ def unpacked(kind: type[BaseModel], named: str) -> Callable[[Any], Any]:
 
 
 _MOST_BYTES: Final = 1 << 28
+# Costs, compressed where they are written.
 PackedCosts = Annotated[
     NamedCosts, BeforeValidator(unpacked(NamedCosts, "costs")), PlainSerializer(packed, return_type=str)
 ]
-"""Compressed where it is written."""
 
 
 class CostRow(ClosedModel):
-    """What something cost in a trial of the baseline and in one of the configuration, and how often it was entered.
+    """The cost of something in a trial of the baseline and in one of the configuration, and how often it was entered.
     ``file`` has the function; it is empty for the kernel, and for what is no function.
     """
 
@@ -324,12 +325,12 @@ class CostGraph(ClosedModel):
 
 
 class CostComparison(ClosedModel):
-    """Where the instructions of two trials differ. The rows of ``parts`` add up to the whole of both trials, and so do
-    those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
-    ``most`` are the functions that carried out most, ``changed`` those of which each call cost more or
-    less, what changed most first. Of ``entries`` (system calls, exceptions and interrupts)
-    the instructions are those of all that they called, other interrupts left out. ``sentences`` say it, the greatest
-    first. ``kernel_graph`` has what the kernel did, whichever function of a program it did that for.
+    """The difference in instructions between two trials. The rows of ``parts`` add up to the whole of both trials, and
+    so do those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
+    ``most`` are the functions that carried out most, ``changed`` those of which each call cost more or less, what
+    changed most first. Of ``entries`` (system calls, exceptions and interrupts) the instructions are those of all that
+    they called, other interrupts left out. ``sentences`` say it, the greatest first. ``kernel_graph`` has what the
+    kernel did, whichever function of a program it did that for.
     """
 
     sentences: tuple[str, ...]
@@ -362,5 +363,5 @@ class CostComparison(ClosedModel):
 
 
 def function_words(name: str, file: str) -> str:
-    """An address says nothing without its file."""
+    """Return a function's name, with its file if it is an address, which says nothing without."""
     return f"{name} of {file.rpartition('/')[2]}" if file and name.startswith("0x") else name

@@ -1,5 +1,5 @@
-"""What the scheduler of a guest decided, one decision after the other, from the workload's start to its end; and where
-two such streams part.
+"""Decisions of the scheduler of a guest, one after the other, from the workload's start to its end; and where two such
+streams part.
 
 ``native/lens`` writes these documents.
 """
@@ -16,17 +16,16 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from ajuste.model.base import ClosedModel
 from ajuste.model.cost import Address, Count, Role, packed, unpacked
 
+# Decisions that the lens keeps, the first ones of a trial; it counts the others.
 MOST_DECISIONS: Final = 500_000
-"""The lens keeps the first so many of a trial, and counts the others."""
 _MOST_PATHS: Final = 20_000
 _LONGEST_PATH: Final = 48
 _MOST_TASKS: Final = 200_000
 _LONGEST_NAME: Final = 200
 
+# A task leaves a CPU and another one comes; a task is woken; a new one may run; one has to make way; the timer
+# interrupts.
 DecisionKind = Literal["switch", "wakeup", "new", "resched", "timer"]
-"""A task leaves a CPU and another one comes; a task is woken; a new one may run; one has to make way; the timer
-interrupts.
-"""
 KINDS: Final = get_args(DecisionKind)
 Number = Annotated[int, Field(ge=0, lt=2**31)]
 NumberOrNone = Annotated[int, Field(ge=-1, lt=2**31)]
@@ -34,8 +33,9 @@ Name = Annotated[str, Field(max_length=_LONGEST_NAME)]
 
 
 class DecisionTask(ClosedModel):
-    """``number`` is in the order in which tasks were first seen, ``parent`` the one that made it, ``birth`` how many
-    that one had made before. ``name`` is its program, or what a task of the kernel carries out; "" where not known.
+    """A task; ``number`` is in the order in which tasks were first seen, ``parent`` the one that made it, ``birth`` how
+    many that one had made before. ``name`` is its program, or what a task of the kernel carries out; "" where not
+    known.
     """
 
     number: Number
@@ -146,7 +146,7 @@ class DecisionStream(ClosedModel):
 
 
 class Decisions(DecisionStream):
-    """As the lens writes them. ``paths`` are the addresses of functions, the innermost first."""
+    """The decisions as the lens writes them. ``paths`` are the addresses of functions, the innermost first."""
 
     version: Literal[1]
     paths: tuple[Annotated[tuple[Address, ...], Field(max_length=_LONGEST_PATH)], ...] = Field(max_length=_MOST_PATHS)
@@ -159,7 +159,9 @@ class Decisions(DecisionStream):
 
 
 class NamedDecisions(DecisionStream):
-    """... with the names of ``functions``, whose places the ``paths`` have. An instruction takes ``instruction_ns``."""
+    """The decisions with the names of ``functions``, whose places the ``paths`` have. An instruction takes
+    ``instruction_ns``.
+    """
 
     instruction_ns: Annotated[int, Field(ge=1, le=16)]
     functions: tuple[Name, ...]
@@ -215,15 +217,15 @@ class NamedDecisions(DecisionStream):
         return tuple(cpus)
 
     def path(self, place: int) -> tuple[str, ...]:
-        """The names of the functions that led to a decision, the outermost first."""
+        """Return the names of the functions that led to a decision, the outermost first."""
         way = self.ways[place]
         return tuple(self.functions[function] for function in reversed(self.paths[way])) if way >= 0 else ()
 
 
+# Decisions, compressed where they are written.
 PackedDecisions = Annotated[
     NamedDecisions, BeforeValidator(unpacked(NamedDecisions, "decisions")), PlainSerializer(packed, return_type=str)
 ]
-"""Compressed where they are written."""
 
 
 # Where two streams part.
@@ -265,8 +267,8 @@ class DecisionMark(ClosedModel):
 
 
 class DecisionLane(ClosedModel):
-    """What one of the two decides: how much in all, what it decides where they part and right after (``following``),
-    and who runs around that place.
+    """The decisions of one of the two: how many in all, those where they part and right after (``following``), and who
+    runs around that place.
     """
 
     decisions: Count
@@ -281,9 +283,9 @@ class DecisionLane(ClosedModel):
 
 
 class DecisionSpread(ClosedModel):
-    """How two streams go on after they parted, as the baseline shows it: how many decisions come ``after``, how many of
-    those (``differ``) and of the first ``soon`` have no counterpart, after how many decisions and nanoseconds some in a
-    row are ``alike_again``, and whether the two decide alike at their end (``for_good``).
+    """The course of two streams after they parted, as the baseline shows it: how many decisions come ``after``, how
+    many of those (``differ``) and of the first ``soon`` have no counterpart, after how many decisions and nanoseconds
+    some in a row are ``alike_again``, and whether the two decide alike at their end (``for_good``).
     """
 
     after: Count
@@ -305,9 +307,9 @@ class DecisionTaskNamed(ClosedModel):
 
 
 class Divergence(ClosedModel):
-    """Where two trials with one seed part: after so many decisions ``alike``, the timer's not counted. ``before`` are
-    the last ones in common, as in the baseline. Where they never part, neither has a ``first``, and there is no
-    ``spread``. ``sentences`` say it. ``cpus`` are how many of the guest's decide.
+    """The place where two trials with one seed part: after so many decisions ``alike``, the timer's not counted.
+    ``before`` are the last ones in common, as in the baseline. Where they never part, neither has a ``first``, and
+    there is no ``spread``. ``sentences`` say it. ``cpus`` are how many of the guest's decide.
     """
 
     sentences: tuple[str, ...]

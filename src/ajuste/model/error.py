@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 if TYPE_CHECKING:
     from difflib import SequenceMatcher
 
+# Longest name that suggestions are made for: longer ones are near to none, and comparing them takes long.
 LONGEST_SUGGESTED: Final = 100
-"""Names that are longer are near to none, and comparing them takes long."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a file something is wrong. ``line`` counts from 1; ``field`` is a dotted path such as
+    """The place in a file where something is wrong. ``line`` counts from 1; ``field`` is a dotted path such as
     ``budget.max_blocks``.
     """
 
@@ -67,8 +67,8 @@ class RunError(AjusteError):
     exit_code = 1
 
 
+# Least likeness of a part of a name to what was written: `nosuch` is no part of `instructions`.
 LEAST_OF_PART: Final = 0.75
-"""So much a part of a name has to be like what was written: ``nosuch`` is no part of ``instructions``."""
 
 
 def nearest_names(
@@ -123,6 +123,6 @@ def _likeness_of_part(matcher: SequenceMatcher[str], name: str, other: str) -> f
 
 
 def did_you_mean(names: Iterable[str]) -> str | None:
-    """``did you mean a or b?`` for a hint; ``None`` where there is no name."""
+    """Return ``did you mean a or b?`` for a hint; ``None`` where there is no name."""
     text = " or ".join(names)
     return f"did you mean {text}?" if text else None

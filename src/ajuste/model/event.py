@@ -23,7 +23,7 @@ class _Event(ClosedModel):
 
 
 class Hello(_Event):
-    """First of all: who speaks and from what machine. ``kernel`` is ``uname -r``, ``build`` is ``uname -v``."""
+    """The first event: who speaks and from what machine. ``kernel`` is ``uname -r``, ``build`` is ``uname -v``."""
 
     event: Literal["hello"] = "hello"
     version: int
@@ -82,7 +82,7 @@ class Started(_Event):
 
 
 class Output(_Event):
-    """What a process printed on one stream, after it ended; bytes that are not UTF-8 became U+FFFD."""
+    """The output of a process on one stream, after it ended; bytes that are not UTF-8 became U+FFFD."""
 
     event: Literal["output"] = "output"
     role: Role
@@ -132,7 +132,7 @@ class Counter(_Event):
 
 
 class Sample(_Event):
-    """What a sampler read at ``at_ns``: figures by name, as the kernel counts them.
+    """A reading of a sampler at ``at_ns``: figures by name, as the kernel counts them.
 
     Said after the observation, all in the order of time. Each sampler is read just before the workload's start, at
     multiples of its interval from then on, just after the workload's end, and at the end of the observation.
@@ -144,7 +144,7 @@ class Sample(_Event):
 
 
 class Sampled(_Event):
-    """What became of the sampler of that ``index`` in the plan, said after all samples.
+    """The account of the sampler of that ``index`` in the plan, said after all samples.
 
     ``readings`` samples are of it; for ``skipped`` times it was too late. ``full``: the room for the readings of all
     samplers was used up, and the rest was not read. ``not_supported``: there is nothing to read, and why.
@@ -160,7 +160,9 @@ class Sampled(_Event):
 
 
 class Traced(_Event):
-    """What the scheduler did beside the workload, said last of what was measured; or ``not_supported``, and why."""
+    """A recording of what the scheduler did beside the workload, said last of what was measured; or ``not_supported``,
+    and why.
+    """
 
     event: Literal["traced"] = "traced"
     recording: Recording | None = None
@@ -189,7 +191,7 @@ class Restored(_Event):
 
 
 class Journal(_Event):
-    """What became of a journal that a session had left behind (``ajuste-agent restore``).
+    """The outcome of a journal that a session had left behind (``ajuste-agent restore``).
 
     ``restored``: everything is as it was, and the journal was removed. ``void``: nothing in it holds any more (it is of
     an earlier boot, or nothing was changed); it was removed, and nothing was touched. ``gone``: a guardian at work has
@@ -217,7 +219,7 @@ class Failed(_Event):
 
 
 class End(_Event):
-    """Last of all. ``events`` is how many came before it since (and with) ``accepted``: a stream that lost one is
+    """The last event. ``events`` is how many came before it since (and with) ``accepted``: a stream that lost one is
     known as such.
     """
 
@@ -252,16 +254,16 @@ Kind = TypeVar("Kind", bound=_Event)
 
 
 class EventsByKind:
-    """The events of a trial, those of a kind together: there are few of each, and they are asked for often."""
+    """The events of a trial, those of a kind together: there are few of each, and they are needed often."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self._found: dict[type[_Event], list[Any]] = {}
+        self._by_kind: dict[type[_Event], list[Any]] = {}
         for event in events:
-            self._found.setdefault(type(event), []).append(event)
+            self._by_kind.setdefault(type(event), []).append(event)
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the events of a kind, in the order in which they came."""
-        return self._found.get(kind, [])
+        return self._by_kind.get(kind, [])
 
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))

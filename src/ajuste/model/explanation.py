@@ -1,4 +1,4 @@
-"""What was recorded of a configuration, and what its scheduler did otherwise than the baseline's."""
+"""Recordings of a configuration, and how its scheduler differed from the baseline's."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Recorded(ClosedModel):
 
 
 class Explanation(ClosedModel):
-    """What the scheduler did otherwise under ``own.configuration`` than under the baseline, in ``sentences`` that are
+    """The differences of the scheduler under ``own.configuration`` from the baseline's, in ``sentences`` that are
     computed from both recordings, what changed most first. ``notes`` say how far they can be trusted. ``costs``
-    compares what both cost, and ``divergence`` says where their decisions part, which ``own`` and ``baseline`` have
-    no more.
+    compares what both cost, and ``divergence`` says where their decisions part, which ``own`` and ``baseline`` have no
+    more.
     """
 
     sentences: tuple[str, ...]

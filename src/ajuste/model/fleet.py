@@ -1,4 +1,4 @@
-"""Fleets: one question on many machines; in which order they begin, and what is known of machines like them."""
+"""Fleets: one question on many machines; the order in which they begin, and what is known of machines like them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from ajuste.model.live import Guard
 from ajuste.model.metric import Scale
 from ajuste.model.verdict import Word
 
+# Key of the `CanaryRecord` in the environment of a run.
 FLEET = "fleet"
-"""Where the environment of a run has its ``CanaryRecord``."""
 
 
 class FleetPlan(BaseModel):
-    """``stages`` are how many machines may measure, stage by stage; None: all. Each measures ``each`` blocks; None: as
-    many as its own verdict takes. With ``cautious`` harm that is proved ends the run, as a broken guard does.
+    """The order of a fleet: ``stages`` are how many machines may measure, stage by stage; None: all. Each measures
+    ``each`` blocks; None: as many as its own verdict takes. With ``cautious`` harm that is proved ends the run, as a
+    broken guard does.
     """
 
     stages: tuple[int | None, ...] = (None,)
@@ -25,8 +26,8 @@ class FleetPlan(BaseModel):
 
 
 class CanaryRecord(BaseModel):
-    """How far a canary order came: ``stages`` say how many machines each may have (``null``: all), ``reached`` counts
-    them from 1, and each machine was to measure ``each`` blocks. ``stopped`` says what ended it before its end.
+    """The progress of a canary order: ``stages`` say how many machines each may have (``null``: all), ``reached``
+    counts them from 1, and each machine was to measure ``each`` blocks. ``stopped`` says what ended it before its end.
     """
 
     stages: tuple[int | None, ...]
@@ -52,9 +53,9 @@ class FactGroup(BaseModel):
 
 
 class FleetEffect(BaseModel):
-    """What is known of all ``machines`` like those that measured: their mean effect with its interval at ``level``, as
-    in ``Finding``; the ``spread`` of true effects between machines, one standard deviation (of a ratio as a factor);
-    and between which effects a new machine's lies (``new_low``, ``new_high``). ``verdicts`` counts the machines' own.
+    """The effect on all ``machines`` like those that measured: their mean effect with its interval at ``level``, as in
+    ``Finding``; the ``spread`` of true effects between machines, one standard deviation (of a ratio as a factor); and
+    between which effects a new machine's lies (``new_low``, ``new_high``). ``verdicts`` counts the machines' own.
     ``differing`` is the group whose effect differs for certain, if there is one. ``says`` is a sentence.
     """
 

@@ -1,5 +1,5 @@
-"""What a gate says of two revisions: whether a figure became worse by more than its limit; and what a history says of
-many: where it changed.
+"""The findings of a gate on two revisions: whether a figure became worse by more than its limit; and those of a history
+on many: where it changed.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ajuste.model.metric import Direction, Scale
 from ajuste.model.results import Clock
 from ajuste.model.verdict import LimitWord
 
+# Verdict on one figure: `failed` where it was not measured.
 GateWord = Literal["pass", "regression", "undecided", "failed"]
-"""Of one figure: ``failed`` where it was not measured."""
 
+# Meaning of an undecided figure for the exit code.
 Policy = Literal["pass", "fail"]
-"""What an undecided figure means for the exit code."""
 
 OF_LIMIT: Final[dict[LimitWord, GateWord]] = {"beyond": "regression", "within": "pass", "undecided": "undecided"}
 
 
+# Digits of a short commit.
 SHORT: Final = 12
-"""Digits of a commit."""
 
 
 class GrownFunction(BaseModel):
@@ -57,11 +57,11 @@ class ProjectCommit(BaseModel):
 
 
 class GateFigure(BaseModel):
-    """One metric of one benchmark. ``base`` and ``head`` are typical figures, on the scale of ``estimate``, which is as
+    """A metric of one benchmark. ``base`` and ``head`` are typical figures, on the scale of ``estimate``, which is as
     ``low`` and ``high`` are in a verdict: a ratio to the base, or a difference in ``unit`` where ``scale`` says so.
     ``limit`` is a share of the base. ``digest`` is of all trials, ``run`` where the store has them, ``line`` where the
-    benchmark stands in the project file. ``culprits`` are the commits with one of which a regression came, if that
-    was asked: a single one, unless some could not be told. With ``layouts`` each of ``blocks`` is a build. Of a
+    benchmark stands in the project file. ``culprits`` are the commits with one of which a regression came, if they were
+    searched for: a single one, unless some could not be judged. With ``layouts`` each of ``blocks`` is a build. Of a
     reproducer it is what a study ``expected`` and what was ``found``, without a change and a limit.
     """
 
@@ -93,7 +93,7 @@ class GateFigure(BaseModel):
 
 
 class GateRevision(BaseModel):
-    """``revision`` as it was named; empty for the working tree, whose ``commit`` is what it began from."""
+    """A revision: ``revision`` as it was named; empty for the working tree, whose ``commit`` is what it began from."""
 
     revision: str
     commit: str
@@ -106,7 +106,9 @@ class GateRevision(BaseModel):
 
 
 class GateResult(BaseModel):
-    """``file`` is the project file, relative to the repository. ``result`` is the worst of all figures."""
+    """The result of a gate: ``file`` is the project file, relative to the repository. ``result`` is the worst of all
+    figures.
+    """
 
     result: GateWord
     file: str
@@ -115,22 +117,23 @@ class GateResult(BaseModel):
     benchmarks: tuple[GateFigure, ...]
 
     def having(self, verdict: GateWord) -> tuple[GateFigure, ...]:
-        """The figures with that verdict."""
+        """Return the figures with that verdict."""
         return tuple(benchmark for benchmark in self.benchmarks if benchmark.verdict == verdict)
 
     def exit_code(self, undecided: Policy) -> int:
-        """0 passed, 3 a regression is proved, 1 something could not be measured, 4 undecided; the first that holds of
-        3, 1, 4.
+        """Return the exit code: 0 passed, 3 a regression is proved, 1 something could not be measured, 4 undecided; the
+        first that holds of 3, 1, 4.
         """
         codes: dict[GateWord, int] = {"pass": 0, "regression": 3, "undecided": 4 if undecided == "fail" else 0}
         return codes.get(self.result, 1)
 
 
 class NoopFigure(BaseModel):
-    """How often one metric of one benchmark was called changed, in ``runs`` gates of a revision against itself:
-    ``changed`` where the interval does not contain 0 %, ``regressions`` where it lies beyond the ``limit``. ``low`` and
-    ``high`` are Wilson's 95 % interval of the share of changes; ``too_often`` that chance alone would hardly give so
-    many. ``largest`` is the estimate farthest from 0 %, as in ``GateFigure``. What was not measured has a ``reason``.
+    """Counts of how often one metric of one benchmark was called changed, in ``runs`` gates of a revision against
+    itself: ``changed`` where the interval does not contain 0 %, ``regressions`` where it lies beyond the ``limit``.
+    ``low`` and ``high`` are Wilson's 95 % interval of the share of changes; ``too_often`` that chance alone would
+    hardly give so many. ``largest`` is the estimate farthest from 0 %, as in ``GateFigure``. What was not measured has
+    a ``reason``.
     """
 
     name: str
@@ -150,7 +153,7 @@ class NoopFigure(BaseModel):
 
 
 class NoopResult(BaseModel):
-    """``revision`` against itself. ``promised`` is the share of changes that verdicts may have at most."""
+    """The gates of ``revision`` against itself. ``promised`` is the share of changes that verdicts may have at most."""
 
     file: str
     revision: GateRevision
@@ -159,7 +162,7 @@ class NoopResult(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """3 where a figure is called changed too often, 1 where one was not measured, otherwise 0."""
+        """Return 3 where a figure is called changed too often, 1 where one was not measured, otherwise 0."""
         if any(benchmark.too_often for benchmark in self.benchmarks):
             return 3
         return int(any(benchmark.reason for benchmark in self.benchmarks))
@@ -198,7 +201,7 @@ class CommitChange(BaseModel):
 
 
 class CommitHistory(BaseModel):
-    """One metric of one benchmark over commits, the oldest first. ``known`` says whether there is enough to look for
+    """A metric of one benchmark over commits, the oldest first. ``known`` says whether there is enough to look for
     ``changes``; what is smaller than ``limit``, a share of the first commit's figure, is none.
     """
 
@@ -226,5 +229,5 @@ class HistoryResult(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """0, or 1 where something could not be measured at all."""
+        """Return 0, or 1 where something could not be measured at all."""
         return int(any(history.reason for history in self.histories))

@@ -11,7 +11,7 @@ from ajuste.model.error import RequestError
 
 
 class KernelVersion(BaseModel):
-    """``major.minor`` of a kernel, ordered. Locations of tunables depend on no more than that."""
+    """The version of a kernel as ``major.minor``, ordered. Locations of tunables depend on no more than that."""
 
     major: int
     minor: int
@@ -68,8 +68,8 @@ class KernelImage(BaseModel):
 # In which build options the kernels of a run differ.
 
 
+# Key of these options in the environment of a run, by kernel.
 KERNEL_OPTIONS: Final = "kernel options"
-"""Where the environment of a run has them, by kernel."""
 
 
 class DifferingOption(BaseModel):
@@ -85,8 +85,8 @@ class DifferingOption(BaseModel):
 
 
 class KernelOptions(BaseModel):
-    """What is different from the kernel ``baseline``: ``total`` options. Some are told, first those that were
-    asked for.
+    """The differences from the kernel ``baseline``: ``total`` options. Some are listed, first those that were
+    requested.
     """
 
     baseline: str
@@ -94,19 +94,19 @@ class KernelOptions(BaseModel):
     options: tuple[DifferingOption, ...]
 
 
+# Key of the guests' Debian packages in the environment of a run: version and checksum, by name.
 PACKAGES: Final = "packages"
-"""Where the environment of a run has the Debian packages of its guests: version and checksum, by name."""
 
 
 # What a running kernel was seen to have.
 
 
+# Key of the proofs in the environment of a run, by the name of each machine.
 PROOFS: Final = "proofs"
-"""Where the environment of a run has its proofs, by the name of each machine."""
 
 
 class Sight(BaseModel):
-    """One thing that was looked at in the running kernel, and what was found."""
+    """A thing that was looked at in the running kernel, and what was found."""
 
     what: str
     found: str
@@ -139,7 +139,7 @@ class ShownFeature(BaseModel):
 
 
 class Proof(BaseModel):
-    """All that was looked for in one kernel. ``arguments`` are words of its command line."""
+    """The features of one kernel that were checked. ``arguments`` are words of its command line."""
 
     kernel: str
     release: str
@@ -149,5 +149,5 @@ class Proof(BaseModel):
 
     @property
     def broken(self) -> tuple[ShownFeature, ...]:
-        """The claims that do not hold."""
+        """Return the claims that do not hold."""
         return tuple(feature for feature in self.features if not feature.holds)

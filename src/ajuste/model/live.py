@@ -14,7 +14,7 @@ from ajuste.model.metric import Metric
 
 @dataclass(frozen=True)
 class Slice:
-    """One stretch under one configuration, with one metric's ``value`` over it; ``None`` where there is none.
+    """A stretch under one configuration, with one metric's ``value`` over it; ``None`` where there is none.
 
     ``number`` counts all slices from 0 in the order of time, ``block`` is what was drawn at random as one (see
     ``design.switchback``). ``begin_s`` and ``end_s`` bound the part that counts, after the wash-out, in seconds since
@@ -39,22 +39,21 @@ class Slice:
 
 GuardSign = Literal["<", "<=", ">", ">="]
 
+# `random`: each configuration once a block, in an order drawn anew; `mirrored`: that order, then the same backwards, so
+# that a steady drift hits all alike, for load that changes within a few slices; `latin`: a whole square of Williams
+# (two for an odd number), in which each configuration follows every other equally often, for systems that are slow to
+# settle.
 SwitchbackOrder = Literal["random", "mirrored", "latin"]
-"""``random``: each configuration once a block, in an order drawn anew; ``mirrored``: that order, then the same
-backwards, so that a steady drift hits all alike, for load that changes within a few slices; ``latin``: a whole square
-of Williams (two for an odd number), in which each configuration follows every other equally often, for systems that
-are slow to settle.
-"""
 
+# Figures of trials beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, and
+# 1 if it broke a guard.
 BEGIN: Final = "slice-begin"
 END: Final = "slice-end"
 BREACH: Final = "slice-guard"
-"""What trials keep beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, and
-1 if it broke a guard."""
 
 
+# Limit of figures: below it the square of a figure is finite as well, or statistics overflow.
 LARGEST: Final = 1e150
-"""The square of a figure is finite as well, or statistics overflow."""
 
 
 def is_computable(value: float) -> bool:
@@ -62,8 +61,8 @@ def is_computable(value: float) -> bool:
     return abs(value) < LARGEST
 
 
+# Share of a slice that is its wash-out while it is not known how long the metrics take to respond.
 FIRST_WASHOUT: Final = 0.25
-"""Of a slice."""
 
 
 class LiveMetric(BaseModel):
@@ -78,7 +77,7 @@ class LiveMetric(BaseModel):
 
 
 class Guard(BaseModel):
-    """What must hold of ``metric``, as it was given in ``text``: it is ``sign`` ``limit`` (in the metric's unit), or,
+    """A condition on ``metric``, as it was given in ``text``: it is ``sign`` ``limit`` (in the metric's unit), or,
     without a sign, at most the share ``limit`` worse than under the baseline.
     """
 
@@ -92,8 +91,8 @@ class LiveDesign(BaseModel):
     """Slices of ``slice_s`` seconds, of which the first ``washout_s`` do not count (None: as long as the metrics take
     to respond, once that is known), for at most ``for_s``, in blocks of that ``order``.
 
-    ``watched`` are read for guards and for the record, ``control`` is what the load is told by. Nothing is measured
-    while the load average exceeds ``max_load`` or the pressure (a share of the time) ``max_pressure``.
+    ``watched`` are read for guards and for the record, ``control`` is the figure of the load. Nothing is measured while
+    the load average exceeds ``max_load`` or the pressure (a share of the time) ``max_pressure``.
     """
 
     metrics: tuple[LiveMetric, ...] = Field(min_length=1)
@@ -114,7 +113,7 @@ class LiveDesign(BaseModel):
 
     @property
     def all_metrics(self) -> tuple[LiveMetric, ...]:
-        """Everything that is read."""
+        """Return everything that is read."""
         return (*self.metrics, *self.watched, *((self.control,) if self.control else ()))
 
 
@@ -141,7 +140,9 @@ class LiveLine(BaseModel):
 
 
 class LiveRecord(BaseModel):
-    """``findings`` are sentences on the noise, ``breaches`` what broke a guard, by configuration."""
+    """The record of a live experiment: ``findings`` are sentences on the noise, ``breaches`` what broke a guard, by
+    configuration.
+    """
 
     slices: tuple[LiveSlice, ...]
     lines: tuple[LiveLine, ...]
@@ -156,6 +157,6 @@ _DURATION: Final = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s")
 
 
 def duration(seconds: float) -> str:
-    """``90 s`` as ``1.5 min``."""
+    """Return a duration in the unit that suits it: ``1.5 min`` for 90 seconds."""
     size, unit = next((step for step in _DURATION if seconds >= step[0]), _DURATION[-1])
     return f"{seconds / size:.3g} {unit}"

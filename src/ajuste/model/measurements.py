@@ -20,8 +20,8 @@ from ajuste.model.trial import Trial
 T = TypeVar("T")
 Whole = NDArray[np.int64]
 Order: TypeAlias = NDArray[np.intp] | slice
+# Measurements of one trial, as a digest covers them: the fields of `Trial` without time and text of the host.
 Measured: TypeAlias = Mapping[str, Any]
-"""What one trial measured, as a digest covers it: the fields of ``Trial`` without time and text of the host."""
 
 
 def different(values: Whole) -> Whole:
@@ -40,12 +40,12 @@ class Categorical(Generic[T]):
         return self.values[int(self.codes[row])]
 
     def among(self, rows: NDArray[Any]) -> list[T]:
-        """The different values of ``rows``, in the order in which they appear there."""
+        """Return the different values of ``rows``, in the order in which they appear there."""
         codes, first = np.unique(self.codes[rows], return_index=True)
         return [self.values[code] for code in codes[np.argsort(first)]]
 
     def code(self, value: T) -> int:
-        """The code of ``value``, which can be hashed; -1 if no row has it."""
+        """Return the code of ``value``, which can be hashed; -1 if no row has it."""
         return self._places.get(value, -1)
 
     @cached_property
@@ -80,7 +80,7 @@ class Measurements:
         return np.equal(self.status.codes, self.status.code(status))
 
     def of(self, configuration: str) -> NDArray[np.intp]:
-        """The rows of a configuration, in order."""
+        """Return the rows of a configuration, in order."""
         code = self.configuration.code(configuration)
         return self._by_configuration[code] if code >= 0 else np.array([], np.intp)
 
@@ -91,7 +91,7 @@ class Measurements:
         return np.split(order, np.searchsorted(codes[order], np.arange(1, len(self.configuration.values))))
 
     def figures(self, row: int) -> dict[str, float]:
-        """The metrics that a trial has."""
+        """Return the metrics that a trial has."""
         figures = {name: float(column[row]) for name, column in self.metrics.items()}
         return {name: value for name, value in figures.items() if not math.isnan(value)}
 
@@ -125,7 +125,7 @@ _WHOLE: Final = ("block", "position", "attempt")
 
 @dataclass
 class Gathering:
-    """Makes ``Measurements`` of rows that come in parts, column by column.
+    """A builder of ``Measurements`` from rows that come in parts, column by column.
 
     ``written`` and ``not_supported`` come as keys, equal for equal values, that the functions given read.
     """
@@ -192,7 +192,7 @@ class Gathering:
 
 
 def measurements(trials: Iterable[Trial]) -> Measurements:
-    """``trials`` column by column."""
+    """Return ``trials`` column by column."""
     rows = list(trials)
     gathering = Gathering(read_written=tuple, read_not_supported=dict)
     gathering.extend(
@@ -248,7 +248,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Summarised:
-    """Only a summary is known: the mean of ``n`` values and the standard error of that mean."""
+    """A summary of values that are not known: the mean of ``n`` values and the standard error of that mean."""
 
     n: int
     mean: float
@@ -260,8 +260,9 @@ Sample = Values | Summarised
 
 @dataclass(frozen=True)
 class MeasuredTable:
-    """``samples`` by configuration and metric name. ``format`` is what kind of file it was read from; ``notes`` are
-    sentences on what of the file is in no sample. ``main`` are the metrics that decide where a person names none.
+    """A table of measurements: ``samples`` by configuration and metric name. ``format`` is what kind of file it was
+    read from; ``notes`` are sentences on what of the file is in no sample. ``main`` are the metrics that decide where a
+    person names none.
     """
 
     format: str
@@ -273,5 +274,5 @@ class MeasuredTable:
 
     @property
     def deciding(self) -> frozenset[str]:
-        """The main metrics, or all if it has none."""
+        """Return the main metrics, or all if it has none."""
         return self.main or frozenset(metric.name for metric in self.metrics)

@@ -18,8 +18,8 @@ _PERCENTILE: Final = re.compile(r"(.+)@p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
 
 
 class Metric(ClosedModel):
-    """``scale`` is how configurations are compared: ratios for what is always positive, differences for what can
-    be 0.
+    """A metric of a trial; ``scale`` is how configurations are compared: ratios for what is always positive,
+    differences for what can be 0.
 
     ``resolution`` is the smallest step the figure can take (1 for a count), in ``unit``: values that are all alike are
     known no better than that. With a ``quantile`` that quantile of the trials' values is compared, not their mean, and
@@ -37,7 +37,7 @@ class Metric(ClosedModel):
 
     @property
     def column(self) -> str:
-        """The name under which trials have its values."""
+        """Return the name under which trials have its values."""
         return self.name if self.quantile is None else split_percentile(self.name)[0]
 
     def at(self, quantile: float) -> Self:
@@ -53,7 +53,7 @@ class Metric(ClosedModel):
 
 
 def split_percentile(name: str) -> tuple[str, float | None]:
-    """``elapsed@p95`` as ``elapsed`` and 0.95; any other name as it is, and ``None``."""
+    """Return ``elapsed@p95`` as ``elapsed`` and 0.95; any other name as it is, and ``None``."""
     match = _PERCENTILE.fullmatch(name)
     quantile = round(float(match[2]) / 100, 5) if match else 0.0
     return (match[1], quantile) if match and quantile > 0 else (name, None)
@@ -66,7 +66,7 @@ _PLACEHOLDERS = {"{disk}": r".+", "{cpu}": r"cpu\d*", "{line}": r"[^.]+", "{name
 
 
 class Figure(ClosedModel):
-    """One figure, or all whose names have the same form. A *counter* only grows; a *level* goes up and down."""
+    """A figure, or all whose names have the same form. A *counter* only grows; a *level* goes up and down."""
 
     name: str
     kind: Literal["counter", "level"]
@@ -84,7 +84,7 @@ class Figure(ClosedModel):
 
 
 class FigureSource(BaseModel):
-    """What a sampler can read. ``figures`` in the order in which a name is looked up."""
+    """A source that a sampler can read: ``figures`` in the order in which a name is looked up."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     name: SamplerSource
@@ -93,7 +93,7 @@ class FigureSource(BaseModel):
     figures: tuple[Figure, ...] = Field(alias="figure", min_length=1)
 
     def find(self, name: str) -> Figure | None:
-        """The figure of that name, if the source can have one."""
+        """Return the figure of that name, if the source can have one."""
         return next((figure for figure in self.figures if figure.is_called(name)), None)
 
 

@@ -37,7 +37,7 @@ class ModelledCache(_Table):
         return self.size_kib * _KIB // (line_bytes * self.ways)
 
     def problem(self, line_bytes: int, *, any_sets: bool = False) -> str:
-        """Why there is no such cache; "" if there is one. Only a shared one may find a set other than by bits."""
+        """Return why there is no such cache, else "". Only a shared one may find a set other than by bits."""
         bytes_, set_bytes = self.size_kib * _KIB, line_bytes * self.ways
         if bytes_ % set_bytes:
             return f"{self.size_kib} KiB are no whole number of sets of {self.ways} lines of {line_bytes} bytes"
@@ -78,7 +78,7 @@ class Translations(_Table):
 
 
 class OuterTranslations(Translations):
-    """... of the second level."""
+    """A TLB of the second level."""
 
     latency_cycles: _Cycles
 
@@ -91,10 +91,10 @@ class Branches(_Table):
 
 
 class Missed(NamedTuple):
-    """How often it was looked for further out than in: L1 of instructions and of data, L2, LLC, TLB of the first level,
-    of the second (the page tables are walked), and how many branches were predicted wrongly. ``remote`` lines came from
-    the memory of another node; ``distance`` is by how much that was further than the nearest, in all (ACPI's SLIT).
-    ``lost`` ones were there until another CPU stored to them.
+    """Counts of misses: how often it was looked for further out than in L1 of instructions and of data, L2, LLC, TLB of
+    the first level, of the second (the page tables are walked), and how many branches were predicted wrongly.
+    ``remote`` lines came from the memory of another node; ``distance`` is by how much that was further than the
+    nearest, in all (ACPI's SLIT). ``lost`` ones were there until another CPU stored to them.
     """
 
     l1i: _Count = 0
@@ -113,7 +113,7 @@ class Missed(NamedTuple):
 
 
 def all_missed(some: Iterable[Missed]) -> Missed:
-    """Together."""
+    """Return the sum of ``some``."""
     return reduce(Missed.plus, some, Missed())
 
 
@@ -125,8 +125,8 @@ class TimePart(NamedTuple):
 
 
 class ModelledMachine(_Table):
-    """What is known of one. ``instructions_per_cycle`` is how many are carried out where nothing misses; the latencies
-    are what each miss adds. ``sources`` say where the figures are from.
+    """A machine with what is known of it. ``instructions_per_cycle`` is how many are carried out where nothing misses;
+    the latencies are what each miss adds. ``sources`` say where the figures are from.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -179,8 +179,8 @@ class ModelledMachine(_Table):
         return [f"{name}: {problem}" for name, problem in problems.items() if problem]
 
     def problem_with(self, cpus: int, nodes: Sequence[MemoryNode] = (), topology: Topology | None = None) -> str:
-        """Why it does not fit a guest with so many CPUs; "" if it does. Each socket of a ``topology`` is one such
-        machine; without one, each of the ``nodes``.
+        """Return why it does not fit a guest with so many CPUs; "" if it does. Each socket of a ``topology`` is one
+        such machine; without one, each of the ``nodes``.
         """
         if topology is not None:
             return self._problem_with_socket(topology)
@@ -225,8 +225,8 @@ class ModelledMachine(_Table):
         return ""
 
     def parts(self, instructions: int, missed: Missed) -> tuple[TimePart, ...]:
-        """The modelled time of so many instructions. They are carried out at the same rate, and stop at each miss until
-        it is served; misses of one level that the next one serves wait for that.
+        """Return the modelled time of so many instructions. They are carried out at the same rate, and stop at each
+        miss until it is served; misses of one level that the next one serves wait for that.
         """
         first = missed.l1i + missed.l1d
         in_second = (missed.tlb - missed.walks) * self.translation_cycles
@@ -256,7 +256,7 @@ class ModelledMachine(_Table):
 
 
 class ModelledRow(ClosedModel):
-    """What one function, role or all did in a trial of the baseline and in one of the configuration, and what of it
+    """The work of one function, role or all in a trial of the baseline and in one of the configuration, and what of it
     missed. ``file`` has the function; it is empty for the kernel, and for what is no function.
     """
 
@@ -268,7 +268,7 @@ class ModelledRow(ClosedModel):
     own: Missed
 
     def seconds(self, machine: ModelledMachine) -> tuple[float, float]:
-        """The modelled time of the baseline and of the configuration."""
+        """Return the modelled time of the baseline and of the configuration."""
         return (
             machine.seconds(self.baseline_instructions, self.baseline),
             machine.seconds(self.own_instructions, self.own),

@@ -26,7 +26,7 @@ class FileLocation(ClosedModel):
 
 
 class Flag(ClosedModel):
-    """One word in a file of words, as in ``/sys/kernel/debug/sched/features``: ``NAME`` is on, ``NO_NAME`` is off.
+    """A word in a file of words, as in ``/sys/kernel/debug/sched/features``: ``NAME`` is on, ``NO_NAME`` is off.
 
     Its value is ``"1"`` or ``"0"``; the agent writes ``NAME`` or ``NO_NAME``.
     """
@@ -43,8 +43,8 @@ class Choice(ClosedModel):
     path: str
 
 
+# Name of a network interface (IFNAMSIZ is 16 with the final zero byte).
 DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")]
-"""A network interface (IFNAMSIZ is 16 with the final zero byte)."""
 
 
 class DeviceFeature(ClosedModel):
@@ -92,7 +92,7 @@ Location = Annotated[
 
 
 def location_words(location: Location) -> str:
-    """The place as a person finds it: a path, or what of which device."""
+    """Return the place as a person finds it: a path, or what of which device."""
     match location:
         case Flag():
             return f"{location.path} ({location.name})"
@@ -126,16 +126,16 @@ class Write(ClosedModel):
     companions: tuple[Location, ...] = ()
 
 
+# A control file of a cgroup v2 controller.
 CgroupFile = Annotated[str, Field(pattern=r"^(cpu|memory|io|pids)\.[a-z]+(\.[a-z]+)*$")]
-"""A control file of a cgroup v2 controller."""
 
 
+# Policies whose processes run before all others, by their priority (sched(7)).
 REAL_TIME: Final = ("fifo", "rr")
-"""Policies whose processes run before all others, by their priority (sched(7))."""
 
 
 class Attributes(ClosedModel):
-    """How a process is run. ``None`` leaves what the kernel would do by itself.
+    """The attributes with which a process is run. ``None`` leaves what the kernel would do by itself.
 
     ``nice`` −20 … 19; ``priority`` 1 … 99, for ``fifo`` and ``rr`` only; ``affinity`` CPU numbers;
     ``cgroup_weight`` 1 … 10000, cgroup v2's ``cpu.weight`` of a group of the process's own; ``cgroup_limits`` are more
@@ -151,7 +151,7 @@ class Attributes(ClosedModel):
 
 
 class User(ClosedModel):
-    """Whose process it is: numbers, with all supplementary groups."""
+    """The user of a process, in numbers, with all supplementary groups."""
 
     uid: int = Field(ge=0, lt=2**32 - 1)
     gid: int = Field(ge=0, lt=2**32 - 1)
@@ -174,7 +174,7 @@ class Command(ClosedModel):
 
 
 class Perturbation(ClosedModel):
-    """What a seed changes, so that replicates under the virtual clock are not one and the same trial.
+    """The changes that a seed makes, so that replicates under the virtual clock are not one and the same trial.
 
     ``entropy`` is mixed into the kernel's random pool (other address-space layouts), ``environment_bytes`` pads the
     environment (other stack layouts; Mytkowicz et al., ASPLOS 2009), ``start_delay_ns`` moves the start against the
@@ -186,15 +186,16 @@ class Perturbation(ClosedModel):
     start_delay_ns: int = Field(default=0, ge=0)
 
 
+# Sources of a sampler: /proc/vmstat, …, /proc/pressure/{cpu,io,memory}, /proc/stat; `process` reads the files of the
+# workload's own process (stat, io, schedstat, status).
 SamplerSource = Literal[
     "vmstat", "meminfo", "diskstats", "schedstat", "pressure", "softirqs", "interrupts", "stat", "process"
 ]
-"""Where a sampler reads: /proc/vmstat, …, /proc/pressure/{cpu,io,memory}, /proc/stat; ``process`` reads the files of
-the workload's own process (stat, io, schedstat, status)."""
 
 
 class Sampler(ClosedModel):
-    """Reads one source every ``interval_ns`` from before the workload's start until the end of the observation.
+    """A sampler: it reads one source every ``interval_ns`` from before the workload's start until the end of the
+    observation.
 
     ``keys`` choose figures of the source: a name, or its beginning followed by ``*``. The names of each source's
     figures are in docs/reference/sampler-figures.md.
@@ -211,8 +212,8 @@ def chooses(key: str, figure: str) -> bool:
 
 
 class Trace(ClosedModel):
-    """Records what the scheduler does beside the workload, in buffers of ``buffer_bytes`` for all CPUs together, or
-    what a fourth of the free memory holds. That takes time itself: never in a trial that is compared.
+    """A recorder of what the scheduler does beside the workload, in buffers of ``buffer_bytes`` for all CPUs together,
+    or what a fourth of the free memory holds. That takes time itself: never in a trial that is compared.
     """
 
     buffer_bytes: int = Field(ge=1 << 16, le=1 << 32)
@@ -238,7 +239,7 @@ class Scratch(ClosedModel):
 
 
 class Plan(ClosedModel):
-    """One trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
+    """The plan of one trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
 
     In this order: ``reads``, ``writes``, ``scratch`` made, ``before`` (commands that are not measured, one after the
     other, each of which must exit with 0), ``background`` started, ``settle_ns``, the workload, ``observe_ns`` during
@@ -273,18 +274,18 @@ class Plan(ClosedModel):
 # The nodes of a machine whose memory is not all equally near (NUMA).
 
 
+# The distance of a node from itself (ACPI 6.5, section 5.2.17, System Locality Information Table).
 NEAREST: Final = 10
+# QEMU's distance where none is named (hw/core/numa.c, NUMA_DISTANCE_DEFAULT).
 USUAL_DISTANCE: Final = 20
-"""QEMU's, where none is named (hw/core/numa.c, NUMA_DISTANCE_DEFAULT)."""
-"""The distance of a node from itself (ACPI 6.5, section 5.2.17, System Locality Information Table)."""
+# Farthest node that can be reached: 255 stands for a node that cannot.
 FARTHEST: Final = 254
-"""255 stands for a node that cannot be reached."""
 
 _Whole = Annotated[int, Strict()]
 
 
 class MemoryNode(ClosedModel):
-    """One node: CPUs, which are numbered from node to node, memory, and how far each node is from here."""
+    """A node: CPUs, which are numbered from node to node, memory, and how far each node is from here."""
 
     cpus: _Whole = Field(default=0, ge=0, le=64, description="CPUs of the node; one node at least has some.")
     memory_mib: _Whole = Field(ge=16, le=1048576, description="Memory of the node, in MiB.")

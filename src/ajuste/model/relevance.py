@@ -13,11 +13,11 @@ from ajuste.model.base import BaseModel, ClosedModel
 if TYPE_CHECKING:
     from ajuste.model.trial import Factor
 
+# Key of the findings of this kind in the environment of a run.
 RELEVANCE: Final = "relevance"
-"""Where the environment of a run has the findings of this kind."""
 
+# Number of CPUs or NUMA nodes that the machine has.
 Fact = Literal["cpus", "nodes"]
-"""How many CPUs or NUMA nodes the machine has."""
 
 _FIGURE: Final = re.compile(r"[a-z0-9]+:[A-Za-z0-9_.{}-]+")
 
@@ -64,13 +64,13 @@ class RelevanceCondition(ClosedModel):
         return self
 
     def fill_figures(self, parts: dict[str, str]) -> tuple[tuple[str, ...], ...]:
-        """The groups for an instance with these parts, such as a disk; without those that name what it has not."""
+        """Return the groups for an instance with these parts, such as a disk, without those that name other parts."""
         named = [tuple(_filled(name, parts) for name in group) for group in self.figures]
         return tuple(group for group in named if not any("{" in name for name in group))
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """The names of all figures, without their sources, each once."""
+        """Return the names of all figures, without their sources, each once."""
         return tuple(dict.fromkeys(name.partition(":")[2] for group in self.figures for name in group))
 
 
@@ -81,9 +81,9 @@ def _filled(text: str, parts: dict[str, str]) -> str:
 
 
 class NoChance(BaseModel):
-    """Why ``factor`` had no chance to matter: ``saw`` is what was seen, ``where`` it was looked for, and ``instead``
-    what a person can do. ``never_ran`` are functions of the kernel: all ways to the code that reads the setting.
-    ``hardly``: it had hardly a chance, so that nothing is stopped for it.
+    """The reason why ``factor`` had no chance to matter: ``saw`` is what was seen, ``where`` it was looked for, and
+    ``instead`` what a person can do. ``never_ran`` are functions of the kernel: all ways to the code that reads the
+    setting. ``hardly``: it had hardly a chance, so that nothing is stopped for it.
     """
 
     factor: str
@@ -95,7 +95,7 @@ class NoChance(BaseModel):
 
     @property
     def sentence(self) -> str:
-        """Without a full stop: ``vm.swappiness had no chance to matter: no swap is on``."""
+        """Return the finding without a full stop: ``vm.swappiness had no chance to matter: no swap is on``."""
         return f"{self.factor} had {'hardly a' if self.hardly else 'no'} chance to matter: {self.saw}"
 
     @property

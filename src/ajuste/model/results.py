@@ -33,7 +33,7 @@ Kind = Literal[
 
 
 class Diagnostic(BaseModel):
-    """What one diagnostic found on one metric, over all configurations together.
+    """The result of one diagnostic on one metric, over all configurations together.
 
     ``value`` is described by ``measures``; ``configuration`` is the one where it is strongest, if it is of single ones.
     ``p_value`` is corrected for the number of configurations but not for that of diagnostics; ``present`` is (Holm).
@@ -57,8 +57,9 @@ class Diagnostic(BaseModel):
 
 
 class Naive(BaseModel):
-    """How often Welch's t test at 5 % finds a difference between equals, if each is measured ``batch`` times in a row:
-    the ``error`` over ``windows`` pieces of what really was measured, with the configurations' means taken out.
+    """The error of a naive comparison. ``error`` is how often Welch's t test at 5 % finds a difference between equals,
+    if each is measured ``batch`` times in a row. It is over ``windows`` pieces of what really was measured, with the
+    configurations' means taken out.
 
     ``narrowing`` is by what factor the standard deviation of a difference is smaller within blocks.
     """
@@ -72,8 +73,8 @@ class Naive(BaseModel):
 
 
 class Course(BaseModel):
-    """How far the mean of each of ``blocks`` is from the mean of all, configurations' means taken out: a ratio or a
-    difference. Of very many blocks some, at even distances.
+    """The course of a run: how far the mean of each of ``blocks`` is from the mean of all, as a ratio or a difference,
+    configurations' means taken out. Of very many blocks some, at even distances.
     """
 
     metric: str
@@ -83,7 +84,9 @@ class Course(BaseModel):
 
 
 class Diagnostics(BaseModel):
-    """All that was looked for; ``level`` is the error rate of all alarms together on clean data."""
+    """The diagnostics of a run: all that was looked for; ``level`` is the error rate of all alarms together on clean
+    data.
+    """
 
     level: float
     found: tuple[Diagnostic, ...]
@@ -128,7 +131,7 @@ class VersionChange(BaseModel):
 
 
 class History(BaseModel):
-    """One metric over ``points`` in the order of the versions that are the levels of ``factor``: of kernels of one
+    """A metric over ``points`` in the order of the versions that are the levels of ``factor``: of kernels of one
     ``flavour``, with other factors ``fixed``.
 
     ``known`` says whether there is enough to look for ``changes``; what is smaller than the study's smallest effect is
@@ -149,26 +152,26 @@ class History(BaseModel):
 
 Clock = Literal["virtual", "wall"]
 Time = Literal["instructions", "modelled"]
+# Duration of an instruction under the virtual clock, in ns. QEMU's `-icount shift=N` makes it 2ᴺ ns.
 InstructionNs = Literal[1, 2, 4, 8, 16]
-"""How long an instruction takes under the virtual clock. QEMU's ``-icount shift=N`` makes it 2ᴺ ns."""
+# Time for which all CPUs of a guest take one turn, in µs of its time; the quantum of those that run at once.
 TurnUs = Annotated[int, Field(ge=1, le=100_000, strict=True)]
-"""How long all CPUs of a guest take one turn, in µs of its time; the quantum of those that run at once."""
 DEFAULT_QUANTUM_US: Final = 2
+# Quantum of a guest that has the time of a modelled machine.
 PACED_QUANTUM_NS: Final = 100
-"""... of a guest that has the time of a modelled machine."""
 DEFAULT_INSTRUCTION_NS: Final = 2
 
 
+# Maximum number of different reasons for leaving trials out that are listed.
 MOST_REASONS: Final = 20
-"""Of so many different reasons for leaving trials out each is told."""
 
 
 class Summary(BaseModel):
-    """One metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials;
-    ``unit`` as the metric's. ``median``, ``minimum`` and ``maximum`` are None where another program has kept no more
-    than mean and spread. Where nothing is compared, ``low`` and ``high`` are the interval of a deciding metric's
-    mean, which holds at all numbers of trials. Of a quantile of the trials (``elapsed@p95``) ``mean`` is that quantile,
-    without ``sd`` and ``sem``.
+    """A metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials; ``unit`` as
+    the metric's. ``median``, ``minimum`` and ``maximum`` are None where another program has kept no more than mean and
+    spread. Where nothing is compared, ``low`` and ``high`` are the interval of a deciding metric's mean, which holds at
+    all numbers of trials. Of a quantile of the trials (``elapsed@p95``) ``mean`` is that quantile, without ``sd`` and
+    ``sem``.
     """
 
     n: int
@@ -183,7 +186,7 @@ class Summary(BaseModel):
 
 
 class Measured(BaseModel):
-    """One configuration: its levels as asked, as read back, and its metrics."""
+    """A configuration: its levels as requested, as read back, and its metrics."""
 
     name: str
     levels: dict[str, str]
@@ -194,8 +197,8 @@ class Measured(BaseModel):
 
 
 class Point(BaseModel):
-    """One trial, as much of it as a plot needs. What was measured elsewhere has no ``position`` and ``seed``, and
-    where it was in no blocks ``block`` counts the values of the configuration. ``machine`` is the one of several.
+    """A trial, as much of it as a plot needs. What was measured elsewhere has no ``position`` and ``seed``, and where
+    it was in no blocks ``block`` counts the values of the configuration. ``machine`` is the one of several.
     """
 
     configuration: str
@@ -211,8 +214,8 @@ class Point(BaseModel):
 
 
 class Tally(BaseModel):
-    """How many trials there are and what became of them: each is one of the kinds. ``reasons`` are the most frequent
-    ones why trials were flagged or failed, with how many trials have them; ``other_reasons`` counts the further ones.
+    """Counts of trials and of what became of them: each is one of the kinds. ``reasons`` are the most frequent ones why
+    trials were flagged or failed, with how many trials have them; ``other_reasons`` counts the further ones.
     """
 
     trials: int
@@ -229,13 +232,13 @@ class Tally(BaseModel):
         return self.trials - self.warm_up
 
     def words(self, noun: str = "trial") -> str:
-        """``24 trials and 2 warm-ups``."""
+        """Return the trials in words: ``24 trials and 2 warm-ups``."""
         warm_up = f" and {count_of(self.warm_up, 'warm-up')}" if self.warm_up else ""
         return f"{count_of(self.counted, noun)}{warm_up}"
 
 
 def tally_points(points: Iterable[Point]) -> Tally:
-    """The tally of trials that are all there."""
+    """Return the tally of trials that are all there."""
     trials = list(points)
     counts = Counter(point.status if point.status != "ok" or not point.warm_up else "warm_up" for point in trials)
     reasons = Counter(point.reason for point in trials if point.reason and point.status != "ok").most_common()
@@ -251,7 +254,7 @@ def tally_points(points: Iterable[Point]) -> Tally:
 
 
 class ThreeSigma(BaseModel):
-    """What the 3-sigma rule says of one configuration on one metric.
+    """The verdict of the 3-sigma rule on one configuration and one metric.
 
     ``values`` is mean ± 3 standard deviations of single values, ``means`` mean ± 3 standard deviations of the mean, in
     the metric's unit; None below two values. ``values_differ`` and ``means_differ`` tell whether the rule calls it
@@ -273,7 +276,7 @@ class ThreeSigma(BaseModel):
 
 
 class Prediction(BaseModel):
-    """What a rule says that ``metric`` should be: between ``low`` and ``high`` (equal where it says one value), in the
+    """The prediction of a rule for ``metric``: between ``low`` and ``high`` (equal where it says one value), in the
     metric's unit.
 
     ``measured`` is the mean of the clean trials, ``residual`` how far it is above ``high`` (positive) or below ``low``
@@ -290,7 +293,7 @@ class Prediction(BaseModel):
 
 
 class SampledLine(BaseModel):
-    """One figure in one trial: ``values`` at ``at_s`` seconds since the workload's start, which ended at ``end_s``.
+    """A figure in one trial: ``values`` at ``at_s`` seconds since the workload's start, which ended at ``end_s``.
 
     Thinned out: between two points that follow each other nothing happened, or nothing that would be seen.
     ``representative``: the trial is the median of its configuration.
@@ -305,7 +308,7 @@ class SampledLine(BaseModel):
 
 
 class TimelineMark(BaseModel):
-    """Where a delay lies on the representative trial's line."""
+    """The place of a delay on the representative trial's line."""
 
     metric: str
     configuration: str
@@ -313,7 +316,7 @@ class TimelineMark(BaseModel):
 
 
 class SampledFigure(BaseModel):
-    """What a sampler read of one figure: its ``growth`` since the workload's start, its ``rate`` (each second), or its
+    """A figure that a sampler read: its ``growth`` since the workload's start, its ``rate`` (each second), or its
     ``value``, in ``unit``. A few trials of each configuration; of many configurations only some.
     """
 
@@ -342,7 +345,7 @@ class Explained(BaseModel):
 
 
 class Elsewhere(BaseModel):
-    """How results came about that were measured elsewhere: ``formats`` of the files, ``files`` by name, ``values`` how
+    """The origin of results that were measured elsewhere: ``formats`` of the files, ``files`` by name, ``values`` how
     many single values or summaries they have. ``paired`` says whether all, some or none of the comparisons are within
     blocks; ``inference`` and ``pairing`` say in sentences what the intervals are good for.
     """
@@ -356,8 +359,8 @@ class Elsewhere(BaseModel):
 
 
 class Continuation(BaseModel):
-    """How an undecided run goes on: ``command`` resumes it with a budget that is likely to be enough. A block took
-    ``seconds_per_block`` of the host's time lately; None where that is not known.
+    """The continuation of an undecided run: ``command`` resumes it with a budget that is likely to be enough. A block
+    took ``seconds_per_block`` of the host's time lately; None where that is not known.
     """
 
     command: str
@@ -365,8 +368,8 @@ class Continuation(BaseModel):
 
 
 class Results(BaseModel):
-    """``digest`` is SHA-256 over all that was measured (configurations, seeds, values read back, outputs,
-    metrics), no host times.
+    """The results of a run. ``digest`` is SHA-256 over all that was measured (configurations, seeds, values read back,
+    outputs, metrics), no host times.
 
     ``answer`` is the answer to ``question`` in a sentence or two, ``stopped`` says why the run ended (``decided``,
     ``budget``, ``time``, ``irrelevant``, ``interrupted``, ``failed``) and ``stopped_because`` says it in words.
@@ -451,5 +454,5 @@ class Results(BaseModel):
 
     @property
     def counted_blocks(self) -> str:
-        """``12 blocks``; ``3 rounds of boots``."""
+        """Return the blocks in words: ``12 blocks``; ``3 rounds of boots``."""
         return block_words(self.blocks, of_rounds=self.boots is not None)

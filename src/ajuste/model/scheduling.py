@@ -1,4 +1,4 @@
-"""What the scheduler did beside a workload: the figures that the agent makes of the kernel's own events.
+"""The scheduler's work beside a workload: the figures that the agent makes of the kernel's own events.
 
 This module and ``native/agent/src/trace/recording.rs`` describe the same documents. All times are in nanoseconds.
 """
@@ -18,8 +18,8 @@ _LONGEST_NAME: Final = 16
 
 Part = Literal["workload", "background", "other"]
 Count = Annotated[int, Field(ge=0, lt=2**64)]
+# Name of a command as the kernel has it: the program may have chosen any.
 Name = Annotated[str, Field(max_length=_LONGEST_NAME)]
-"""A command's name as the kernel has it: whatever the program chose."""
 
 
 class Spread(ClosedModel):
@@ -41,7 +41,7 @@ class Spread(ClosedModel):
 
 
 class Switches(ClosedModel):
-    """How often tasks left the CPU. Those that wanted to go on: ``by_wakeup`` made way for one that woke up,
+    """Counts of how often tasks left the CPU. Those that wanted to go on: ``by_wakeup`` made way for one that woke up,
     ``by_turn`` had used up their time, gave way (sched_yield) or were sent elsewhere. The others waited for something
     (``slept``; ``blocked`` where no signal ends it, mostly for a disk), were ``stopped``, or ``exited``.
     """
@@ -78,7 +78,7 @@ class Behaviour(ClosedModel):
 
 
 class Share(ClosedModel):
-    """For how long a command had a CPU, and how often it left one."""
+    """The time for which a command had a CPU, and how often it left one."""
 
     command: Name
     part: Part
@@ -87,8 +87,8 @@ class Share(ClosedModel):
 
 
 class Preemption(ClosedModel):
-    """How often a task of the workload, called ``preempted``, made way for one of that ``part`` called ``by`` though it
-    could go on.
+    """A count of how often a task of the workload, called ``preempted``, made way for one of that ``part`` called
+    ``by`` though it could go on.
     """
 
     preempted: Name
@@ -98,8 +98,8 @@ class Preemption(ClosedModel):
 
 
 class Recording(ClosedModel):
-    """From the workload's start to its end, or as long as there was room: then ``covered_ns`` is less than ``span_ns``,
-    and so many events were ``lost``.
+    """The recording from the workload's start to its end, or as long as there was room: then ``covered_ns`` is less
+    than ``span_ns``, and so many events were ``lost``.
 
     ``queue`` tells for how long so many tasks could run on a CPU, the one that did run counted; ``idle_ns`` is of all
     ``cpus`` together. ``shares`` and ``preemptions`` are the greatest, the greatest first.

@@ -9,8 +9,8 @@ from ajuste.model.metric import Direction
 from ajuste.model.results import Clock, Results
 from ajuste.model.verdict import Word
 
+# Prefix of the names and ids of suites, which are kept beside runs.
 PREFIX: Final = "suite-"
-"""Of the names and ids of suites, which are kept beside runs."""
 
 
 class SuiteEntry(BaseModel):
@@ -25,7 +25,7 @@ class SuiteEntry(BaseModel):
 
 
 class SuiteRecord(BaseModel):
-    """What belongs together. ``question`` is a digest of all that was asked, ``named`` the command as it was typed,
+    """The record of a suite. ``question`` is a digest of all that was asked, ``named`` the command as it was typed,
     ``level`` the confidence of all verdicts together. It is ``finished`` once no member is left to be measured.
     """
 
@@ -46,7 +46,9 @@ class SuiteRecord(BaseModel):
 
 
 class SuiteMember(BaseModel):
-    """``metrics`` are the names of its own in the results of the suite, the one that counts in a mean first."""
+    """A member of a suite; ``metrics`` are the names of its metrics in the results of the suite, the one that counts in
+    a mean first.
+    """
 
     name: str
     run: str = ""
@@ -73,8 +75,9 @@ class SuiteMean(BaseModel):
 
 
 class SuiteResult(BaseModel):
-    """``results`` have the deciding metrics of all members, without single trials. ``comparisons`` are all that hold
-    together at the level of the results. ``state`` is ``partial`` as long as members are left to be measured.
+    """The result of a suite: ``results`` have the deciding metrics of all members, without single trials.
+    ``comparisons`` are all that hold together at the level of the results. ``state`` is ``partial`` as long as members
+    are left to be measured.
     """
 
     id: str

@@ -60,7 +60,7 @@ class Curve(BaseModel):
 
 
 class Surface(BaseModel):
-    """One metric over one axis or two (the first the one with more levels), other factors ``fixed``.
+    """A metric over one axis or two (the first the one with more levels), other factors ``fixed``.
 
     ``best`` is the configuration with the best value, ``best_set`` those that are not distinguishable from the best:
     the truly best one is among them with the confidence ``level``, for all surfaces of deciding metrics together and

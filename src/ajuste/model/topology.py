@@ -23,7 +23,7 @@ _DIGITS_OF_GROUP = 8
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """The CPU numbers of ``text``, ascending and each once. Raises ValueError for anything else."""
+    """Return the CPU numbers of ``text``, ascending and each once. Raises ValueError for anything else."""
     if not _LIST.fullmatch(text):
         raise ValueError(f"{text!r} is no list of CPUs; expected something like 0 or 0,2 or 0-3")
     bits = 0  # not a set: ten thousand CPUs may be named again and again
@@ -36,7 +36,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 
 
 def parse_kernel_cpus(text: str) -> list[int]:
-    """The CPUs of a list that the kernel shows: it says nothing, or ``(null)``, where there are none."""
+    """Return the CPUs of a list that the kernel shows: it says nothing, or ``(null)``, where there are none."""
     try:
         return list(parse_cpus(text.strip()))
     except ValueError:
@@ -44,7 +44,7 @@ def parse_kernel_cpus(text: str) -> list[int]:
 
 
 def parse_mask(text: str) -> tuple[int, ...]:
-    """The CPUs of a mask in hexadecimal digits, with commas or without. Raises ValueError for anything else."""
+    """Return the CPUs of a mask in hexadecimal digits, with commas or without. Raises ValueError for anything else."""
     bits = int(text.replace(",", ""), 16)
     if bits < 0:
         raise ValueError(text)
@@ -52,7 +52,7 @@ def parse_mask(text: str) -> tuple[int, ...]:
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """``0-2,7`` for 0, 1, 2 and 7, in any order."""
+    """Return a list as the kernel writes it: ``0-2,7`` for 0, 1, 2 and 7, in any order."""
     every = set(cpus)
     starts = sorted(cpu for cpu in every if cpu - 1 not in every)
     ends = sorted(cpu for cpu in every if cpu + 1 not in every)
@@ -60,8 +60,8 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 def cpu_mask(cpus: Iterable[int]) -> str:
-    """A mask in groups of eight digits, with leading zeros: the kernel leaves those out, but they keep a mask from
-    being read as a list of CPUs.
+    """Return a mask in groups of eight digits, with leading zeros: the kernel leaves those out, but they keep a mask
+    from being read as a list of CPUs.
     """
     bits = 0
     for cpu in cpus:
@@ -79,12 +79,14 @@ MOST_CPUS: Final = 16
 _Whole = Annotated[int, Strict(), Field(ge=1, le=MOST_CPUS)]
 _THREADS: Final = (1, 2, 4, 8)
 
+# Numbers of CPUs, ascending.
 CpuSet = tuple[int, ...]
-"""Numbers of CPUs, ascending."""
 
 
 class Topology(ClosedModel):
-    """All sockets are alike. CPUs are numbered from socket to socket, and the threads of a core one after the other."""
+    """The layout of CPUs: all sockets are alike. CPUs are numbered from socket to socket, and the threads of a core one
+    after the other.
+    """
 
     sockets: _Whole = Field(default=1, description="Sockets of the machine.")
     dies: _Whole = Field(default=1, description="Dies of each socket.")
@@ -179,7 +181,7 @@ class Topology(ClosedModel):
 
 
 def parse_topology(text: str) -> dict[str, int]:
-    """The table that ``sockets=2,cores=4,threads=2`` stands for. Raises ValueError."""
+    """Return the table that ``sockets=2,cores=4,threads=2`` stands for. Raises ValueError."""
     known = tuple(Topology.model_fields)
     table: dict[str, int] = {}
     for part in text.split(","):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 KERNEL_FACTOR = "kernel"
 COMMAND_FACTOR = "command"
+# Name of the factor whose levels speak for themselves: `vm.swappiness=10 nice=5`.
 SETTINGS_FACTOR = "settings"
-"""What a factor is called whose levels speak for themselves: ``vm.swappiness=10 nice=5``."""
 
 
 class Factor(BaseModel):
@@ -50,7 +50,7 @@ class Factor(BaseModel):
 
 
 class Configuration(BaseModel):
-    """One level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4
+    """A level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4
     base_slice_ns=3000000``.
     """
 
@@ -73,8 +73,8 @@ class Slot(BaseModel):
 
 
 class Trial(BaseModel):
-    """What is stored. ``events`` are the agent's lines as they came, from which ``metrics`` were computed before long
-    output was cut (see ``outputs.trial``).
+    """A trial as it is stored. ``events`` are the agent's lines as they came, from which ``metrics`` were computed
+    before long output was cut (see ``outputs.trial``).
 
     ``status``: *ok*; *flagged* (measured, but not cleanly: left out of the verdict, and repeated); *failed* (not
     measured).
@@ -100,18 +100,15 @@ class Trial(BaseModel):
 
 @dataclass(frozen=True)
 class Observation:
-    """``lines`` are the agent's event lines for this plan as they came, from ``accepted`` to ``end``; ``events``
-    the same,
-    parsed.
+    """The agent's answer to a plan: ``lines`` are its event lines for this plan as they came, from ``accepted`` to
+    ``end``; ``events`` the same, parsed.
 
     ``problem`` is empty when the stream is complete and well-formed (from ``accepted`` to an ``end`` that counts them
     all); otherwise it says in one line what went wrong: the guest panicked, hung, ended early, said something
-    malformed.
-    A complete stream may still contain ``failed`` events. ``console`` is the end of the guest's console;
-    ``host_seconds``
-    is the host's time from asking to answer and no part of what was measured. On a host ``console`` says what else the
-    machine did, and ``disturbances`` what of that makes the trial doubtful. ``costs`` and ``decisions``
-    are there where they were asked for.
+    malformed. A complete stream may still contain ``failed`` events. ``console`` is the end of the guest's console;
+    ``host_seconds`` is the host's time from asking to answer and no part of what was measured. On a host ``console``
+    says what else the machine did, and ``disturbances`` what of that makes the trial doubtful. ``costs`` and
+    ``decisions`` are there where they were requested.
     """
 
     lines: str = ""

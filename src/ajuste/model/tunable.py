@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.kernel import KernelVersion
 
+# Prefix of the name of what a service has, such as `service.nice`.
 SERVICE_PREFIX: Final = "service."
-"""Begins the name of what a service has, such as ``service.nice``."""
 
 Risk = Literal["none", "performance", "hang"]
 AttributeName = Literal["nice", "policy", "affinity", "cgroup_weight"]
@@ -36,11 +36,11 @@ Kind = Literal[
 ]
 
 PATH_KINDS = frozenset({"sysctl", "debugfs", "sysfs", "procfs", "flag", "choice"})
+# Kinds of places that are requested by the name of a network interface.
 DEVICE_KINDS = frozenset({"feature", "ring", "coalesce", "qdisc"})
-"""Places that are asked for by the name of a network interface."""
 
+# Kinds that are not of the machine: these are made for each trial.
 WORKLOAD_KINDS = frozenset({"process", "cgroup", "scratch", "scheduler"})
-"""Not of the machine: these are made for each trial."""
 
 _NAMED_KINDS = frozenset({"feature", "ring", "coalesce", "process", "cgroup", "scratch"})
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
@@ -48,7 +48,7 @@ _FOLDERS = {"sysctl": "/proc/sys/", "debugfs": "/sys/kernel/debug/", "procfs": "
 
 
 class ProcessAttribute(BaseModel):
-    """Not a file: an attribute of the workload's process, a field of ``model.plan.Attributes``."""
+    """An attribute of the workload's process, not a file: a field of ``model.plan.Attributes``."""
 
     name: AttributeName
 
@@ -60,17 +60,17 @@ class CgroupLimit(BaseModel):
 
 
 class ScratchAttribute(BaseModel):
-    """How the file system that is made for the trial is made or mounted: ``type``, ``block_size`` and others."""
+    """An option of making or mounting the file system of a trial: ``type``, ``block_size`` and others."""
 
     name: str
 
 
 class SchedulerProgram(BaseModel):
-    """Which scheduler written in BPF (sched_ext) the guest has during the trial."""
+    """The scheduler written in BPF (sched_ext) that the guest has during the trial."""
 
 
+# A tunable that is no place of the machine but something of the trial's own.
 Marker = ProcessAttribute | CgroupLimit | ScratchAttribute | SchedulerProgram
-"""A tunable that is no place of the machine but something of the trial's own."""
 
 
 def marker_words(marker: Marker) -> str:
@@ -137,13 +137,13 @@ class Where(ClosedModel):
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """The parts that are still to be named, in the order of the path."""
+        """Return the parts that are still to be named, in the order of the path."""
         if self.kind in DEVICE_KINDS:
             return () if self.device else ("interface",)
         return tuple(_PLACEHOLDER.findall(self.path))
 
     def of(self, parts: Mapping[str, str]) -> Where:
-        """The place for the named ``parts``, each of which must have been read by its ``Part``."""
+        """Return the place for the named ``parts``, each of which must have been read by its ``Part``."""
         device = parts["interface"] if self.kind in DEVICE_KINDS else ""
         path = _PLACEHOLDER.sub(lambda match: parts[match[1]], self.path)
         return self.model_copy(update={"path": path, "device": device})
@@ -225,12 +225,12 @@ class Tunable(ClosedModel):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of the parts by which one of several is chosen; none if there is only one."""
+        """Return the names of the parts by which one of several is chosen; none if there is only one."""
         return tuple(self.instances.split("/")) if self.instances else ()
 
     @property
     def entry(self) -> str:
-        """The name in the catalogue, also for one of several."""
+        """Return the name in the catalogue, also for one of several."""
         return self.name.partition("[")[0]
 
     def place_in(self, version: KernelVersion) -> Where | None:
@@ -238,7 +238,9 @@ class Tunable(ClosedModel):
         return next((w for w in self.where if w.holds_for(version)), None)
 
     def instance(self, parts: Mapping[str, str]) -> Tunable:
-        """The one of several that ``parts`` choose, which ``Part.read`` must have read. See ``Catalogue.instance``."""
+        """Return the one of several that ``parts`` choose, which ``Part.read`` must have read. See
+        ``Catalogue.instance``.
+        """
         chosen = {part: parts[part] for part in self.parts}
         return self.model_copy(
             update={
@@ -293,7 +295,7 @@ class InstanceKind(ClosedModel):
         return self
 
     def read(self, text: str) -> str | None:
-        """The name that ``text`` means, fit to stand in a path, or ``None`` if it can be no such thing.
+        """Return the name that ``text`` means, fit to stand in a path, or ``None`` if it can be no such thing.
 
         Never has a slash or two dots in a row, whatever the pattern lets through.
         """
@@ -307,13 +309,13 @@ class InstanceKind(ClosedModel):
 # Spans: the range of a numeric factor, in the unit that its tunable counts in.
 
 
+# Spacing of levels: by equal differences, or by equal ratios.
 Scale = Literal["linear", "log"]
-"""How levels are spaced: by equal differences, or by equal ratios."""
 
 
 class Span(BaseModel):
-    """``low`` … ``high``, both included, in the tunable's own unit. ``points`` levels were made from it; 0 where the
-    levels were given one by one, and it only says where others may be sought.
+    """A range from ``low`` to ``high``, both included, in the tunable's own unit. ``points`` levels were made from it;
+    0 where the levels were given one by one, and it only says where others may be tried.
     """
 
     low: int

@@ -1,4 +1,4 @@
-"""What a search has found, as a part of the results."""
+"""Findings of a search, as a part of the results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Phase = Literal["warm-up", "explore", "replicate", "check"]
 
 
 class Leg(BaseModel):
-    """What one block is for: the baseline and ``names``."""
+    """The content of one block: the baseline and ``names``."""
 
     phase: Phase
     names: tuple[str, ...] = ()
 
 
 class SearchStep(BaseModel):
-    """One clean trial beside the baseline's of the same block. ``changes`` has for each objective the ratio to it (or
-    the difference); ``allowed`` says whether the configuration, by all that is known of it, keeps the constraints.
+    """A clean trial beside the baseline's of the same block. ``changes`` has for each objective the ratio to it (or the
+    difference); ``allowed`` says whether the configuration, by all that is known of it, keeps the constraints.
     """
 
     configuration: str
@@ -47,8 +47,8 @@ class KeptLimit(BaseModel):
 
 
 class Importance(BaseModel):
-    """How much of what varies over the space goes away if a factor is held fixed, from 0 to 1, with the interval that
-    holds 95 % of the surfaces that may be the true one.
+    """The importance of a factor: how much of what varies over the space goes away if it is held fixed, from 0 to 1,
+    with the interval that holds 95 % of the surfaces that may be the true one.
     """
 
     factor: str
@@ -58,7 +58,7 @@ class Importance(BaseModel):
 
 
 class ExpectedMap(BaseModel):
-    """What the model expects over the levels of two factors, all others as in the best configuration: ratios to the
+    """The model's expectation over the levels of two factors, all others as in the best configuration: ratios to the
     baseline, or differences, row by row of ``down_levels``.
     """
 
@@ -70,8 +70,8 @@ class ExpectedMap(BaseModel):
 
 
 class Tuning(BaseModel):
-    """``objectives`` and ``constraints`` as they were given, ``scales`` of the objectives. ``tried`` counts
-    configurations besides the baseline, ``trials`` all that were planned, of at most ``allowed``. ``chosen`` was
+    """A search: its ``objectives`` and ``constraints`` as they were given, ``scales`` of the objectives. ``tried``
+    counts configurations besides the baseline, ``trials`` all that were planned, of at most ``allowed``. ``chosen`` was
     checked in fresh blocks, from ``first_check`` on: one configuration, or some of the front of several objectives. It
     is the ``winner`` if it kept the constraints during the search, and otherwise only the nearest to them.
     ``best_trial`` is the change that the best single trial of the search showed. ``flat``: no setting that was tried
@@ -98,5 +98,5 @@ class Tuning(BaseModel):
     same: tuple[str, ...]
 
     def not_kept(self, configuration: str) -> tuple[KeptLimit, ...]:
-        """The constraints that a configuration is not known to keep."""
+        """Return the constraints that a configuration is not known to keep."""
         return tuple(limit for limit in self.limits if limit.configuration == configuration and limit.holds != "yes")

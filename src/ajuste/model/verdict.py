@@ -14,12 +14,12 @@ from ajuste.model.wording import block_words, change, percent
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
+# Outcome of a change for the worse against a limit: the whole interval lies beyond it, or none of it does.
 LimitWord = Literal["beyond", "within", "undecided"]
-"""Whether a change for the worse exceeds a limit: the whole interval lies beyond it, or none of it does."""
 
 
 class Finding(BaseModel):
-    """What is known of one comparison on one metric.
+    """The finding of one comparison on one metric.
 
     ``estimate``, ``low`` and ``high`` are ratios, or differences in ``unit`` where ``scale`` says so.
     They are ``None`` where too little is known for a number (``low``/``high`` = None: unbounded on that side).
@@ -60,12 +60,12 @@ class Finding(BaseModel):
 
     @property
     def effect(self) -> str:
-        """The estimate as people say it: ``−12.3 %``, ``+0.2 ms``; ``?`` where there is none."""
+        """Return the estimate as people say it: ``−12.3 %``, ``+0.2 ms``; ``?`` where there is none."""
         return change(self.estimate, self.scale, self.unit)
 
     @property
     def interval(self) -> str:
-        """``−13 % to −11 %``; ``?`` on a side without a bound."""
+        """Return the interval in words: ``−13 % to −11 %``; ``?`` on a side without a bound."""
         return " to ".join(change(bound, self.scale, self.unit, like=self.estimate) for bound in (self.low, self.high))
 
     @property
@@ -88,7 +88,7 @@ class Finding(BaseModel):
 
     @property
     def about_more(self) -> str:
-        """``about 12 more blocks``, ``about 1 more round of boots``; empty where it is none, or unknown."""
+        """Return ``about 12 more blocks``, ``about 1 more round of boots``; empty where it is none, or unknown."""
         return f"about {block_words(self.more_blocks, 'more ', of_rounds=self.of_rounds)}" if self.more_blocks else ""
 
     @property
@@ -135,11 +135,11 @@ class Ranked(Finding):
 
 
 class Ranking(BaseModel):
-    """Which configuration is best on one metric. ``contenders`` cannot be distinguished from the ``winner``, which is
-    the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons`` between any
-    two hold together with confidence ``level``. ``looks`` is the winner's effect against the baseline and ``expected``
-    the rest of it without the luck that made it win, as ratios or differences in ``unit`` (``scale``); ``None``
-    where the baseline wins, or that luck is small.
+    """The ranking of all configurations on one metric. ``contenders`` cannot be distinguished from the ``winner``,
+    which is the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons``
+    between any two hold together with confidence ``level``. ``looks`` is the winner's effect against the baseline and
+    ``expected`` the rest of it without the luck that made it win, as ratios or differences in ``unit`` (``scale``);
+    ``None`` where the baseline wins, or that luck is small.
     """
 
     metric: str
@@ -166,7 +166,7 @@ class Ranking(BaseModel):
 
 
 class FactorEffect(Finding):
-    """What a factor does, averaged over the levels of all others, or how much it depends on another one.
+    """The effect of a factor, averaged over the levels of all others, or how much it depends on another one.
 
     A ``main`` effect is that of its factor's level in ``levels`` against that in ``against``. An ``interaction`` is how
     much the effect of the first factor at the second level of ``levels`` differs from that at the second of
@@ -185,9 +185,9 @@ class FactorEffect(Finding):
         return " × ".join(f"{factor} {old} → {new}" for factor, old, new in steps)
 
 
+# Role of a line of a profile for the workload: `matters` where the metric has no better, `depends` where it does
+# nothing on the whole and yet something with or without the other lines.
 Role = Literal["helps", "harms", "matters", "depends", "useless", "undecided"]
-"""What a line of a profile does for the workload: ``matters`` where the metric has no better, ``depends`` where it does
-nothing on the whole and yet something with or without the other lines."""
 
 
 class Bounds(BaseModel):
@@ -199,7 +199,7 @@ class Bounds(BaseModel):
 
 
 class LineEffect(Finding):
-    """What one line of a profile does, of ``kind`` ``line``, or all of them together, of kind ``whole``.
+    """The effect of one line of a profile, of ``kind`` ``line``, or all of them together, of kind ``whole``.
 
     The figures of a line are its share of what the whole does: its Shapley value, which for a ratio is a factor of the
     whole's ratio; ``part`` is it as a part of the whole on the scale of the intervals, where the whole certainly does
@@ -223,8 +223,8 @@ class LineEffect(Finding):
 
 
 class FactorCell(BaseModel):
-    """One metric at a level each of two factors, averaged over all others, against the cell of both baselines: a ratio
-    or a difference as ``scale`` says, with an interval as wide as those of the effects.
+    """A metric at a level each of two factors, averaged over all others, against the cell of both baselines: a ratio or
+    a difference as ``scale`` says, with an interval as wide as those of the effects.
     """
 
     metric: str
@@ -241,8 +241,8 @@ class FactorCell(BaseModel):
 
 @dataclass(frozen=True)
 class FailCondition:
-    """``text`` as it was given: a configuration worsens on one of ``metrics``, by more than ``limit`` (a share of the
-    baseline) if there is one.
+    """The condition ``text`` as it was given: a configuration worsens on one of ``metrics``, by more than ``limit`` (a
+    share of the baseline) if there is one.
     """
 
     text: str
@@ -253,10 +253,9 @@ class FailCondition:
 # Effects by machine, where a run was measured on several: whether one answer is right for all of them.
 
 
+# *alike*: no difference is seen. *differ*: how large the effect is depends on the machine. *depends*: so does what the
+# verdict would be. *unknown*: too few blocks on more than one machine to tell.
 Agreement = Literal["alike", "differ", "depends", "unknown"]
-"""*alike*: no difference is seen. *differ*: how large the effect is depends on the machine. *depends*: so does what the
-verdict would be. *unknown*: too few blocks on more than one machine to tell.
-"""
 
 
 class MachineEffect(BaseModel):
@@ -273,8 +272,8 @@ class MachineEffect(BaseModel):
 
 
 class AcrossMachines(BaseModel):
-    """How a configuration's effects on a metric compare across machines. ``p_value`` is of "the same on all": None for
-    a quantile, and where a machine has too few blocks. ``says`` is a sentence.
+    """A comparison of a configuration's effects on a metric across machines. ``p_value`` is of "the same on all": None
+    for a quantile, and where a machine has too few blocks. ``says`` is a sentence.
     """
 
     configuration: str

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ajuste.model.metric import Scale
 
+# Receiver of a few words on what happens now, e.g. `booting debian:5.10`; for progress displays.
 Say = Callable[[str], None]
-"""Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""
 
 
 class Ongoing(str):
-    """How far something has come that was announced before: the next text replaces it, and no log has it."""
+    """The progress of something that was announced before: the next text replaces it, and no log has it."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ _OF_A_SECOND: Final = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 def number(value: float) -> str:
-    """``134``, ``0.0123``, ``228,510``."""
+    """Return a number for people: ``134``, ``0.0123``, ``228,510``."""
     if value == 0:
         return "0"
     text = f"{value:,.0f}" if 999.5 <= abs(value) < 1e15 else f"{value:.3g}"
@@ -37,28 +37,28 @@ def number(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference: ``+12.5``, ``−134``, ``0``."""
+    """Return a difference with its sign: ``+12.5``, ``−134``, ``0``."""
     return number(value) if value <= 0 else "+" + number(value)
 
 
 def percent(share: float) -> str:
-    """A share as a plain percentage: ``5 %``."""
+    """Return a share as a plain percentage: ``5 %``."""
     return f"{100 * share:.4g} %".replace("-", "−")
 
 
 def count_of(count: int, noun: str) -> str:
-    """``1 trial``, ``12 trials``, ``5 processes``."""
+    """Return a count with its noun: ``1 trial``, ``12 trials``, ``5 processes``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def block_words(count: int, more: str = "", *, of_rounds: bool) -> str:
-    """``1 block``, ``12 more blocks``; ``3 rounds of boots``, which are the blocks of a run across reboots."""
+    """Return ``1 block``, ``12 more blocks``; ``3 rounds of boots``, which are the blocks of a run across reboots."""
     singular, plural = ("round of boots", "rounds of boots") if of_rounds else ("block", "blocks")
     return f"{count:,} {more}{singular if count == 1 else plural}"
 
 
 def block_name(block: int, warm_up: int = 0) -> str:
-    """``block 1`` for the first one that counts, after ``warm_up`` others."""
+    """Return ``block 1`` for the first one that counts, after ``warm_up`` others."""
     return "warm-up" if block < warm_up else f"block {block - warm_up + 1:,}"
 
 
@@ -68,7 +68,7 @@ def is_percentage(ratio: float) -> bool:
 
 
 def factor(ratio: float) -> str:
-    """A ratio as a factor with three digits: ``×5.11``."""
+    """Return a ratio as a factor with three digits: ``×5.11``."""
     if not math.isfinite(ratio):
         return "×∞"
     decimals = 2 - math.floor(math.log10(ratio)) if ratio > 0 else 0
@@ -76,8 +76,8 @@ def factor(ratio: float) -> str:
 
 
 def change(value: float | None, scale: Scale, unit: str, *, like: float | None = None) -> str:
-    """An effect as people say it: a ratio as ``−12.3 %`` or ``×5.11``, in the form that suits ``like`` if that is
-    given; a difference as ``+0.2 ms``; ``?`` where unbounded.
+    """Return an effect as people say it: a ratio as ``−12.3 %`` or ``×5.11``, in the form that suits ``like`` if that
+    is given; a difference as ``+0.2 ms``; ``?`` where unbounded.
     """
     if value is None:
         return "?"
@@ -90,7 +90,7 @@ def change(value: float | None, scale: Scale, unit: str, *, like: float | None =
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure of its own in the unit that suits it: ``12.9 ms`` for 0.0129 s, ``114 MiB`` for 119,727,718 B."""
+    """Return a figure of its own in the unit that suits it: ``12.9 ms`` for 0.0129 s, ``114 MiB`` for 119,727,718 B."""
     if unit in _OF_A_SECOND and 0 < abs(value) < math.inf:
         value, unit = value * _OF_A_SECOND[unit], "s"
     if unit == "s" and 0 < abs(value) < 1:
@@ -103,7 +103,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def quantity(text: str, unit: str) -> str:
-    """A figure with its unit, if it has one (counts need none): ``7 ms``, ``7/s``."""
+    """Return a figure with its unit, if it has one (counts need none): ``7 ms``, ``7/s``."""
     if unit.startswith("1/"):
         return f"{text}{unit[1:]}"
     return f"{text} {unit}" if unit and unit not in ("1", "count") else text
@@ -116,17 +116,17 @@ NO_BREAK: Final = "\u00a0"
 
 
 def unbroken(text: str, space: str = NO_BREAK) -> str:
-    """A text whose numbers stay on one line with their units; ``space`` is what stands between them."""
+    """Return a text whose numbers stay on one line with their units; ``space`` is what stands between them."""
     return _BEFORE_UNITS.sub(space, text)
 
 
 def in_sentence(title: str) -> str:
-    """A title as it stands within a sentence: ``elapsed time``; abbreviations keep their capitals."""
+    """Return a title as it stands within a sentence: ``elapsed time``; abbreviations keep their capitals."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def split_at(separator: str, text: str) -> list[str]:
-    """The parts of ``text`` between separators; a backslash takes the next character as it is, and stays."""
+    """Return the parts of ``text`` between separators; a backslash takes the next character as it is, and stays."""
     parts = [""]
     for match in re.finditer(r"\\.|.", text, re.DOTALL):
         if match[0] == separator:
@@ -137,7 +137,7 @@ def split_at(separator: str, text: str) -> list[str]:
 
 
 def listed(parts: list[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Return a list in words: ``a``, ``a and b``, ``a, b and c``."""
     if len(parts) < 2:
         return "".join(parts)
     return ", ".join(parts[:-1]) + " and " + parts[-1]
@@ -168,8 +168,8 @@ LONGEST_VALUE: Final = 100
 
 
 def visible(text: str) -> str:
-    r"""``text`` with every control, format, unassigned and empty character written as ``\xNN`` or ``\uNNNN``; line
-    feeds and tabs stay.
+    r"""Return ``text`` with every control, format, unassigned and empty character written as ``\xNN`` or ``\uNNNN``;
+    line feeds and tabs stay.
     """
     if _is_plain(text):
         return text
@@ -189,7 +189,7 @@ def visible_json(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """One line of at most 2,000 characters, in which long words are cut, so that the others can still be read."""
+    """Return a line of at most 2,000 characters, in which long words are cut so that the others can still be read."""
     words = (word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_VALUE]}…" for word in text[:100_000].split(" "))
     line = " ".join(words)
     return line if len(line) <= 2000 else f"{line[:2000]}…"

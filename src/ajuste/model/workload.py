@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from ajuste.model.base import ClosedModel
 from ajuste.model.metric import Metric
 
+# Placeholder of a parameter: `{name}` in a workload's arguments stands for the parameter of that name.
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-"""``{name}`` in a workload's arguments stands for the parameter of that name."""
 
 
 class Parameter(ClosedModel):

@@ -1,4 +1,4 @@
-"""Whether a study can be answered where it is measured: by a guest, or across reboots; and how many boots it takes."""
+"""Checks that a study can be answered by a guest or across reboots, where it is measured; and in how many boots."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ajuste.study.measures import PARTS_OF_INSTRUCTIONS
 from ajuste.study.problem import KeyPath, Problem
 from ajuste.study.schema import FactorTable, Study
 
+# Default number of rounds of boots: no verdict comes before.
 FEWEST_ROUNDS: Final = 6
-"""Rounds of boots by default: no verdict comes before."""
 MOST_ROUNDS: Final = 12
 
+# Typical time of a reboot.
 BOOT_SECONDS: Final = 60
-"""About how long a reboot takes."""
 
 
 def check_boots(study: Study) -> Iterator[Problem]:
@@ -66,7 +66,7 @@ def boot_range(study: Study, states: int) -> tuple[int, int]:
 def check_answerable(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     """Yield what a guest cannot answer, and what to do instead."""
     for index, factor in enumerate(study.factors):
-        for question, names in _asked(study, factor, catalogue):
+        for question, names in _questions_about(study, factor, catalogue):
             if question.answer == "refused" and not (question.counts and _only_counts(study)) and not names.rest:
                 yield Problem(("factor", index), f"{names.words}: {question.why}", question.instead)
 
@@ -76,7 +76,7 @@ def guest_notes(study: Study, catalogue: Catalogue) -> tuple[str, ...]:
     notes = (
         f"{names.words}: {question.why}. For that, {question.instead}."
         for factor in study.factors
-        for question, names in _asked(study, factor, catalogue)
+        for question, names in _questions_about(study, factor, catalogue)
     )
     return tuple(dict.fromkeys(notes))
 
@@ -88,15 +88,15 @@ class _Names:
         self.rest = rest
 
 
-def _asked(study: Study, factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[GuestQuestion, _Names]]:
+def _questions_about(study: Study, factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[GuestQuestion, _Names]]:
     if study.target.on_host or len(factor.levels) < 2:
         return
     every = tuple(_varied(factor, catalogue))
     for question in catalogue.guest_questions.values():
         if question.clock in ("", study.target.clock):
-            names_asked = [name for kind, name in every if _is_about(question, kind, name)]
-            if names_asked:
-                yield question, _Names(names_asked, rest=len(names_asked) < len(every))
+            names = [name for kind, name in every if _is_about(question, kind, name)]
+            if names:
+                yield question, _Names(names, rest=len(names) < len(every))
 
 
 def _varied(factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:

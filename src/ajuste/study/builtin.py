@@ -16,7 +16,7 @@ _FOLDER: Final = "studies"
 
 @dataclass(frozen=True)
 class BuiltinStudy:
-    """``path`` is its file."""
+    """A study that Ajuste has itself; ``path`` is its file."""
 
     name: str
     title: str

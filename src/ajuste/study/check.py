@@ -1,6 +1,6 @@
-"""Whether a study makes sense: names that exist, levels in range, a baseline among the levels.
+"""Checks that a study makes sense: names that exist, levels in range, a baseline among the levels.
 
-All that needs no kernel; what depends on the kernel's version is found by ``study.resolve``.
+They need no kernel; what depends on the kernel's version is found by ``study.resolve``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from ajuste.study.site import PREFIX
 from ajuste.study.target import TargetTable
 from ajuste.study.tune import check_tune
 
+# Fields of the table target that a host does not have.
 OF_A_GUEST = (
     "kernel",
     "instruction_ns",
@@ -63,7 +64,6 @@ OF_A_GUEST = (
     "kernel_arguments",
     "machine",
 )
-"""Fields of the table target that a host does not have."""
 
 
 def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -> list[Problem]:
@@ -278,8 +278,8 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 # Whether a study's design can be carried out with its factors.
 
 
+# Limit of lines of an ablation: with more, a block would be hundreds of trials.
 MOST_LINES = 60
-"""Of more a block would be hundreds of trials."""
 
 _EXPECTED = "screening requires two levels of each factor, or three with the baseline in the middle"
 _ALL = 'use combine = "all" for every combination, or "one-at-a-time"'

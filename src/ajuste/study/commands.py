@@ -100,7 +100,7 @@ _MAKERS = {
 
 
 class Commands:
-    """All commands of ``study`` as they are run at ``site``. Programs are looked for once; one that is missing raises
+    """The commands of ``study`` as they are run at ``site``. Programs are looked for once; one that is missing raises
     RequestError, and so does a CPU that the site does not have.
     """
 
@@ -111,7 +111,7 @@ class Commands:
         self._site = site
         self._catalogue = catalogue
         self._find = find_program
-        self._found: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
         for index, name in enumerate(study.workload.programs):
             self._command_program(name, ("workload", "programs", index))
         self.services = Services(study, site, self._command_program, self._command)
@@ -130,7 +130,7 @@ class Commands:
     @property
     def programs(self) -> tuple[str, ...]:
         """Return absolute paths of the programs of this machine that are needed, each once."""
-        return tuple(dict.fromkeys(self._found.values()))
+        return tuple(dict.fromkeys(self._paths.values()))
 
     def scratch(self, varied: Mapping[str, str]) -> Scratch | None:
         """Return the file system of a configuration that sets these attributes of it, if the study has one."""
@@ -225,7 +225,7 @@ class Commands:
         prepare, loading = self._extra_commands("prepare"), self._loading(scheduler)
         if not served.services:
             return (*setup, *prepare, *loading)
-        return (*setup, *loading, *served.started, *prepare, *served.begun)
+        return (*setup, *loading, *served.started, *prepare, *served.accounting)
 
     def after(self, scheduler: str, served: Served) -> tuple[Command, ...]:
         """Return the commands after each trial."""
@@ -342,13 +342,13 @@ class Commands:
         # Find a program on this machine, unless the site has it.
         if there := self._there(name):
             return there
-        if name not in self._found:
+        if name not in self._paths:
             # Ordinary users do not have /usr/sbin in their PATH, but plan what root runs.
             program = self._find(name) or (None if "/" in name else self._find(f"/usr/sbin/{name}"))
             if program is None:
                 raise self._missing_program(name, path, package or self._package(name))
-            self._found[name] = program
-        return self._found[name]
+            self._paths[name] = program
+        return self._paths[name]
 
     def _there(self, name: str) -> str | None:
         return self._site.find_there(name) if self._site.find_there else None
@@ -367,8 +367,8 @@ class Commands:
 
     def _administrators_program(self, name: str) -> str:
         # A program of /usr/sbin, which ordinary people do not have in their PATH.
-        if not self._there(name) and name not in self._found and (path := self._find(f"/usr/sbin/{name}")):
-            self._found[name] = path
+        if not self._there(name) and name not in self._paths and (path := self._find(f"/usr/sbin/{name}")):
+            self._paths[name] = path
         return self._host_program(name, ("scratch", "filesystem"), _MAKERS.get(name, ""))
 
     def _package(self, name: str) -> str:

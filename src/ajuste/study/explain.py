@@ -1,4 +1,4 @@
-"""What the reader of a report must know of the factors: what they are, where, and which stand in for another."""
+"""Explanations for the reader of a report: what the factors are, where, and which stand in for another."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def _explain_knob(knob: Knob, siblings: Sequence[Knob]) -> Explained:
     places = dict.fromkeys(other.where for other in siblings if other.tunable.name == tunable.name)
     note = ""
     if knob.replaced is not None:
-        asked = knob.replaced.name
-        note = f"The successor of {asked}, which this kernel does not have: a related but different tunable."
+        replaced = knob.replaced.name
+        note = f"The successor of {replaced}, which this kernel does not have: a related but different tunable."
     return Explained(
         name=tunable.name,
         title=tunable.title,

@@ -28,14 +28,14 @@ from ajuste.study.schema import DEFAULT_POINTS, FactorTable, Study
 
 WORKLOAD_PREFIX = "workload."
 
+# Key in a factor's settings: words for the kernel's command line, separated by blanks.
 KERNEL_ARGUMENTS = "kernel_arguments"
-"""In a factor's settings: words for the kernel's command line, separated by blanks."""
 
+# The tunable that names a scheduler written in BPF, which only a guest can have.
 SCHED_EXT = "sched_ext"
-"""The tunable that names a scheduler written in BPF, which only a guest can have."""
 
+# Level of that tunable for the kernel's own scheduler.
 NO_SCHEDULER = "none"
-"""Its level for the kernel's own."""
 
 
 def set_by(factor: FactorTable, level: str) -> dict[str, str]:
@@ -88,7 +88,7 @@ def varies(study: Study, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Knob:
-    """``tunable`` at ``location`` of a kernel of ``version``. ``replaced`` is what was asked for, if another."""
+    """A ``tunable`` at ``location`` of a kernel of ``version``. ``replaced`` is the requested one, if another."""
 
     tunable: Tunable
     location: Location | Marker
@@ -103,30 +103,30 @@ class Knob:
         return location_words(self.location)
 
 
-def knob(asked: Tunable, version: KernelVersion, catalogue: Catalogue, *, successor: bool) -> Knob:
-    """Return the knob for ``asked`` on a kernel of ``version``.
+def knob(tunable: Tunable, version: KernelVersion, catalogue: Catalogue, *, successor: bool) -> Knob:
+    """Return the knob for ``tunable`` on a kernel of ``version``.
 
     Raises RequestError that says which kernels have it and what this one has instead; with ``successor`` the nearest
     successor that this kernel has is taken instead.
     """
-    heir = _heir(asked, version, catalogue)
-    if heir is None or asked.place_in(version) is not None:
-        return Knob(asked, catalogue.locate(asked, version), version)
+    heir = _heir(tunable, version, catalogue)
+    if heir is None or tunable.place_in(version) is not None:
+        return Knob(tunable, catalogue.locate(tunable, version), version)
     if successor:
-        return Knob(heir, catalogue.locate(heir, version), version, asked)
+        return Knob(heir, catalogue.locate(heir, version), version, tunable)
     try:
-        catalogue.locate(asked, version)
+        catalogue.locate(tunable, version)
     except RequestError as failure:
         raise RequestError(
             failure.message,
             hint=f"vary its successor {heir.name}, a related but different tunable, or set successor = true",
         ) from None
-    raise AssertionError(f"{asked.name} is in no place of Linux {version}, and yet it was located")
+    raise AssertionError(f"{tunable.name} is in no place of Linux {version}, and yet it was located")
 
 
-def _heir(asked: Tunable, version: KernelVersion, catalogue: Catalogue) -> Tunable | None:
+def _heir(tunable: Tunable, version: KernelVersion, catalogue: Catalogue) -> Tunable | None:
     # The first tunable down the line of successors that a kernel of `version` has.
-    seen, name = {asked.name}, asked.successor
+    seen, name = {tunable.name}, tunable.successor
     while name and name not in seen:
         heir = catalogue.tunables[name]
         if heir.place_in(version) is not None:
@@ -178,11 +178,11 @@ def process_attributes(table: AttributesTable, varied: Mapping[str, str]) -> Att
     return Attributes.model_validate(values)
 
 
+# Parser of a kernel spec. Raises RequestError for what is none.
 ParseKernel = Callable[[str], object]
-"""Raises RequestError for what is no kernel spec."""
 
+# Parser of a level: from how it was given to how it is written. Raises RequestError.
 Accept = Callable[[str], str]
-"""From a level as it was given to how it is written. Raises RequestError."""
 
 
 def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> Iterator[Problem]:

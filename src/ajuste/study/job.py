@@ -66,8 +66,8 @@ Precision = Annotated[
     ),
 ]
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+# Claim about a kernel, in form: `numa`, `no-numa`, `hz=250`.
 Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
-"""What a kernel must have, in form: ``numa``, ``no-numa``, ``hz=250``."""
 Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
 ReadyText = Annotated[str, StringConstraints(pattern=r"^(none|port|port:[0-9]{1,5}|socket:[^\x00]+|log:[^\x00]+)$")]
 StopSignal = Literal["TERM", "INT", "QUIT", "HUP", "USR1", "USR2"]
@@ -81,7 +81,7 @@ class StudyTable(BaseModel):
 
 
 class AttributesTable(StudyTable):
-    """How a process is run. What is not given is left as the kernel would have it."""
+    """The attributes with which a process is run. What is not given is left as the kernel would have it."""
 
     nice: Whole | None = Field(default=None, ge=-20, le=19, description="−20 (most favoured) to 19 (least).")
     policy: Policy | None = Field(default=None, description="The scheduling policy.")
@@ -170,7 +170,7 @@ class TimelineTable(StudyTable):
 
 
 class VariantTable(StudyTable):
-    """One of several commands that are compared: a level of the factor "command"."""
+    """A command among several that are compared: a level of the factor "command"."""
 
     name: str = Field(min_length=1, max_length=200, description="The name to show.")
     command: Argv = Field(description="A program and its arguments, run without a shell.")
@@ -251,8 +251,8 @@ class _Job(StudyTable):
         return {}
 
 
+# Levels by factor, under which something is there.
 When = dict[str, Levels]
-"""By factor, the levels under which something is there."""
 _WHEN: Final = 'Only in configurations with these levels, such as { load = "on" }; a list allows several levels.'
 
 
@@ -303,13 +303,13 @@ class ServiceTable(StudyTable):
 
     @property
     def called(self) -> str:
-        """Its name, or its program's."""
+        """Return its name, or its program's."""
         program = PurePosixPath(self.command[0]).name.lower()
         return self.name or re.sub(r"[^a-z0-9-]+", "-", program)[:80].strip("-") or "service"
 
 
 class WorkloadTable(_Job):
-    """What is measured."""
+    """The workload: what is measured."""
 
     host_parameters: dict[str, Level] = Field(
         default_factory=dict,

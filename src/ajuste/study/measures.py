@@ -1,4 +1,4 @@
-"""What is measured in a study: its metrics, and what must be asked for to have them."""
+"""Measures of a study: its metrics, and what is needed to have them."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def custom_metric(table: PatternTable) -> Metric:
 # The metrics of a study that are shares of the CPU. They are measured only where the study names one of them.
 
 
+# Unit of shares of the CPU, not just %: a difference of shares would read like a change relative to the baseline.
 UNIT: Final = "% CPU"
-"""Not just %: a difference of shares would read like a change relative to the baseline."""
 
 
 def share_metrics(study: Study) -> tuple[Metric, ...]:
@@ -111,8 +111,8 @@ def share_metrics(study: Study) -> tuple[Metric, ...]:
 
 def wants_shares(study: Study) -> bool:
     """Return whether the study asks for any of them."""
-    asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
-    return any(name.startswith(CPU_SHARE) for name in asked)
+    requested = (*study.analysis.metrics, *(study.analysis.describe or ()))
+    return any(name.startswith(CPU_SHARE) for name in requested)
 
 
 # What the lens counts under the virtual clock, in trials of a study that names any of it. Elsewhere the same names are
@@ -145,6 +145,7 @@ def _modelled(name: str, title: str, what: str, unit: str = "") -> Metric:
     )
 
 
+# Metrics that trials have for which a machine is modelled.
 MODELLED: Final = (
     _modelled(MODELLED_TIME, "Time", "Instructions at the machine's best rate, and the latency of every miss", "s"),
     _modelled("l1d-misses", "L1 data cache misses", "Lines of data that were not in the first level"),
@@ -158,12 +159,11 @@ MODELLED: Final = (
     _modelled("loads", "Loads", "Loads from memory"),
     _modelled("stores", "Stores", "Stores to memory"),
 )
-"""What trials have for which a machine is modelled."""
 
 
 def wants_modelled(study: Study) -> bool:
     """Return whether the study asks for any of that. ``branch-misses`` without a machine are those of the hardware."""
-    return can_count_instructions(study) and study.target.machine is not None and any(_asked(study, MODELLED_METRICS))
+    return can_count_instructions(study) and study.target.machine is not None and _wants_any(study, MODELLED_METRICS)
 
 
 def modelled_machine(study: Study, catalogue: Catalogue) -> ModelledMachine | None:
@@ -205,9 +205,9 @@ def _misfit(machine: ModelledMachine, target: TargetTable) -> str:
     return machine.problem_with(target.cpus, target.nodes, target.topology)
 
 
-def _asked(study: Study, names: Collection[str]) -> Iterator[bool]:
-    asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
-    return (split_percentile(name)[0] in names for name in asked)
+def _wants_any(study: Study, names: Collection[str]) -> bool:
+    requested = (*study.analysis.metrics, *(study.analysis.describe or ()))
+    return any(split_percentile(name)[0] in names for name in requested)
 
 
 def can_count_instructions(study: Study) -> bool:
@@ -217,7 +217,7 @@ def can_count_instructions(study: Study) -> bool:
 
 def wants_instructions(study: Study) -> bool:
     """Return whether the study asks for metrics that the lens counts exactly, where it can, or for modelled ones."""
-    return wants_modelled(study) or (can_count_instructions(study) and any(_asked(study, EXACT_METRICS)))
+    return wants_modelled(study) or (can_count_instructions(study) and _wants_any(study, EXACT_METRICS))
 
 
 def _of_load(number: int, load: BackgroundTable) -> Metric:

@@ -25,9 +25,10 @@ from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import catalogue_services
 
+# Function from a kernel spec to its kind (`kernel.spec.kernel_kind`).
 KernelKind = Callable[[str], Kind]
-"""From a kernel spec to its kind (``kernel.spec.kernel_kind``)."""
 
+# Kinds of what fields name. Those of a guest and of kernels are distinguished by what the field holds.
 NAMES: Final[Mapping[str, Kind]] = {
     "WorkloadTable.command": "command",
     "WorkloadTable.setup": "command",
@@ -61,8 +62,8 @@ NAMES: Final[Mapping[str, Kind]] = {
     "SchedulerTable.program": "path",
     "SchedulerTable.build": "kernel source",
 }
-"""What fields name. The kinds of a guest and of kernels are distinguished by what the field holds."""
 
+# Fields of text that name nothing of this machine: words for people, names of the catalogue, and parts of a guest.
 PLAIN: Final = frozenset(
     {
         *("Study.name", "Study.title", "Study.question", "Study.notes"),
@@ -84,40 +85,39 @@ PLAIN: Final = frozenset(
         *("SchedulerTable.commit", "SchedulerTable.source"),
     }
 )
-"""Fields of text that name nothing of this machine: words for people, names of the catalogue, and parts of a guest."""
 
+# Beginning of the device that Ajuste makes for a study's disk.
 LOOP: Final = "/dev/loop"
-"""What Ajuste makes for a study's disk."""
+# Directories of a distribution with programs that any user may read.
 SYSTEM: Final = ("/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/usr/share/", "/bin/", "/sbin/", "/lib/")
-"""Where a distribution has programs that any user may read."""
 
 
 class Named(NamedTuple):
-    """One thing that a study names, with the field that names it."""
+    """A thing that a study names, with the field that names it."""
 
     kind: Kind
     value: str
     where: str
 
 
-def require_allowed(study: Study, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
+def require_allowed(study: Study, rights: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
     """Raise RequestError for the first thing in ``study`` that this asker may not name."""
     for named in named_in(study, known, kernel_kind):
-        asked.require(named.kind, named.value, named.where)
+        rights.require(named.kind, named.value, named.where)
 
 
-def require_allowed_run(resolved: ResolvedStudy, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
+def require_allowed_run(resolved: ResolvedStudy, rights: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
     """Check, as ``require_allowed`` does, a study that was resolved elsewhere, where anything may have been written."""
-    require_allowed(resolved.study, asked, known, kernel_kind)
+    require_allowed(resolved.study, rights, known, kernel_kind)
     for program in resolved.programs:
         if not _of_the_system(program):
-            asked.require("path", program, "programs")
+            rights.require("path", program, "programs")
     for file in resolved.files.values():
-        asked.require("path", file, "files")
+        rights.require("path", file, "files")
     for kernel in dict.fromkeys(
         configuration.kernel for configuration in resolved.configurations if configuration.kernel
     ):
-        asked.require(kernel_kind(kernel), kernel, "kernel")
+        rights.require(kernel_kind(kernel), kernel, "kernel")
 
 
 def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterator[Named]:

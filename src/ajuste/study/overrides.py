@@ -47,7 +47,7 @@ from ajuste.study.target import MachineTable, TargetTable
 
 
 def overridden(study: Study, request: Request, catalogue: Catalogue) -> Study:
-    """``study`` with what ``request`` says of its guests, blocks, boots and limits. Raises RequestError."""
+    """Return ``study`` with what ``request`` says of its guests, blocks, boots and limits. Raises RequestError."""
     if request.machine is not None:
         study = with_machine(study, request.machine, catalogue)
     if request.package:
@@ -389,12 +389,12 @@ def _on_host(study: Study) -> Study:
 def _measured(analysis: AnalysisTable) -> AnalysisTable:
     # Without what only a model has; hardware has `branch-misses`, too.
 
-    def kept(names: tuple[str, ...]) -> tuple[str, ...]:
+    def without_modelled(names: tuple[str, ...]) -> tuple[str, ...]:
         modelled = set(MODELLED_METRICS) - {"branch-misses"}
         return tuple(name for name in names if split_percentile(name)[0] not in modelled)
 
-    described = None if analysis.describe is None else kept(analysis.describe)
-    return analysis.model_copy(update={"metrics": kept(analysis.metrics), "describe": described})
+    described = None if analysis.describe is None else without_modelled(analysis.describe)
+    return analysis.model_copy(update={"metrics": without_modelled(analysis.metrics), "describe": described})
 
 
 def _fixes(factor: FactorTable, device: str) -> bool:

@@ -24,8 +24,8 @@ from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 
 
 T = TypeVar("T")
+# Keys and indices from the top, such as `("factor", 0, "levels", 2)`.
 KeyPath = tuple[str | int, ...]
-"""Keys and indices from the top, such as ``("factor", 0, "levels", 2)``."""
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
@@ -170,7 +170,7 @@ HINT: Final = "see `ajuste help study-fields` for every field; `ajuste schema` p
 
 
 class StudyOrigin(Protocol):
-    """Where a study comes from: a file, or a command line."""
+    """The origin of a study: a file, or a command line."""
 
     @property
     def directory(self) -> Path:
@@ -189,7 +189,7 @@ class StudyOrigin(Protocol):
 
 @dataclass(frozen=True)
 class StudySource:
-    """``file`` as the person named it; ``text`` is valid TOML."""
+    """A study file: ``file`` as the person named it; ``text`` is valid TOML."""
 
     file: Path
     text: str
@@ -209,7 +209,7 @@ class StudySource:
 
 
 def dotted(keys: KeyPath) -> str | None:
-    """``("factor", 0, "levels", 2)`` as people count: ``factor[1].levels[3]``; ``None`` for the whole file."""
+    """Return ``("factor", 0, "levels", 2)`` as people count: ``factor[1].levels[3]``; ``None`` for the whole file."""
     text = ""
     for key in keys:
         text += f"[{key + 1}]" if isinstance(key, int) else f".{key}" if text else key
@@ -217,8 +217,9 @@ def dotted(keys: KeyPath) -> str | None:
 
 
 MOST_LISTED: Final = 20
+# Maximum number of problems that are looked for: nobody reads on after so many, and looking for what was meant takes
+# its time with each.
 MOST_SOUGHT: Final = 100
-"""After so many nobody reads on, and looking for what was meant takes its time with each."""
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -244,7 +245,7 @@ _BOUNDS = (
 
 @dataclass(frozen=True)
 class Problem:
-    """``path`` is where in the document; ``message`` says what was found and what would be right."""
+    """A problem of a document: ``path`` is where; ``message`` says what was found and what would be right."""
 
     path: KeyPath
     message: str

@@ -32,13 +32,13 @@ from ajuste.study.site import is_study_file, normal_name
 from ajuste.study.target import PackageName
 
 PROJECT_FILE: Final = "ajuste.toml"
+# Names of the two revisions, and of the directories that have them.
 SIDES: Final = ("base", "head")
-"""The two revisions: how they are called, and the directories that have them."""
+# Confidence of all metrics of a benchmark together.
 CONFIDENCE: Final = 0.95
-"""Of all metrics of a benchmark together."""
 
+# Placeholder in a build command for the number of a layout.
 LAYOUT: Final = "{layout}"
-"""What a build command has in place of the number of a layout."""
 
 HINT: Final = "see `ajuste help file-fields` for every field"
 
@@ -171,7 +171,7 @@ class ReproducerTable(StudyTable):
 
 
 class ProjectTable(StudyTable):
-    """All benchmarks of a project, and the studies that are tests of it."""
+    """The benchmarks of a project, and the studies that are tests of it."""
 
     benchmarks: tuple[BenchmarkTable, ...] = Field(default=(), alias="benchmark", max_length=100)
     reproducers: tuple[ReproducerTable, ...] = Field(default=(), alias="reproducer", max_length=100)
@@ -185,7 +185,7 @@ class ProjectTable(StudyTable):
 
 @dataclass(frozen=True)
 class Project:
-    """``benchmarks`` and ``reproducers`` are in the order of the file that is their ``source``."""
+    """A project: ``benchmarks`` and ``reproducers`` in the order of the file that is their ``source``."""
 
     source: StudySource
     benchmarks: tuple[BenchmarkTable, ...]
@@ -234,9 +234,9 @@ class Project:
 
 @dataclass(frozen=True)
 class Trees:
-    """``directory`` has a tree of each revision; ``project`` is where the project is in each of them. ``labels`` name
-    the revisions, by the names of their trees; the first is compared with. ``in_order`` says that each is later than
-    the one before.
+    """The trees of revisions: ``directory`` has a tree of each; ``project`` is where the project is in each of them.
+    ``labels`` name the revisions, by the names of their trees; the first is compared with. ``in_order`` says that each
+    is later than the one before.
     """
 
     directory: Path
@@ -251,7 +251,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class BenchmarkOrigin:
-    """Where each part of a benchmark's study is written down in the project file."""
+    """The places in the project file where each part of a benchmark's study is written down."""
 
     project: Project
     benchmark: BenchmarkTable

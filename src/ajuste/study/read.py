@@ -27,17 +27,17 @@ _LOG: Final = logging.getLogger(__name__)
 # How much a study may hold, whatever it says: what is larger is refused before anybody looks at its meaning.
 
 
+# Deepest nesting of tables and lists; the fields of a study have seven.
 DEEPEST: Final = 16
-"""Tables and lists within each other; the fields of a study have seven."""
+# Most elements of one list or table; as many levels can be made from a range.
 MOST_ELEMENTS: Final = 1000
-"""Of one list or table; as many levels can be made from a range."""
 MOST_VALUES: Final = 5000
 LONGEST_KEY: Final = 200
 LONGEST_TEXT: Final = 10_000
 # What a program or a patch needs: limited by the size of the file alone.
 _LONG_TEXTS: Final = frozenset({("patch", "text"), ("scheduler", "source")})
+# Largest number that the kernel takes.
 LARGEST_NUMBER: Final = 1 << 64
-"""What the kernel takes at most."""
 
 
 def beyond_limits(document: dict[str, Any]) -> list[Problem]:
@@ -76,8 +76,8 @@ def _elements(value: Any) -> Iterator[tuple[str | int, Any]]:
         yield from enumerate(value)
 
 
+# Largest study file: none is written by hand that is larger than this.
 LARGEST_BYTES = 1 << 20
-"""No study is written by hand that is larger than this."""
 
 
 # Reading such a key takes ever longer, and so does the place of all that is below it.
@@ -122,8 +122,8 @@ def checked_study(
     """Return the study in ``document``, checked as by ``read_study``; without ``with_files`` its files may not be there
     yet.
     """
-    asked = with_services(parse_study(document, source).at(source), known)
-    study, problems = with_levels(asked, known)
+    parsed = with_services(parse_study(document, source).at(source), known)
+    study, problems = with_levels(parsed, known)
     wrong = {problem.path[:2] for problem in problems}
     problems += [problem for problem in check(study, known, parse_kernel) if problem.path[:2] not in wrong]
     problems += check_files(study) if with_files else []

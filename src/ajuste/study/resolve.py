@@ -1,4 +1,4 @@
-"""From a study to all its configurations on given kernels. Pure, but for finding programs, which is passed in."""
+"""The configurations of a study on given kernels. Pure, but for finding programs, which is passed in."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.site import GUEST, Site, study_files
 
+# Function from a program's name to its absolute path on this machine, like `shutil.which`.
 FindProgram = Callable[[str], str | None]
-"""From a program's name to its absolute path on this machine, like ``shutil.which``."""
 
+# Spec that stands for the kernel of a host, which needs none.
 HOST_KERNEL = ""
-"""Stands for the kernel of a host, which needs no spec."""
 
 MOST_CONFIGURATIONS = 10_000
 
+# Knob on each kernel, by the name that a factor sets, as it was given.
 Knobs = dict[str, dict[str, Knob]]
-"""By the name that a factor sets, as it was given: the knob on each kernel."""
 
 
 def resolve(
@@ -186,10 +186,10 @@ def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str,
     table = study.factors[index]
     knobs: Knobs = {}
     for name in filter(is_tunable, names_set(table)):
-        asked = catalogue.find_tunable(name)
+        tunable = catalogue.find_tunable(name)
         for spec in _kernels_with(name, table, study):
             try:
-                factor_knob = knob(asked, kernels[spec], catalogue, successor=table.successor)
+                factor_knob = knob(tunable, kernels[spec], catalogue, successor=table.successor)
             except RequestError as failure:
                 field = "settings" if table.settings else "name"
                 raise failure.at(study.place("factor", index, field)) from None

@@ -1,4 +1,4 @@
-"""What a study comes to on given kernels: every configuration with all that it writes and runs."""
+"""Resolved studies: every configuration on given kernels, with all that it writes and runs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ajuste.study.schema import Study
 
 
 class Load(BaseModel):
-    """Which background load a command belongs to, by its number in the study (from 1), and whether it is ``endless``:
-    must not end by itself.
+    """The background load of a command, by its number in the study (from 1), and whether it is ``endless``: must not
+    end by itself.
     """
 
     number: int
@@ -44,8 +44,8 @@ class Service(BaseModel):
 
 
 class Machine(NamedTuple):
-    """What a configuration is carried out on: a kernel by its spec (empty on a host), with words for its command line
-    besides the study's.
+    """The machine of a configuration: a kernel by its spec (empty on a host), with words for its command line besides
+    the study's.
     """
 
     kernel: str
@@ -59,7 +59,7 @@ class Machine(NamedTuple):
 
 
 class ResolvedConfiguration(BaseModel):
-    """One configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
+    """A configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
     ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
     trial and are not measured; they also start and stop ``services``. ``loads`` tells of each command of ``background``
     where it comes from. ``modules`` are kernel modules of Ajuste's own that its machine needs, ``scheduler`` is the BPF

@@ -39,12 +39,12 @@ from ajuste.study.job import (
 from ajuste.study.problem import StudyOrigin
 from ajuste.study.target import TargetTable
 
+# Default number of levels that are made from a range.
 DEFAULT_POINTS: Final = 6
-"""Levels that are made from a range where nobody says how many."""
 
 
 class FactorTable(StudyTable):
-    """One thing that is varied."""
+    """A factor: a thing that is varied."""
 
     name: str = Field(
         description="A tunable of the catalogue (ajuste tunables), a process attribute (nice, policy, affinity, "
@@ -154,7 +154,7 @@ class FactorTable(StudyTable):
 
 
 class AnalysisTable(StudyTable):
-    """What is to be known, and how surely."""
+    """The question, and how surely it is to be answered."""
 
     metrics: tuple[str, ...] = Field(
         min_length=1,
@@ -231,7 +231,7 @@ class DesignTable(StudyTable):
 
 
 class TuneTable(StudyTable):
-    """How `ajuste tune` searches, where its options say nothing else; other commands do not look at it."""
+    """The search of `ajuste tune`, where its options say nothing else; other commands do not look at it."""
 
     objectives: tuple[str, ...] = Field(
         default=(),
@@ -253,7 +253,7 @@ class TuneTable(StudyTable):
 
 
 class BudgetTable(StudyTable):
-    """How long to go on. A block is one trial of every configuration."""
+    """The budget: how long to go on. A block is one trial of every configuration."""
 
     min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Minimum number of blocks.")
     max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
@@ -327,7 +327,7 @@ class SchedulerTable(StudyTable):
 
 
 class ExpectedFigure(StudyTable):
-    """What must come out on one metric."""
+    """A figure that must come out on one metric."""
 
     metric: str = Field(description="A metric of the study.")
     configuration: str = Field(
@@ -347,7 +347,7 @@ class ExpectedFigure(StudyTable):
 
 
 class ExpectTable(StudyTable):
-    """What must come out, for a regression test: `ajuste run` then ends with exit code 3 where it does not."""
+    """The results that must come out, for a regression test: `ajuste run` ends with exit code 3 where they do not."""
 
     digest: str = Field(
         default="",

@@ -21,11 +21,11 @@ from ajuste.study.resolved import Service
 from ajuste.study.schema import Study
 from ajuste.study.site import MOUNT_POINT, Site
 
+# First port of a service, below those that the kernel gives to clients (net.ipv4.ip_local_port_range).
 FIRST_PORT: Final = 21700
-"""Below those that the kernel gives to clients (net.ipv4.ip_local_port_range)."""
 
+# Share of a trial's time limit: a service that is not ready by then is said to be so, before the trial is stopped.
 LONGEST_SHARE: Final = 0.9
-"""Of a trial's time limit: a service that is not ready by then is said to be so, before the trial is stopped."""
 
 _PLACEHOLDER: Final = re.compile(r"\{(port|data)(?::([a-z0-9-]+))?\}")
 
@@ -58,8 +58,10 @@ def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
 
 
 def _having(study: Study, kind: str) -> tuple[str, ...]:
-    asked = {name for _, words in _askers(study) for placeholder, name in _named(words) if placeholder == kind}
-    asked |= {
+    placeholder_names = {
+        name for _, words in _askers(study) for placeholder, name in _named(words) if placeholder == kind
+    }
+    placeholder_names |= {
         name
         for service in study.workload.services
         for placeholder, name in _named(_placeholder_texts(service))
@@ -70,7 +72,9 @@ def _having(study: Study, kind: str) -> tuple[str, ...]:
     }
     with_data = {service.called for service in study.workload.services if kind == "data" and service.data}
     return tuple(
-        service.called for service in study.workload.services if service.called in asked | with_placeholder | with_data
+        service.called
+        for service in study.workload.services
+        if service.called in placeholder_names | with_placeholder | with_data
     )
 
 
@@ -145,7 +149,7 @@ def _unknown(path: KeyPath, words: Sequence[str], study: Study, *, mine: bool) -
 
 
 class MakeCommand(Protocol):
-    """Makes the command of a trial: with the environment, the directory and the user that all commands have."""
+    """A maker of commands of a trial: with the environment, the directory and the user that all commands have."""
 
     def __call__(self, argv: tuple[str, ...], attributes: Attributes, *, in_place: bool) -> Command: ...
 
@@ -157,19 +161,19 @@ def is_there(when: Mapping[str, Sequence[str]], levels: Mapping[str, str]) -> bo
 
 @dataclass(frozen=True)
 class Served:
-    """What a configuration adds to each trial for its services: commands that start them, that ``begin`` their accounts
-    and that stop them.
+    """The services of a configuration in each trial: commands that start them, that begin ``accounting`` and that
+    stop them.
     """
 
     services: tuple[Service, ...] = ()
     started: tuple[Command, ...] = ()
-    begun: tuple[Command, ...] = ()
+    accounting: tuple[Command, ...] = ()
     stopped: tuple[Command, ...] = ()
 
 
 class Services:
-    """Those of ``study`` at ``site``. ``program`` finds a program by its name and where that is written; ``make`` makes
-    commands. Raises RequestError for a user that there is not.
+    """The services of ``study`` at ``site``. ``program`` finds a program by its name and where that is written;
+    ``make`` makes commands. Raises RequestError for a user that there is not.
     """
 
     def __init__(self, study: Study, site: Site, program: Callable[[str, KeyPath], str], make: MakeCommand) -> None:
@@ -212,7 +216,7 @@ class Services:
         return Served(
             services=tuple(service for service, _ in made),
             started=tuple(started),
-            begun=(self._service_command(("begin", *directories), self._askers_user),),
+            accounting=(self._service_command(("begin", *directories), self._askers_user),),
             stopped=(self._service_command(("stop", *directories), self._askers_user),),
         )
 

@@ -1,4 +1,4 @@
-"""Where commands are run: what they find there, and whose they are.
+"""The site where commands are run: what they find there, and whose they are.
 
 The study's own files lie beside the study file, and are taken along under ``/study``.
 """
@@ -88,18 +88,19 @@ def _named(study: Study) -> Iterator[tuple[Keys, str]]:
             yield (*path, 0), normal_name(command[0])
 
 
+# Directory where a guest has the study's own files; also the working directory then.
 GUEST_DIRECTORY = "/study"
-"""Where a guest has the study's own files; also the working directory then."""
 
+# Directory where a guest has the programs of BPF schedulers (sched_ext).
 SCHEDULERS = "/ajuste/schedulers"
-"""Where a guest has the programs of BPF schedulers (sched_ext)."""
 
 
+# User of the processes of a guest, unless the study says `as_root`.
 GUEST_USER = User(uid=1000, gid=1000)
-"""Whose the processes of a guest are, unless the study says ``as_root``."""
 
+# Directory in which that user may write everywhere: the home, and the working directory where the study has no files of
+# its own.
 GUEST_HOME = "/tmp"  # noqa: S108 - of a guest
-"""What that user may write everywhere: the home, and the working directory where the study has no files of its own."""
 
 
 SERVICE = "ajuste-service"
@@ -113,8 +114,8 @@ def _user_of_guest(name: str) -> User | None:
 
 @dataclass(frozen=True)
 class Site:
-    """``bundled`` is the path of the program with Ajuste's own workloads. ``directory`` is where a custom command
-    works.
+    """A place where commands are run. ``bundled`` is the path of the program with Ajuste's own workloads. ``directory``
+    is where a custom command works.
 
     ``in_place``: the study's own files are beside the study file, not in ``directory``; a command has the environment
     of the user who called Ajuste, so that none is written down. ``user`` owns the processes, if not the agent's.
@@ -151,22 +152,23 @@ GUEST = Site(bundled="/ajuste/bin/ajuste-workloads", directory=GUEST_DIRECTORY, 
 # Sources: mke2fs(8), mkfs.xfs(8), mkfs.btrfs(8), mkfs.f2fs(8); mount(8), ext4(5), xfs(5), btrfs(5).
 
 
+# Directory where the trial sees it: one experiment is carried out at a time, and nobody else sees the mount.
 MOUNT_POINT: Final = "/run/ajuste/scratch"
-"""Where the trial sees it: one experiment is carried out at a time, and nobody else sees the mount."""
 
 PREFIX: Final = "fs."
 
+# Function from a level to arguments of mkfs.
 Arguments = Callable[[str], tuple[str, ...]]
-"""From a level to arguments of mkfs."""
 
 _EXT: Final = ("ext2", "ext3", "ext4")
 _JOURNALLING_EXT: Final = ("ext3", "ext4")
 
+# Options of mkfs for each type that is known: without a word, and whatever is on the device.
 QUIETLY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {**dict.fromkeys(_EXT, ("-q", "-F")), "xfs": ("-q", "-f"), "btrfs": ("-q", "-f"), "f2fs": ("-q", "-f")}
 )
-"""For each type that is known: without a word, and whatever is on the device."""
 
+# Arguments of mkfs, by attribute and type of file system.
 MAKE: Final[Mapping[tuple[str, str], Arguments]] = MappingProxyType(
     {
         **{("block_size", ext): lambda level: ("-b", level) for ext in _EXT},
@@ -180,8 +182,8 @@ MAKE: Final[Mapping[tuple[str, str], Arguments]] = MappingProxyType(
         ("lazy_init", "ext4"): lambda level: ("-E", f"lazy_itable_init={level},lazy_journal_init={level}"),
     }
 )
-"""By attribute and type of file system."""
 
+# Mount options, by attribute and type of file system.
 MOUNT: Final[Mapping[tuple[str, str], Callable[[str], str]]] = MappingProxyType(
     {
         **{("data", ext): lambda level: f"data={level}" for ext in _JOURNALLING_EXT},
@@ -196,7 +198,6 @@ MOUNT: Final[Mapping[tuple[str, str], Callable[[str], str]]] = MappingProxyType(
         },
     }
 )
-"""The same for mount options."""
 
 
 def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program: Callable[[str], str]) -> Scratch:

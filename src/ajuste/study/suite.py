@@ -24,8 +24,8 @@ from ajuste.study.site import is_study_file
 
 FOLDER: Final = "suites"
 HINT: Final = "see `ajuste help file-fields` for every field"
+# Metric of a command, and of a workload without a main metric.
 DEFAULT_METRIC: Final = "elapsed"
-"""Of a command, and of a workload without a main metric."""
 
 
 class GuestTable(StudyTable):
@@ -81,7 +81,7 @@ class SuiteTable(StudyTable):
 
 @dataclass(frozen=True)
 class Suite:
-    """``source`` is its file."""
+    """A suite; ``source`` is its file."""
 
     source: StudySource
     table: SuiteTable
@@ -124,7 +124,7 @@ def read_suite(path: Path) -> Suite:
 
 @dataclass(frozen=True)
 class Shares:
-    """What all ``members`` have together: confidence, which each gets as much of as it has verdicts, and time."""
+    """The confidence and the time of all ``members`` together; each gets confidence by the number of its verdicts."""
 
     members: tuple[MemberTable, ...]
     confidence: float
@@ -232,7 +232,9 @@ def _guest(suite: Suite, member: MemberTable, request: Request) -> Mapping[str, 
 
 @dataclass(frozen=True)
 class MemberOrigin:
-    """Where each part of a member's study is written down in the suite, or was said on the command ``line``."""
+    """The places where each part of a member's study is written down in the suite, or was given on the command
+    ``line``.
+    """
 
     suite: Suite
     index: int
@@ -241,7 +243,7 @@ class MemberOrigin:
 
     @property
     def directory(self) -> Path:
-        """Programs and files of a suite are beside it."""
+        """Return the directory of the suite, which its programs and files are beside."""
         return self.suite.source.file.parent
 
     def place(self, keys: KeyPath) -> Place:

@@ -12,10 +12,10 @@ from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.study.job import Argument, Claimed, StudyTable, Whole
 
 PACKAGE_PATTERN: Final = r"^[a-z0-9][a-z0-9+.-]{1,90}(/[a-z]{1,30})?$"
+# A package of a distribution, with the release that it is of after a slash, if that is said.
 PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
-"""A package of a distribution, with the release that it is of after a slash, if that is said."""
+# Default memory of a guest with packages: the files of a guest are in its memory.
 MEMORY_WITH_PACKAGES_MIB: Final = 512
-"""The files of a guest are in its memory."""
 
 
 class MachineTable(StudyTable):
@@ -27,7 +27,7 @@ class MachineTable(StudyTable):
 
 
 class TargetTable(StudyTable):
-    """Where it is measured."""
+    """The target: where it is measured."""
 
     kind: Literal["vm", "host"] = Field(
         default="vm", description="vm: a virtual machine; host: this machine, with its kernel, CPUs and clock."

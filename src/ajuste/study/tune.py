@@ -16,8 +16,8 @@ from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 
+# Number of levels of a range that are searched, besides those of the study.
 FINE: Final = 20
-"""So many levels of a range are searched, besides those of the study."""
 
 
 def check_tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:

@@ -129,8 +129,8 @@ def fleet_plan(
     """Return the order in which machines of a cluster measure ``study``; None if nothing is given. Raises
     RequestError.
     """
-    given = {"--canary": canary is not None, "--machine-each": each is not None, "--guard": bool(guards)}
-    option = next((name for name, is_given in given.items() if is_given), None)
+    options = {"--canary": canary is not None, "--machine-each": each is not None, "--guard": bool(guards)}
+    option = next((name for name, is_given in options.items() if is_given), None)
     if option is None:
         return None
     if not on_cluster or not study.target.on_host:

@@ -31,7 +31,7 @@ _CPUS: Final = ("cpu-list", "cpu-mask")
 
 @dataclass(frozen=True)
 class Varied:
-    """``name`` with its ``levels``, as given by ``option``; or instead with a ``range``, as a study has it."""
+    """A setting: ``name`` with its ``levels``, as given by ``option``; or with a ``range`` instead, as in a study."""
 
     name: str
     levels: tuple[str, ...]
@@ -40,7 +40,7 @@ class Varied:
 
     @property
     def table(self) -> dict[str, Any]:
-        """As the study has it."""
+        """Return the setting as a study has it."""
         return {"name": self.name, **(self.range or {"levels": list(self.levels)})}
 
     @property
@@ -54,7 +54,9 @@ class Varied:
 
 @dataclass(frozen=True)
 class Factors:
-    """``tables`` are the study's factors with the ``options`` of each; ``kernel`` is the guest's, unless a factor."""
+    """The factors of a request: ``tables`` are the study's factors with the ``options`` of each; ``kernel`` is the
+    guest's, unless a factor.
+    """
 
     tables: tuple[dict[str, Any], ...]
     options: tuple[str, ...]
@@ -68,9 +70,9 @@ def factors(
 
     ``commands`` are the names of its commands, ``profiles`` what those it names come to.
     """
-    given = settings(request, catalogue)
-    several = [setting for setting in given if setting.several]
-    single = [setting for setting in given if not setting.several]
+    requested = settings(request, catalogue)
+    several = [setting for setting in requested if setting.several]
+    single = [setting for setting in requested if not setting.several]
     kernels = request.kernels
     if len(kernels) > 1:
         several.append(Varied(KERNEL_FACTOR, kernels, request.kernel_words))
@@ -113,12 +115,12 @@ def profile_levels(placed: Placed) -> dict[str, str]:
 
 def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
     """Return all settings but kernels and commands. Raises RequestError."""
-    given: list[Varied] = []
+    requested: list[Varied] = []
     for text in request.set:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels:
             raise wrong("--set", text, "NAME=LEVEL or NAME=LEVEL,LEVEL,…", "list the tunables with `ajuste tunables`")
-        given.append(varied(name.strip(), f"--set {text}", levels, catalogue))
+        requested.append(varied(name.strip(), f"--set {text}", levels, catalogue))
     for option, name, level in (
         ("--nice", "nice", request.nice),
         ("--policy", "policy", request.policy),
@@ -126,10 +128,10 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
         ("--cgroup-weight", "cgroup_weight", request.cgroup_weight),
     ):
         if level is not None:
-            given.append(varied(name, f"{option} {level}", level, catalogue))
-    given += _boot_settings(request)
+            requested.append(varied(name, f"{option} {level}", level, catalogue))
+    requested += _boot_settings(request)
     seen: dict[str, Varied] = {}
-    for setting in given:
+    for setting in requested:
         known = canonical(setting.name, catalogue)
         if known in seen:
             hint = f"give all levels in one option: {known}=LEVEL,LEVEL"
@@ -137,7 +139,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
                 f"{known} is given twice; the first is {seen[known].option}", hint=hint, place=Place(setting.option)
             )
         seen[known] = setting
-    return given
+    return requested
 
 
 def _boot_settings(request: Request) -> list[Varied]:

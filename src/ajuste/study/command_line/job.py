@@ -17,8 +17,8 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction
 from ajuste.study.command_line.request import wrong
 
+# Most characters of a command in the name of a configuration.
 LONGEST: Final = 48
-"""Characters of a command in the name of a configuration."""
 
 _PARAMETER: Final = re.compile(r"[a-z][a-z0-9_]*=.*", re.DOTALL)
 
@@ -27,8 +27,8 @@ def job(words: Sequence[str], catalogue: Catalogue) -> dict[str, Any]:
     """Return ``kind`` and ``parameters``, or ``command``: as the tables of a study have it."""
     name, *rest = words
     if name in catalogue.workloads and all(_PARAMETER.fullmatch(word) for word in rest):
-        given = dict(word.split("=", 1) for word in rest)
-        return {"kind": name, "parameters": given} if given else {"kind": name}
+        parameters = dict(word.split("=", 1) for word in rest)
+        return {"kind": name, "parameters": parameters} if parameters else {"kind": name}
     return {"command": argv(words)}
 
 

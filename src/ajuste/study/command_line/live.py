@@ -33,7 +33,7 @@ _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 
 @dataclass(frozen=True)
 class LiveRequest:
-    """Each field is an option, as it was given."""
+    """The options of ``ajuste live``, by field, as they were given."""
 
     slice: str = option("Length of a slice, in which one configuration is tried: 60s.", "DURATION", default="")
     washout: str | None = option(
@@ -63,7 +63,7 @@ class LiveRequest:
 
 
 def live_design(request: LiveRequest) -> LiveDesign:
-    """What is read and when. Raises RequestError."""
+    """Return what is read and when. Raises RequestError."""
     if not request.slice:
         raise RequestError(
             "--slice is required: how long does each configuration run at a time?", hint="add --slice 60s"
@@ -76,7 +76,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
     known = [metric.metric.name for metric in (*metrics, *watched, *((control,) if control else ()))]
     if twice := next((name for name in known if known.count(name) > 1), None):
         raise RequestError(f"two metrics are called {twice}", hint="use a different name for each")
-    guarded = {one.metric.name: one.metric for one in (*metrics, *watched)}
+    guarded = {metric.metric.name: metric.metric for metric in (*metrics, *watched)}
     slice_s = seconds("--slice", request.slice)
     if slice_s < LEAST_SLICE_S:
         raise wrong("--slice", request.slice, f"at least {LEAST_SLICE_S:g} s", HINT)
@@ -99,14 +99,16 @@ def live_design(request: LiveRequest) -> LiveDesign:
 
 
 def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, program: str) -> Study:
-    """The study of what varies by ``request``. ``program`` is what lasts as long as a slice. Raises RequestError."""
+    """Return the study of what varies by ``request``. ``program`` is what lasts as long as a slice. Raises
+    RequestError.
+    """
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
     study = adhoc_study(
         replace(
             request,
             commands=((program,),),
-            metric=tuple(_as_pattern(one) for one in design.metrics),
+            metric=tuple(_as_pattern(metric) for metric in design.metrics),
             warm_up=0,
             name=request.name or "live",
         ),
@@ -167,10 +169,10 @@ def _washout(text: str | None, slice_s: float) -> float | None:
     return washout_s
 
 
-def _max_load(given: float | None) -> float | None:
-    if given is not None and not 0 < given < math.inf:
-        raise wrong("--max-load", f"{given:g}", "a load average above 0, such as the number of CPUs", HINT)
-    return given
+def _max_load(load: float | None) -> float | None:
+    if load is not None and not 0 < load < math.inf:
+        raise wrong("--max-load", f"{load:g}", "a load average above 0, such as the number of CPUs", HINT)
+    return load
 
 
 def _max_pressure(text: str | None) -> float | None:

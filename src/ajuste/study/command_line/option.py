@@ -31,7 +31,7 @@ def panel_order(panel: str) -> int:
 
 @dataclass(frozen=True)
 class Option:
-    """What the help says of an option. ``least`` is the smallest number; ``name`` is the field's if none is given."""
+    """An option as the help shows it. ``least`` is the smallest number; ``name`` is the field's if none is given."""
 
     help: str
     metavar: str | None = None
@@ -65,22 +65,23 @@ def flag(what: str, panel: str | None = None) -> Any:
 
 def options_of(bundle: Any) -> dict[str, Option]:
     """Return the options of a dataclass, by field."""
-    found = {one.name: one.metadata[_KEY] for one in fields(bundle) if _KEY in one.metadata}
+    declared = {member.name: member.metadata[_KEY] for member in fields(bundle) if _KEY in member.metadata}
     return {
-        name: replace(one, name=one.name or f"--{name.strip('_').replace('_', '-')}") for name, one in found.items()
+        name: replace(entry, name=entry.name or f"--{name.strip('_').replace('_', '-')}")
+        for name, entry in declared.items()
     }
 
 
-def given(bundle: Any) -> Iterator[tuple[str, Option, Any]]:
+def valued_options(bundle: Any) -> Iterator[tuple[str, Option, Any]]:
     """Yield field, option and value of each option that has one."""
-    for name, one in options_of(bundle).items():
+    for name, entry in options_of(bundle).items():
         value = getattr(bundle, name)
         if value is not None and value is not False and value != ():
-            yield name, one, value
+            yield name, entry, value
 
 
 def words_of(bundle: Any) -> list[str]:
     """Return the options that have a value, without flags, as words of a command line."""
-    valued = [(one.name, value) for _, one, value in given(bundle) if value is not True]
+    valued = [(entry.name, value) for _, entry, value in valued_options(bundle) if value is not True]
     lists = [(name, value if isinstance(value, tuple) else (value,)) for name, value in valued]
     return [word for name, values in lists for value in values for word in (name, str(value))]

@@ -1,4 +1,4 @@
-"""What a person asked for on the command line of ``ajuste compare``, word by word."""
+"""The request of a person on the command line of ``ajuste compare``, word by word."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,thread
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions:
-    """What every comparison asks: each field is the option of that name, as it was given."""
+    """Options of every comparison: each field is the option of that name, as it was given."""
 
     baseline: tuple[str, ...] = ()
     one_at_a_time: bool = False
@@ -50,7 +50,7 @@ class ComparisonOptions:
 
 @dataclass(frozen=True)
 class Request:
-    """``commands`` are those between the ``--``; every other field is an option, as it was given."""
+    """A request: ``commands`` are those between the ``--``; every other field is an option, as it was given."""
 
     commands: tuple[tuple[str, ...], ...] = ()
     set: tuple[str, ...] = texts(
@@ -165,7 +165,7 @@ class Request:
 
     @property
     def kernel_words(self) -> str:
-        """The options that name the kernels."""
+        """Return the options that name the kernels."""
         if self.source is None:
             return f"--kernel {self.kernel}"
         words = [f"--source {self.source}", *(f"--patch {patch}" for patch in self.patch)]
@@ -173,7 +173,7 @@ class Request:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Raises RequestError."""
+        """Return the kernels by name. Raises RequestError."""
         return () if self.kernel is None else kernels_between_commas(self.kernel, Place(self.kernel_words))
 
     def with_kernels(self, names: Mapping[str, str]) -> Request:
@@ -207,8 +207,9 @@ HINT = "see `ajuste compare --help` for examples"
 
 @dataclass(frozen=True)
 class CommandLine:
-    """``options`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``; ``command``
-    stands for the rest. Programs and files are relative to ``directory``: where the command was given.
+    """The origin of a study from a command line: ``options`` has the words for keys of the study, such as ``--nice
+    0,10`` for ``("factor", 0)``; ``command`` stands for the rest. Programs and files are relative to ``directory``:
+    where the command was given.
     """
 
     options: Mapping[Keys, str]
@@ -217,7 +218,7 @@ class CommandLine:
     directory: Path = Path()
 
     def place(self, keys: Keys) -> Place:
-        """The option that said it, or what is around it."""
+        """Return the option that gives a key, or what is around it."""
         return Place(at_or_around(self.options, keys) or self.command)
 
 
@@ -269,9 +270,9 @@ def read_topology(text: str) -> dict[str, int]:
         raise RequestError(str(failure), hint=TOPOLOGY_HINT, place=Place(f"--topology {text}")) from None
 
 
-def package_names(given: Sequence[str]) -> list[str]:
+def package_names(options: Sequence[str]) -> list[str]:
     """Return the packages of all options ``--package``, each with names between commas. Raises RequestError."""
-    texts = [(text, Place(f"--package {text}")) for text in given]
+    texts = [(text, Place(f"--package {text}")) for text in options]
     names = [name for text, place in texts for name in between_commas(text, "package", place=place)]
     for name in names:
         if not re.fullmatch(PACKAGE_PATTERN, name):

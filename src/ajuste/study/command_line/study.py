@@ -1,4 +1,4 @@
-"""From a request on the command line to a study like one from a file."""
+"""Studies from a request on the command line, like those from a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ajuste.outputs.base import MODELLED_TIME
 from ajuste.study.answerable import FEWEST_ROUNDS, MOST_ROUNDS
 from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
-from ajuste.study.command_line.option import given
+from ajuste.study.command_line.option import valued_options
 from ajuste.study.command_line.request import (
     HINT,
     CommandLine,
@@ -40,14 +40,14 @@ DEFAULT_KERNEL: Final = "debian:6.12"
 DEFAULT_MIN_EFFECT: Final = 0.02
 DEFAULT_MAX_SECONDS: Final = 300.0
 
+# Fewest runs, and least time, where nothing is compared, as in hyperfine.
 DETAILED: Final = 10
-"""Runs that are measured at least where nothing is compared, as hyperfine does; so is the time."""
 DETAILED_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds where nothing was said: on this machine, and in a guest."""
+    """Defaults where no option was given: on this machine, and in a guest."""
 
     timeout_s: float
     warm_up: int
@@ -61,40 +61,42 @@ IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=100)
 def adhoc_document(
     request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = ()
 ) -> tuple[dict[str, Any], CommandLine]:
-    """The study's document as a file would have it, and what said each part of it; ``profiles`` are what those that it
-    names come to on its target. Raises RequestError.
+    """Return the study's document as a file would have it, and the option of each part of it; ``profiles`` are what
+    those that it names come to on its target. Raises RequestError.
     """
     _check_commands(request, catalogue)
     texts = names(request.commands)
-    found = factors(request, texts, catalogue, profiles)
-    own = [read_metric(text) for text in request.metric]
-    said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.options)}
-    workload = _workload(request, own, texts, catalogue, said)
+    request_factors = factors(request, texts, catalogue, profiles)
+    request_metrics = [read_metric(text) for text in request.metric]
+    options: dict[Keys, str] = {("factor", index): words for index, words in enumerate(request_factors.options)}
+    workload = _workload(request, request_metrics, texts, catalogue, options)
     document: dict[str, Any] = {
         "schema": 1,
         "name": request.name or DEFAULT_NAME,
-        "title": _title(found, texts, workload),
-        "question": _question(found, texts, workload),
-        "factor": list(found.tables),
+        "title": _title(request_factors, texts, workload),
+        "question": _question(request_factors, texts, workload),
+        "factor": list(request_factors.tables),
         "workload": workload,
-        "target": _target(request, found, said),
-        "analysis": _analysis(request, own, workload, catalogue, said),
-        "design": _design(request, said),
-        "budget": _budget(request, compared=bool(found.tables), said=said),
+        "target": _target(request, request_factors, options),
+        "analysis": _analysis(request, request_metrics, workload, catalogue, options),
+        "design": _design(request, options),
+        "budget": _budget(request, compared=bool(request_factors.tables), options=options),
     }
-    for name, option, value in given(request):
+    for name, option, value in valued_options(request):
         if name in _FIELDS:
             table, field, read = _FIELDS[name]
             document[table][field] = read(option.name, value)
             values = value if isinstance(value, tuple) else (value,)
-            said[table, field] = " ".join(option.name if one is True else f"{option.name} {one}" for one in values)
+            options[table, field] = " ".join(
+                option.name if word is True else f"{option.name} {word}" for word in values
+            )
     if profiles:
         from ajuste.profile.placing import profile_notes  # few comparisons have profiles
 
         document["notes"] = list(profile_notes(profiles))
     if request.name is not None:
-        said["name",] = f"--name {request.name}"
-    return document, CommandLine(said)
+        options["name",] = f"--name {request.name}"
+    return document, CommandLine(options)
 
 
 def _as_given(_: str, value: Any) -> Any:
@@ -129,7 +131,9 @@ _FIELDS: Final[Mapping[str, tuple[str, str, Callable[[str, Any], Any]]]] = {
 
 
 def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
-    """What the profiles of ``request`` are tried on. Raises RequestError for what is wrong with anything else of it."""
+    """Return the study that the profiles of ``request`` are tried on. Raises RequestError for what is wrong with
+    anything else of it.
+    """
     without = replace(request, profile=None, baseline=(), one_at_a_time=False, screen=False)
     study = adhoc_study(without, catalogue, parse_kernel=parse_kernel)
     if any(factor.name == KERNEL_FACTOR for factor in study.factors):
@@ -144,7 +148,7 @@ def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kern
 def adhoc_study(
     request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = (), *, parse_kernel: ParseKernel = str
 ) -> Study:
-    """The study of ``request``, checked. Raises RequestError that names the options that are wrong."""
+    """Return the study of ``request``, checked. Raises RequestError that names the options that are wrong."""
     document, origin = adhoc_document(request, catalogue, profiles)
     return checked_study(document, origin, catalogue, parse_kernel=parse_kernel)
 
@@ -168,38 +172,40 @@ def _check_commands(request: Request, catalogue: Catalogue) -> None:
 
 def _workload(
     request: Request,
-    own: Sequence[dict[str, Any] | str],
+    request_metrics: Sequence[dict[str, Any] | str],
     texts: Sequence[str],
     catalogue: Catalogue,
-    said: dict[Keys, str],
+    options: dict[Keys, str],
 ) -> dict[str, Any]:
     workload: dict[str, Any] = {"timeout_s": (IN_GUEST if request.in_guest else ON_HOST).timeout_s}
     if len(request.commands) == 1:
         workload |= job(request.commands[0], catalogue)
-        said["workload",] = said["workload", "command"] = texts[0]
+        options["workload",] = options["workload", "command"] = texts[0]
     else:
         variants = enumerate(zip(texts, request.commands, strict=True))
         workload["variant"] = [{"name": name, "command": argv(words)} for _, (name, words) in variants]
-        said |= {("workload", "variant", index): text for index, text in enumerate(texts)}
-    tables = [table for table in own if isinstance(table, dict)]
+        options |= {("workload", "variant", index): text for index, text in enumerate(texts)}
+    tables = [table for table in request_metrics if isinstance(table, dict)]
     if tables:
         workload["metric"] = tables
-        texts_of_own = [text for text, table in zip(request.metric, own, strict=True) if isinstance(table, dict)]
-        said |= {("workload", "metric", index): f"--metric {text}" for index, text in enumerate(texts_of_own)}
-        said["workload", "metric"] = f"--metric {texts_of_own[0]}"
+        texts_of_tables = [
+            text for text, table in zip(request.metric, request_metrics, strict=True) if isinstance(table, dict)
+        ]
+        options |= {("workload", "metric", index): f"--metric {text}" for index, text in enumerate(texts_of_tables)}
+        options["workload", "metric"] = f"--metric {texts_of_tables[0]}"
     loads = [job(split("--background", text), catalogue) for text in request.background]
     if loads:
         workload["background"] = loads
-        said |= {("workload", "background", i): f"--background {text}" for i, text in enumerate(request.background)}
-    if services := _services(request, said):
+        options |= {("workload", "background", i): f"--background {text}" for i, text in enumerate(request.background)}
+    if services := _services(request, options):
         workload["service"] = services
     if request.file:
         workload["files"] = list(request.file)
-        said |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
+        options |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
     return workload
 
 
-def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
+def _services(request: Request, options: dict[Keys, str]) -> list[dict[str, Any]]:
     # The first --ready is of the first --service, and so on.
     if request.ready and len(request.ready) != len(request.service):
         raise RequestError(
@@ -210,17 +216,17 @@ def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
     tables: list[dict[str, Any]] = []
     for index, text in enumerate(request.service):
         tables.append({"command": argv(split("--service", text))})
-        said["workload", "service", index] = f"--service {text}"
+        options["workload", "service", index] = f"--service {text}"
         if request.ready:
             kind, _, rest = (ready := request.ready[index]).partition(":")
             tables[-1]["ready"] = argv(split("--ready", rest)) if kind == "command" and rest else ready
-            said["workload", "service", index, "ready"] = f"--ready {ready}"
+            options["workload", "service", index, "ready"] = f"--ready {ready}"
     return tables
 
 
-def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
+def _target(request: Request, request_factors: Factors, options: dict[Keys, str]) -> dict[str, Any]:
     if not request.in_guest:
-        for name, option, _ in given(request):
+        for name, option, _ in valued_options(request):
             if name in _FIELDS and _FIELDS[name][0] == "target":
                 raise RequestError(
                     "applies only to guests",
@@ -228,11 +234,11 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
                     place=Place(option.name),
                 )
         return {"kind": "host"}
-    said["target", "kernel"] = request.kernel_words if request.kernel else "--vm"
+    options["target", "kernel"] = request.kernel_words if request.kernel else "--vm"
     target: dict[str, Any] = {"kind": "vm", "clock": "virtual"}
-    if all(table["name"] != KERNEL_FACTOR for table in found.tables):
-        target["kernel"] = found.kernel or DEFAULT_KERNEL
-    needed = _last_cpu(found.tables) + 1
+    if all(table["name"] != KERNEL_FACTOR for table in request_factors.tables):
+        target["kernel"] = request_factors.kernel or DEFAULT_KERNEL
+    needed = _last_cpu(request_factors.tables) + 1
     return target | ({"cpus": needed} if needed > 1 and request.topology is None else {})
 
 
@@ -251,13 +257,13 @@ def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
 
 def _analysis(
     request: Request,
-    own: Sequence[dict[str, Any] | str],
+    request_metrics: Sequence[dict[str, Any] | str],
     workload: Mapping[str, Any],
     catalogue: Catalogue,
-    said: dict[Keys, str],
+    options: dict[Keys, str],
 ) -> dict[str, Any]:
-    said |= {("analysis", "metrics", index): f"--metric {text}" for index, text in enumerate(request.metric)}
-    metrics = [metric if isinstance(metric, str) else metric["name"] for metric in own]
+    options |= {("analysis", "metrics", index): f"--metric {text}" for index, text in enumerate(request.metric)}
+    metrics = [metric if isinstance(metric, str) else metric["name"] for metric in request_metrics]
     if not metrics:
         kind = catalogue.workloads.get(workload.get("kind", ""))
         metrics = [*([kind.main] if kind and kind.main else []), "elapsed"]
@@ -265,13 +271,13 @@ def _analysis(
     return {"metrics": metrics, "smallest_effect": DEFAULT_MIN_EFFECT}
 
 
-def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
-    said["design", "combine"] = "--screen"
+def _design(request: Request, options: dict[Keys, str]) -> dict[str, Any]:
+    options["design", "combine"] = "--screen"
     if request.screen and request.one_at_a_time:
         raise RequestError(
             "these options are mutually exclusive", hint=HINT, place=Place("--screen and --one-at-a-time")
         )
-    said["design", "blocks_per_boot"] = "--reboots" if request.reboot_each is None else "--reboot-each"
+    options["design", "blocks_per_boot"] = "--reboots" if request.reboot_each is None else "--reboot-each"
     per_boot = request.blocks_per_boot
     return {
         "seed": 1,
@@ -280,7 +286,7 @@ def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
     } | ({} if per_boot is None else {"blocks_per_boot": per_boot})
 
 
-def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[str, Any]:
+def _budget(request: Request, *, compared: bool, options: dict[Keys, str]) -> dict[str, Any]:
     defaults = IN_GUEST if request.in_guest else ON_HOST
     detailed = not compared and not request.in_guest
     budget: dict[str, Any] = {
@@ -292,15 +298,15 @@ def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[
         budget["min_blocks"], budget["max_blocks"] = FEWEST_ROUNDS * per_boot, MOST_ROUNDS * per_boot
     if request.blocks is not None:
         budget["min_blocks"], budget["max_blocks"] = block_range("--blocks", request.blocks)
-        said["budget",] = f"--blocks {request.blocks}"
+        options["budget",] = f"--blocks {request.blocks}"
     elif detailed:
         budget["min_seconds"] = DETAILED_SECONDS
     return budget
 
 
-def _title(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
+def _title(request_factors: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
     what = workload.get("kind") or texts[0]
-    varied = [_levels(table) for table in found.tables if table["name"] != COMMAND_FACTOR]
+    varied = [_levels(table) for table in request_factors.tables if table["name"] != COMMAND_FACTOR]
     if len(texts) > 1:
         return ", ".join([f"{len(texts)} commands", *varied])
     return f"{what}: {', '.join(varied)}" if varied else what
@@ -315,10 +321,10 @@ def _levels(table: Mapping[str, Any]) -> str:
     return f"{table['name']} {levels if isinstance(levels, str) else ', '.join(levels)}"
 
 
-def _question(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
+def _question(request_factors: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
     what = workload.get("kind") or texts[0]
-    others = [table for table in found.tables if table["name"] != COMMAND_FACTOR]
-    if not found.tables:
+    others = [table for table in request_factors.tables if table["name"] != COMMAND_FACTOR]
+    if not request_factors.tables:
         return f"How does {what} perform?"
     if not others:
         return f"Which is best: {listed(list(texts))}?"
