@@ -81,17 +81,20 @@ gallery: setup ## carry out every study of docs/gallery, and put figures, verdic
 # One worker more than there are CPUs: some tests sleep, see tests/conftest.py.
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --dist loadgroup --no-loadscope-reorder
 
+# What `make lint` looks at.
+WORDS := $(addprefix tests/docs/test_,prose.py names.py links.py generated.py)
+
 # Packages are installed while cargo compiles.
 RUST_TESTS = @setup/system kernel $(1) & packages=$$!; status=0; $(CARGO) test --quiet --locked --no-run || status=1; \
 	wait $$packages && [ $$status = 0 ] && $(CARGO) test --quiet --locked
 
 test: setup ## each promise once, on real kernels and in a real browser too: at most ten minutes on two CPUs
 	$(call RUST_TESTS,test)
-	$(AS_BUILT) .venv/bin/pytest -q --durations=50 -m "not slow" $(SIDE_BY_SIDE)
+	$(AS_BUILT) .venv/bin/pytest -q --durations=50 -m "not slow" $(SIDE_BY_SIDE) $(addprefix --ignore=,$(WORDS))
 
 test-all: setup ## every proof: all pages measured, all kernels, hostile guests, claims of studies, all browser sizes
 	$(call RUST_TESTS,test test-all)
-	$(AS_BUILT) AJUSTE_REPEATS=3 .venv/bin/pytest -q --durations=50 $(SIDE_BY_SIDE)
+	$(AS_BUILT) AJUSTE_REPEATS=3 .venv/bin/pytest -q --durations=50 $(SIDE_BY_SIDE) $(addprefix --ignore=,$(WORDS))
 
 ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report)
 
@@ -136,7 +139,7 @@ lint-python:
 
 lint-words:
 	.venv/bin/codespell docs src writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
-	.venv/bin/pytest -q tests/docs/test_prose.py tests/docs/test_names.py tests/docs/test_links.py tests/docs/test_generated.py
+	.venv/bin/pytest -q $(WORDS)
 
 lint-rust:
 	@setup/system rust-lint

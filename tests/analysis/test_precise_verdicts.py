@@ -15,6 +15,7 @@ from ajuste.design.blocks import members
 from ajuste.design.stopping import StoppingLimits, remaining, stop
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from tiers import slow
 from verdicts import verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
@@ -85,7 +86,7 @@ def test_what_only_describes_need_not_be_precise(configurations: Any, trials: An
     assert [(one.metric, one.precise) for one in found] == [("elapsed", None), ("other", None)]
 
 
-@pytest.mark.parametrize("ratio", [1.0, 1.5])
+@pytest.mark.parametrize("ratio", [1.5, *slow(1.0)])
 def test_the_interval_holds_at_the_stated_rate_when_its_width_ends_the_run(trials: Any, ratio: float) -> None:
     """A look after every block, and the run ends with the first interval that is narrow enough. An ordinary t interval
     that chooses its end so is too narrow more often than its confidence says.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from benchmarks.tuning import efficiency
 from benchmarks.tuning.curse import noisy_search
 from benchmarks.tuning.peers import METHODS
 from benchmarks.tuning.surfaces import SYNTHETIC
 
 
+@pytest.mark.slow
 def test_the_reported_interval_has_the_true_gain_of_what_was_chosen() -> None:
     for seed in (1, 2):
         results, truth = noisy_search(seed, "random", trials=30)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import slow
+
 pytestmark = pytest.mark.usefixtures("machine_lock")
 
 STUDY = """\
@@ -31,7 +33,7 @@ SEARCH = ("tune", "searched.toml", "--trials", "30")
 COMPARISON = ("compare", "--nice", "0,1", "--blocks", "3", "--warm-up", "0", "--", "cp", "/proc/self/environ", "seen")
 
 
-@pytest.mark.parametrize("command", [COMPARISON, SEARCH], ids=["compare", "tune"])
+@pytest.mark.parametrize("command", [COMPARISON, *slow(SEARCH)], ids=["compare", "tune"])
 def test_a_workload_finds_the_environment_of_the_call_byte_for_byte(tmp_path: Path, command: tuple[str, ...]) -> None:
     """Also after a search has begun, whose libraries set variables of their own. What is added is the padding that
     moves the stack from trial to trial.

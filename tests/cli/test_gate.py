@@ -298,7 +298,7 @@ def run_script(project: Project, script: str, **variables: str) -> subprocess.Co
 
 
 @pytest.mark.usefixtures("machine_lock")
-@pytest.mark.parametrize(("head", "code"), [("100.1", 0), ("102", 3)])
+@pytest.mark.parametrize(("head", "code"), [pytest.param("100.1", 0, marks=pytest.mark.slow), ("102", 3)])
 def test_the_action_fetches_the_base_and_tells_github(project: Project, tmp_path: Path, head: str, code: int) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     step = next(step for step in action["runs"]["steps"] if step.get("id") == "gate")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import typer.main
 
+import warm
 from ajuste.cli.command_line import help_text
 from ajuste.cli.main import COMMANDS, GROUPS, OLD_NAMES, current_names, whole_application
 from ajuste.cli.options import examples_in
@@ -77,12 +79,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ajuste(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a shell, as a person would who copies it from the help."""
+    """Runs a command as a person would who copies it from the help: in a shell, where it asks anything of one."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "AJUSTE_HOME": str(directory / "home"), "PATH": path}
+    if not re.search("[|&<>$;~]", command):
+        return warm.run(shlex.split(command)[1:], directory, environment)
     return subprocess.run(
         ["/bin/sh", "-c", command],
         cwd=directory,
-        env={**os.environ, "AJUSTE_HOME": str(directory / "home"), "PATH": path},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -137,12 +137,13 @@ def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:
             "--max-pressure 60%",
             "tasks wait for cpu 87 % of the time, more than 60 %",
         ),
-        (
+        pytest.param(
             "/proc/loadavg",
             "0.50 0.40 0.30 1/99 999",
             "9.50 0.40 0.30 1/99 999",
             "--max-load 4",
             "the load average is 9.5, more than 4",
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -190,6 +191,7 @@ def test_a_limit_that_could_never_be_noticed_is_refused(tmp_path: Path) -> None:
     assert said.split()[-4:] == ["exit", "code", "2", "15"]
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_costs_a_slice_and_no_more(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(CLOCK)
     said = run(

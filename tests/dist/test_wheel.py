@@ -131,17 +131,19 @@ def test_it_measures_outside_of_a_tree_and_names_what_a_picture_needs(installed:
             "search",
             ("tune", "granularity", "--objective", "involuntary-switches=lower", "--sampler", "tpe", "--trials", "20"),
         ),
-        (
+        pytest.param(
             "perfetto",
             "perfetto",
             "perfetto",
             ("why", "granularity", "--divergence", "--perfetto", "granularity.pftrace"),
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "sklearn",
             "sklearn",
             "search",
             ("tune", "granularity", "--objective", "involuntary-switches=lower", "--trials", "20"),
+            marks=pytest.mark.slow,
         ),
         (
             "pydoe",
@@ -205,11 +207,19 @@ def for_arm64(program: Path) -> None:
             "{agent} is a program for aarch64; expected one for x86_64, this machine",
             "install the wheel for x86_64",
         ),
-        (lambda program: program.write_bytes(b""), "{agent} is not a program of Linux", "install Ajuste again: "),
         (lambda program: program.unlink(), f"program {AGENT} not found in {{native}}", "install Ajuste again: "),
-        (lambda program: program.chmod(0o644), f"program {AGENT} not found in {{native}}", "install Ajuste again: "),
+        pytest.param(
+            lambda program: program.write_bytes(b""),
+            *("{agent} is not a program of Linux", "install Ajuste again: "),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda program: program.chmod(0o644),
+            *(f"program {AGENT} not found in {{native}}", "install Ajuste again: "),
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["of another machine", "empty", "missing", "not executable"],
+    ids=["of another machine", "missing", "empty", "not executable"],
 )
 def test_half_an_installation_is_one_message(installed: Installed, harm: object, said: str, mended: str) -> None:
     agent = installed.native / AGENT
@@ -227,7 +237,7 @@ def test_half_an_installation_is_one_message(installed: Installed, harm: object,
     ("of", "command"),
     [
         ("pipx", "pipx runpip ajuste install 'ajuste[cluster]'"),
-        ("uv", "uv pip install --python {prefix} 'ajuste[cluster]'"),
+        pytest.param("uv", "uv pip install --python {prefix} 'ajuste[cluster]'", marks=pytest.mark.slow),
     ],
 )
 def test_the_command_is_that_of_what_made_the_environment(installed: Installed, of: str, command: str) -> None:
@@ -242,6 +252,7 @@ def test_the_command_is_that_of_what_made_the_environment(installed: Installed, 
 
 
 @each([("compare", "--", "true"), ("run", "granularity"), ("report",), ("kernel", "list")])
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_is_one_message(words: tuple[str, ...], installed: Installed) -> None:
     done = installed.run(*words, environment={"AJUSTE_HOME": "/proc/ajuste"})
     assert (done.returncode, done.stdout) == (2, "")

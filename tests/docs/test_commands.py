@@ -21,6 +21,7 @@ import warm
 from ajuste.machine.home import home
 from pages import blocks, commands, file_name, parse, words_of
 from shell import patiently, takes_the_machine
+from tiers import slow
 
 ROOT = Path(__file__).parents[2]
 BY_A_NEW_USER = ROOT / "docs" / "install.md"
@@ -75,7 +76,10 @@ def test_every_command_of_a_document_works(
 
 
 @pytest.mark.vm
-def test_every_command_of_a_document_is_understood_and_planned(tmp_path: Path, home_of_all: Path) -> None:
+@pytest.mark.parametrize("planned_of_each", [1, *slow(1000)])
+def test_every_command_of_a_document_is_understood_and_planned(
+    tmp_path: Path, home_of_all: Path, planned_of_each: int
+) -> None:
     """Many stand in several documents: each is looked at once."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     environment = {**os.environ, "AJUSTE_HOME": str(home_of_all)}
@@ -83,6 +87,7 @@ def test_every_command_of_a_document_is_understood_and_planned(tmp_path: Path, h
     unwritten: set[str] = set()
     problems = []
     for document in DOCUMENTS:
+        left = planned_of_each
         for block in blocks(document):
             if name := file_name(block):
                 (tmp_path / name).write_text(block.text)
@@ -97,7 +102,8 @@ def test_every_command_of_a_document_is_understood_and_planned(tmp_path: Path, h
                     continue
                 if words[1] == "reproduce":
                     unwritten.add(words[-1])  # It is not carried out here.
-                if (planned := planning(words)) and unwritten.isdisjoint(planned):
+                if left and (planned := planning(words)) and unwritten.isdisjoint(planned):
+                    left -= 1
                     done = warm.run(planned, tmp_path, environment)
                     if done.returncode and not MISSING.search(done.stderr):
                         problems.append(f"{place}\n{done.stderr}")

@@ -20,6 +20,7 @@ from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
 from ajuste.store.store import Store
 from played import begin
+from tiers import slow
 
 ADA, BOB = 65534, 65533
 
@@ -109,7 +110,7 @@ def test_directories_are_made_for_this_user_alone(place: Path) -> None:
 @needs_root
 @pytest.mark.usefixtures("machine_lock")
 @pytest.mark.parametrize(
-    "command", [("run", "hackbench-granularity"), ("restore",), ("doctor", "--quick"), ("report",)]
+    "command", [("run", "hackbench-granularity"), ("restore",), *slow(("doctor", "--quick")), ("report",)]
 )
 def test_a_command_says_so_in_one_message_and_writes_nothing(place: Path, command: tuple[str, ...]) -> None:
     lab = given(place / "lab", BOB)

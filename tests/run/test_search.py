@@ -110,6 +110,7 @@ def test_what_nothing_satisfies_is_said_with_the_nearest(tmp_path: Path) -> None
         supported(results)
 
 
+@pytest.mark.slow
 def test_of_a_flat_surface_it_is_said_that_nothing_matters(tmp_path: Path) -> None:
     results = searched(tmp_path, Search(objectives=("elapsed",), trials=130), lambda *_: (1.0, 5))
     assert results.answer.startswith("No setting matters here")

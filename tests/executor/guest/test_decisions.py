@@ -223,6 +223,7 @@ def are_same(own: NamedDecisions, pairs: list[tuple[int, Seen]]) -> bool:
     return len(set(tasks.values())) == len(tasks)
 
 
+@pytest.mark.slow
 @pytest.mark.vm
 def test_the_guest_does_not_notice_and_every_repeat_decides_the_same(
     target: GuestExecutor, job: Plan, observed: Observation, repeats: int

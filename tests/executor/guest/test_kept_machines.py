@@ -73,6 +73,7 @@ def first(elsewhere: Elsewhere) -> tuple[str, dict[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_machine_that_has_booted_once_is_ready_at_once_the_next_time(
     elsewhere: Elsewhere, first: tuple[str, dict[str, str]], tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_task_is_counted_on_the_cpu_that_carries_it_out(target: GuestExecutor,
     assert sum(task.user for task in more.tasks if task.role == "background") > longer.user // 2
 
 
+@pytest.mark.slow
 @pytest.mark.vm
 def test_the_guest_does_not_notice_and_every_repeat_counts_the_same(target: GuestExecutor, repeats: int) -> None:
     plan = job("wander", "20", "5")

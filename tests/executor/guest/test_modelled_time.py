@@ -67,6 +67,7 @@ def printed(observation: Observation) -> list[float]:
     return [int(figure) / 1000 for figure in re.findall(r"\d+", text)]
 
 
+@pytest.mark.slow
 @pytest.mark.vm
 def test_a_load_takes_what_the_level_that_has_it_takes(target: GuestExecutor) -> None:
     (loop,) = printed(target.run(plan_of("chase", 2, 0)))
@@ -78,6 +79,7 @@ def test_a_load_takes_what_the_level_that_has_it_takes(target: GuestExecutor) ->
     assert memory - loop == pytest.approx(100 + 5 * 64 / 256 + 20 * (1 - 64 / 256), rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.vm
 def test_cpus_that_store_to_one_line_wait_for_it_each_time(target: GuestExecutor) -> None:
     ways = ((64, 1), (8, 1), (8, 2))
@@ -88,6 +90,7 @@ def test_cpus_that_store_to_one_line_wait_for_it_each_time(target: GuestExecutor
     assert 3 * (near - apart) < far - apart < 110
 
 
+@pytest.mark.slow
 @pytest.mark.vm
 def test_tasks_that_share_a_last_level_cache_hand_on_faster(target: GuestExecutor) -> None:
     (near,), (far,) = (printed(target.run(plan_of("pass", 32, 300, 0, other))) for other in (1, 2))
@@ -95,6 +98,7 @@ def test_tasks_that_share_a_last_level_cache_hand_on_faster(target: GuestExecuto
     assert far - near == pytest.approx(2 * 32 * (100 - 10), rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.vm
 def test_a_task_that_moves_finds_a_cold_cache(target: GuestExecutor) -> None:
     lines = (32 << 10) // 64

@@ -101,6 +101,7 @@ def test_a_trial_is_exact_to_the_bit_also_on_a_busy_machine_and_in_parallel(gues
     assert guest.run(contest(seed=1)).lines != first.lines
 
 
+@pytest.mark.slow
 def test_booting_anew_is_as_exact_as_the_snapshot(
     guest: GuestExecutor, place: Home, kernel: Callable[[str], KernelImage], hostile: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_an_initramfs_that_changes_while_guests_boot_from_it_ends_the_run(
             target.run(Plan(id="after"))
 
 
+@pytest.mark.slow
 def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh(guest: GuestExecutor) -> None:
     fine, coarse = switches(contest(750_000), guest), switches(contest(75_000_000), guest)
     assert fine > 3 * coarse
@@ -243,6 +245,7 @@ def test_several_cpus_are_exact_with_a_new_qemu(place: Home, kernel: Callable[[s
         assert cold.run(contest()).lines == first.lines
 
 
+@pytest.mark.slow
 def test_the_wall_clock_has_several_cpus_too(
     place: Home, kernel: Callable[[str], KernelImage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
