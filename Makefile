@@ -78,8 +78,8 @@ demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a ve
 gallery: setup ## carry out every study of docs/gallery, and put figures, verdicts and pictures into its pages
 	.venv/bin/python -m benchmarks.gallery
 
-# One worker more than there are CPUs: some tests sleep, see tests/conftest.py.
-SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --dist loadgroup --no-loadscope-reorder
+# Two workers more than there are CPUs: some tests sleep (see tests/conftest.py), others wait for browsers and guests.
+SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 2) --dist loadgroup --no-loadscope-reorder
 
 # What `make lint` looks at.
 WORDS := $(addprefix tests/docs/test_,prose.py names.py links.py generated.py)
