@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,6 +79,8 @@ def test_it_kills_the_processes_of_the_session_and_no_others(sweep: Sweep, sessi
     foreign = subprocess.Popen(["sh", "-c", "read x", "else"], stdin=subprocess.PIPE)
     try:
         for number, process in enumerate((ours, similar, foreign)):
+            while not Path(f"/proc/{process.pid}/cmdline").read_bytes():  # Popen returns a moment before it is there
+                time.sleep(0.01)
             (session / f"{number}.pid").write_text(f"{process.pid}\n")
         for number, text in enumerate(("", "1", "-1", "0", "x", "9" * 40)):
             (session / f"odd{number}.pid").write_text(text)
