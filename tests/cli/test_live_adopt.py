@@ -60,6 +60,10 @@ on_probation() {{
     cat "$1"; exit 1
 }}
 run_of() {{ ajuste live result --json | sed -n 's/.*"run": "\\(.*\\)".*/\\1/p' | head -1; }}
+reboot() {{
+    echo 11111111-2222-3333-4444-555555555555 >boot_id
+    mount --bind boot_id /proc/sys/kernel/random/boot_id
+}}
 at_rest() {{ for try in $(seq 200); do pgrep "^ajuste-" >/dev/null || return 0; sleep 0.1; done; pgrep -l "^ajuste-"; }}
 """
 
@@ -126,6 +130,38 @@ def test_the_second_winner_is_undone_to_the_first(tmp_path: Path) -> None:
     assert said.splitlines() == ["7", "exit code 2", "8", "15"]
     assert "adopted from run" in (tmp_path / "second.txt").read_text()
     assert "was adopted later" in (tmp_path / "refused.txt").read_text()
+
+
+def test_after_a_reboot_the_file_sets_the_value_and_undoing_restores_the_old_one(tmp_path: Path) -> None:
+    said = run(
+        """\
+        echo "net.ipv4.tcp_retries2 = 15" >/etc/sysctl.d/99-sysctl.conf
+        live 15,8 2s >said.txt 2>&1
+        reboot
+        echo 12 >/proc/sys/net/ipv4/tcp_retries2
+        cat /etc/sysctl.d/*.conf | sysctl -q -p -
+        value
+        ajuste live status >status.txt
+        dirty="dirty,B,lower=proc:meminfo.Dirty"
+        ajuste live --set net.ipv4.tcp_retries2=8,7 --slice 2s --metric $dirty --dry-run >plan.txt
+        ajuste restore --run $(run_of) --dry-run >dry.txt
+        ajuste restore --run $(run_of) >undone.txt
+        value
+        ls /etc/sysctl.d
+        ls /var/lib/ajuste/adopted | wc -w
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["8", "15", "99-sysctl.conf", "0"]
+    for page in ("status.txt", "plan.txt"):
+        text = (tmp_path / page).read_text()
+        assert "adopted from run" in text, page
+        assert "set at boot by /etc/sysctl.d/" in text, page
+        assert "reboot" not in text, page
+    assert "net.ipv4.tcp_retries2 would be 15 again" in (tmp_path / "dry.txt").read_text()
+    undone = (tmp_path / "undone.txt").read_text()
+    assert "net.ipv4.tcp_retries2 is 15 (it was 8)" in undone
+    assert "removed /etc/sysctl.d/" in undone
 
 
 def test_a_kill_on_probation_leaves_the_old_or_the_new_value(tmp_path: Path) -> None:

@@ -29,11 +29,11 @@ def asked(directory: Path, *words: str, asker: str = "") -> subprocess.Completed
 
 def test_a_dry_run_says_how_long_the_probation_is_and_which_file_sets_it_at_boot(tmp_path: Path) -> None:
     said = asked(tmp_path, *GUARD, "--adopt", "--probation", "20m", "--json")
-    boot = ["/etc/sysctl.d/90-ajuste-DATE-live.conf"]
+    boot = ["/etc/sysctl.d/99-zz-ajuste-DATE-live.conf"]
     assert json.loads(said.stdout)["adopt"] == {"probation_s": 1200, "boot": boot}
     assert "adopt" not in json.loads(asked(tmp_path, "--json").stdout)
     own = asked(tmp_path, *GUARD, "--adopt", "--keep-winner", ".").stdout
-    assert f"{tmp_path}/90-ajuste-DATE-live.conf" in own
+    assert f"{tmp_path}/99-zz-ajuste-DATE-live.conf" in own
     assert "for 10 min more" in own
 
 

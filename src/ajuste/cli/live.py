@@ -356,8 +356,9 @@ def _show_plan(
     if adopt is not None:
         places = " and ".join(sorted(places_at_boot(experiment.resolved, adopt))) or "no file"
         typer.echo(
-            f"A proved winner stays in force if it keeps the guards for {duration(adopt.probation_s)} more; at boot it "
-            f"would be set by {visible_line(places)}"
+            f"A proved winner stays in force if it keeps the guards for {duration(adopt.probation_s)} more; "
+            f"{'its files for the boot are' if adopt.directory else 'at boot it would be set by'} "
+            f"{visible_line(places)}"
         )
     for adoption in adopted_from(write.location for write in experiment.resolved.writes):
         typer.echo(visible_line(str(adoption)))

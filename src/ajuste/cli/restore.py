@@ -117,9 +117,16 @@ def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
         )
     if dry_run:
         messages = [
-            f"{value.tunable} would be {value.before} again (adopted: {value.value})" for value in adoption.values
+            f"{value.tunable} would be {value.before} again (adopted: {value.value})"
+            if adoption.is_in_force
+            else f"{value.tunable} would stay as the last reboot left it"
+            for value in adoption.values
         ]
-        messages += [f"{file.path} would be removed" for file in adoption.files]
+        messages += [
+            f"{file.path} would {'be removed' if file.is_unchanged else 'stay: it was edited since'}"
+            for file in adoption.files
+            if Path(file.path).exists()
+        ]
     else:
         messages = withdraw(adoption)
     if as_json:

@@ -98,6 +98,21 @@ def test_a_reboot_has_undone_it_and_its_file_goes_with_the_record(directory: Pat
     assert adoptions(directory) == ()
 
 
+@pytest.mark.parametrize(("text", "words"), [("a = 1\n", "set at boot by {}; undo"), ("a = 2\n", "(edited since)")])
+def test_a_file_that_is_read_at_boot_keeps_the_value_in_force_until_it_is_edited(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    file = tmp_path / "own.conf"
+    file.write_text("a = 1\n")
+    known = adoption("run-1", boot="another", files=(file,))
+    adopt(known, directory)
+    assert f"set at boot once {file} is installed" in str(known)
+    monkeypatch.setattr("ajuste.executor.host.adoption.READ_AT_BOOT", {tmp_path})
+    file.write_text(text)
+    assert words.format(file) in str(known)
+    assert [one.run for one in adopted_from([EXPIRE], directory)] == (["run-1"] if text == "a = 1\n" else [])
+
+
 def test_a_damaged_record_is_none(directory: Path) -> None:
     record_of(directory / "1-7-8.journal").write_text("{")
     assert adoptions(directory) == ()

@@ -7,8 +7,10 @@ is what counts: until it is there, whole and on the disk, the journal is that of
 
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +41,8 @@ _BEGIN_SECONDS: Final = 30.0
 _RECORD: Final = record_of(Path("any")).suffix
 # Any user may see what is adopted; journals are root's.
 _MODE: Final = 0o755
+# Where systemd and its units read files at boot.
+READ_AT_BOOT: Final = frozenset(map(Path, ("/etc/sysctl.d", "/etc/systemd/system", "/usr/local/sbin")))
 _ROLLS: Final = Path("/dev/shm")  # noqa: S108 - the agent's (see ``process/roll.rs``)
 
 
@@ -57,11 +61,22 @@ class BootFile(ClosedModel):
     path: str
     sha256: str
 
+    @property
+    def is_read_at_boot(self) -> bool:
+        return Path(self.path).parent in READ_AT_BOOT
+
+    @property
+    def is_unchanged(self) -> bool:
+        try:
+            return file_sha256(Path(self.path)) == self.sha256
+        except OSError:
+            return False
+
 
 class Adoption(ClosedModel):
     """The winner of ``run`` that stays in force, with its boot, time and evidence.
 
-    ``unit`` applies ``files`` at boot if they are no sysctls.
+    ``unit`` applies ``files`` at boot if they are no sysctls. ``old`` is what goes back after a reboot.
     """
 
     version: Literal[1] = 1
@@ -73,6 +88,7 @@ class Adoption(ClosedModel):
     probation_s: float
     journal: str
     values: tuple[AdoptedValue, ...]
+    old: tuple[OldValue, ...] = ()
     evidence: tuple[str, ...]
     files: tuple[BootFile, ...] = ()
     unit: str = ""
@@ -80,6 +96,15 @@ class Adoption(ClosedModel):
     @property
     def is_of_this_boot(self) -> bool:
         return self.boot == boot_id()
+
+    @property
+    def is_set_at_boot(self) -> bool:
+        """Return whether every boot sets the values: all files are where they are read, and as they were written."""
+        return bool(self.files) and all(file.is_read_at_boot and file.is_unchanged for file in self.files)
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.is_of_this_boot or self.is_set_at_boot
 
     @property
     def places(self) -> frozenset[Location]:
@@ -100,10 +125,13 @@ class Adoption(ClosedModel):
         paths = [file.path for file in self.files]
         if missing := [path for path in paths if not Path(path).exists()]:
             return f"not set at boot, for {' and '.join(missing)} is missing"
-        return f"set at boot by {' and '.join(paths)}" if paths else "not set at boot"
+        if elsewhere := [file.path for file in self.files if not file.is_read_at_boot]:
+            return f"set at boot once {' and '.join(elsewhere)} is installed"
+        files = [f"{file.path}{'' if file.is_unchanged else ' (edited since)'}" for file in self.files]
+        return f"set at boot by {' and '.join(files)}" if files else "not set at boot"
 
     def __str__(self) -> str:
-        since = "" if self.is_of_this_boot else " before the last reboot, which has undone it"
+        since = "" if self.is_in_force else ", before the last reboot"
         return (
             f"{self.settings}: adopted from run {self.run} on {self.adopted[:16].replace('T', ' ')} UTC{since}; "
             f"{self.at_boot}; undo with {self.undo}"
@@ -244,15 +272,15 @@ def adoption_of(run: str, directory: Path = ADOPTED) -> Adoption:
 
 
 def adopted_from(changed: Iterable[Location], directory: Path = ADOPTED) -> tuple[Adoption, ...]:
-    """Return the adoptions of this boot that have one of these places."""
+    """Return the adoptions in force that have one of these places."""
     places = frozenset(changed)
-    return tuple(adoption for adoption in adoptions(directory) if adoption.is_of_this_boot and places & adoption.places)
+    return tuple(adoption for adoption in adoptions(directory) if places & adoption.places and adoption.is_in_force)
 
 
 def require_latest(adoption: Adoption, directory: Path = ADOPTED) -> None:
     """Raise RequestError if a later adoption has one of the same places: its old value is this one's value."""
-    of_this_boot = adopted_from(adoption.places, directory)
-    later = [other for other in of_this_boot if other.journal > adoption.journal] if adoption.is_of_this_boot else []
+    in_force = adopted_from(adoption.places, directory)
+    later = [other for other in in_force if other.journal > adoption.journal] if adoption.is_in_force else []
     if later:
         raise RequestError(
             f"run {later[-1].run} was adopted later for the same settings; restore it first",
@@ -270,6 +298,8 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
     """
     journal = directory / adoption.journal
     messages = []
+    if not adoption.is_of_this_boot and adoption.is_set_at_boot and adoption.old:
+        _renew(journal, adoption)
     if journal.exists():
         _forget_processes(journal)
         restoration = restore_all(_scope(journal))
@@ -284,10 +314,19 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
     return messages
 
 
+def _renew(journal: Path, adoption: Adoption) -> None:
+    # The file has set the values at this boot, so the old ones go back as in the boot of the adoption, by a journal of
+    # this boot. It is of the version without checksums; its process has ended with the earlier boot.
+    pid, started = journal.stem.split("-")[-2:]
+    header = {"journal": 1, "session": journal.stem, "boot": boot_id(), "pid": int(pid), "started_ticks": int(started)}
+    lines = [header | {"began_s": int(time.time())}, *(value.model_dump(mode="json") for value in adoption.old)]
+    replace_file(journal, "".join(f"{json.dumps(line)}\n" for line in lines).encode(), mode=0o600, on_disk=True)
+
+
 def _event_words(event: dict[str, Any]) -> str:
     if event["event"] == "journal":
         is_void = event["state"] == "void"
-        return "the reboot has undone the values; those of the file stay until the next boot" if is_void else ""
+        return "the values stay as the last reboot left them" if is_void else ""
     return event_words(event)
 
 
@@ -298,11 +337,9 @@ def _remove_files(adoption: Adoption) -> list[str]:
             subprocess.run(["systemctl", "disable", "--now", adoption.unit], capture_output=True, check=False)
     for file in adoption.files:
         path = Path(file.path)
-        try:
-            unchanged = file_sha256(path) == file.sha256
-        except FileNotFoundError:
+        if not path.exists():
             continue
-        if unchanged:
+        if file.is_unchanged:
             path.unlink()
             messages.append(f"removed {path}")
         else:

@@ -14,7 +14,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.executor.host.adoption import AdoptedValue, Adoption, BootFile, HeldPlan, adopt, adoptions, old_values
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.host import HostExecutor
-from ajuste.machine.files import make_directory, write_text
+from ajuste.executor.host.journals import OldValue
+from ajuste.machine.files import make_directory, sync_to_disk, write_text
 from ajuste.machine.session import boot_id
 from ajuste.model.error import AjusteError
 from ajuste.model.event import Failed, Written
@@ -119,7 +120,8 @@ def adopt_winner(
             words = f"{name} was not adopted: {why}. The old values are restored."
             return AdoptionOutcome(words, failed=not conductor.hooks.wants_end())
         export = _export(conductor.study, results, written, name)
-        values = _values(written, journal)
+        old = old_values(journal)
+        values = _values(written, old)
         files = _files(export, values, wish)
         adoption = Adoption(
             run=run.id,
@@ -130,6 +132,7 @@ def adopt_winner(
             probation_s=wish.probation_s,
             journal=journal.name,
             values=values,
+            old=old,
             evidence=export.evidence,
             files=tuple(
                 BootFile(path=str(path), sha256=hashlib.sha256(file.text.encode()).hexdigest())
@@ -185,8 +188,7 @@ def _changed(written: Sequence[Written]) -> str:
     )
 
 
-def _values(written: Sequence[Written], journal: Path) -> tuple[AdoptedValue, ...]:
-    steps = old_values(journal)
+def _values(written: Sequence[Written], steps: Sequence[OldValue]) -> tuple[AdoptedValue, ...]:
     return tuple(
         AdoptedValue(
             tunable=event.tunable,
@@ -198,7 +200,8 @@ def _values(written: Sequence[Written], journal: Path) -> tuple[AdoptedValue, ..
     )
 
 
-# Files for the next boots, by the exporter: sysctls in a file of sysctl.d, all else in a unit.
+# Files for the next boots, by the exporter: sysctls in a file of sysctl.d, all else in a unit. Of all files with the
+# same sysctl the last one counts, and the old value may be in 99-sysctl.conf, Debian's link to /etc/sysctl.conf.
 
 
 def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], name: str) -> Export:
@@ -212,7 +215,11 @@ def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], 
 def _files(export: Export, values: Sequence[AdoptedValue], wish: AdoptionWish) -> dict[Path, ExportFile]:
     sysctls = tuple(setting for setting in export.settings if setting_sysctl(setting))
     others = tuple(setting for setting in export.settings if not setting_sysctl(setting))
-    files = [*renderers()["sysctl.d"](replace(export, settings=sysctls)).files]
+    last = f"99-zz-{export.name}.conf"
+    files = [
+        replace(file, name=last, place=str(Path(file.place).with_name(last)))
+        for file in renderers()["sysctl.d"](replace(export, settings=sysctls)).files
+    ]
     files += renderers()["systemd"](replace(export, settings=others)).files
     adopted_places = {place for value in values for place in value.places}
     earlier = " ".join(adoption.unit for adoption in adoptions() if adoption.unit and adopted_places & adoption.places)
@@ -241,6 +248,8 @@ def _write(files: dict[Path, ExportFile], adoption: Adoption) -> str:
             make_directory(path.parent, 0o755)
             write_text(path, file.text)
             path.chmod(0o755 if file.executable else 0o644)
+            sync_to_disk(path)
+            sync_to_disk(path.parent)
         if adoption.unit:
             systemctl("enable", adoption.unit)
     except (OSError, AjusteError) as failure:
