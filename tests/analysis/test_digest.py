@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.record import digest
+from ajuste.analysis.digest import digest
 from ajuste.model.event import Written
 from ajuste.model.trial import Trial
 

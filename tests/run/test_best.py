@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.record import digest
+from ajuste.analysis.digest import digest
 from ajuste.analysis.results import assemble
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.record import digest
+from ajuste.analysis.digest import digest
 from ajuste.analysis.results import assemble
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError, RunError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.record import digest
+from ajuste.analysis.digest import digest
 from ajuste.analysis.results import assemble, verdicts
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop

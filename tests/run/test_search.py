@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.record import digest
+from ajuste.analysis.digest import digest
 from ajuste.design.search.sampler import Search
 from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.record import digest, sort_trials
+from ajuste.analysis.digest import digest
+from ajuste.analysis.record import sort_trials
 from ajuste.model.event import Written
 from ajuste.model.measurements import Measurements
 from ajuste.model.trial import Slot, Trial

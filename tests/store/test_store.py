@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.analysis.record import digest
+from ajuste.analysis.digest import digest
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.analysis.record import digest
+from ajuste.analysis.digest import digest
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.executor.executor import TrialRequest
 from ajuste.kernel.spec import kernel_kind

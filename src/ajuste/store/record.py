@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from ajuste.analysis.record import digest_in_order
+from ajuste.analysis.digest import digest_in_order
 from ajuste.model.error import RunError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.trial import Trial

@@ -87,7 +87,7 @@ def _parts(connection: sa.Connection, run_id: str, trials: int, total: int) -> I
 
 
 def each_measured(connection: sa.Connection, run_id: str) -> Iterator[tuple[Place, Measured]]:
-    """Read what the digest covers (see ``analysis.record``), trial by trial in the order of the design."""
+    """Read what the digest covers (see ``analysis.digest``), trial by trial in the order of the design."""
     for row in each_row(connection, run_id):
         figures = from_json(row.figures)
         for write in figures["written"]:

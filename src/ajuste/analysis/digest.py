@@ -1,0 +1,53 @@
+"""Digest of a run: equal if and only if what was measured is equal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from ajuste.model.measurements import Measured
+from ajuste.model.trial import Trial
+
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+_CHUNK: Final = 1 << 20
+
+
+def digest(trials: Iterable[Trial]) -> str:
+    """Return SHA-256 (hexadecimal) over the canonical JSON of all trials in the order of the design.
+
+    Equal if and only if the measurements are: it covers configuration, seed, block, position, attempt, values read
+    back, the agent's event lines, metrics and status; no time or text of the host.
+    """
+    in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
+    return digest_in_order(map(_measured, in_order))
+
+
+def digest_in_order(measured: Iterable[Measured]) -> str:
+    """Return ``digest`` of trials that come in the order of the design; none is kept in memory."""
+    hasher = hashlib.sha256(b"[")
+    separator = b""
+    parts = bytearray()
+    for trial in measured:
+        parts += separator
+        parts += _CANONICAL.encode(trial).encode("ascii")
+        separator = b","
+        if len(parts) > _CHUNK:
+            hasher.update(parts)
+            parts.clear()
+    hasher.update(parts)
+    hasher.update(b"]")
+    return hasher.hexdigest()
+
+
+def _measured(trial: Trial) -> Measured:
+    return {
+        "slot": dict(trial.slot),
+        "attempt": trial.attempt,
+        "status": trial.status,
+        "written": [write.model_dump(exclude={"at_ns"}) for write in trial.written],
+        "events": trial.events,
+        "metrics": trial.metrics,
+        "not_supported": trial.not_supported,
+    }
