@@ -53,11 +53,14 @@ from benchmarks import (
 )
 from benchmarks.campaigns import referee
 from benchmarks.comparison import Comparison, show
-from benchmarks.live import adoption, chaos, guards, redis
+from benchmarks.live import adoption as live_adoption
+from benchmarks.live import chaos, guards, redis
 from benchmarks.planted import schedulers
+from benchmarks.reboots import adoption
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
+    "adoption": adoption.measure,
     "atlas": atlas.measure,
     "coverage": coverage.measure,
     "verdicts": verdicts.measure,
@@ -79,7 +82,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "kernel-build": kernel_build.measure,
     "lab": lab.measure,
     "latency": latency.measure,
-    "live-adoption": adoption.measure,
+    "live-adoption": live_adoption.measure,
     "live-chaos": chaos.measure,
     "live-guards": guards.measure,
     "live-redis": redis.measure,

@@ -25,7 +25,7 @@ from ajuste.model.results import Results
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from benchmarks.comparison import Comparison
-from benchmarks.reboots.image import ROOT, command_disk, image, overlay, result_disk
+from benchmarks.reboots.image import ROOT, command_disk, files_disk, image, overlay, result_disk
 
 CACHE: Final = Path("~/.cache/ajuste/emulated").expanduser()
 KEPT: Final = ROOT / "target/reboots"
@@ -95,9 +95,10 @@ def conduct(
     within: float = CUT_WITHIN,
     seed: int = 1,
     keep: Path | None = None,
+    files: Path | None = None,
 ) -> Ended:
     """The experiment of ``command`` on a machine of which ``disk`` is the image, to its end, with so many power cuts,
-    each ``within`` so many boots.
+    each ``within`` so many boots. The ``files`` of a directory are an archive on the machine's fourth disk.
 
     Its store and reports are put into ``keep``, so that `AJUSTE_HOME=KEEP ajuste report` shows them.
     """
@@ -105,7 +106,8 @@ def conduct(
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=disk.parent) as directory:
         place = Path(directory)
-        disks = (overlay(disk, place), command_disk(place, command), result_disk(place))
+        disks = [overlay(disk, place), command_disk(place, command), result_disk(place)]
+        disks += [files_disk(place, files)] if files else []
         console, text, a_boot_s = place / "console", "", 90.0
         while "EMULATED end" not in text:
             if time.monotonic() - began > _LONGEST_S:

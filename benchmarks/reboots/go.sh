@@ -8,7 +8,7 @@ mkdir -p $kept
 files() {
     sha256sum /boot/grub/grub.cfg /boot/grub/grubenv
     ls /boot/grub
-    find /etc/systemd | sort
+    find /etc/systemd /etc/sysctl.d | sort
 }
 
 echo "EMULATED boot $(uname -r) $(cat /proc/cmdline)"
@@ -34,7 +34,7 @@ if [ ! -e /var/lib/ajuste/state/reboots/last.json ]; then
 fi
 files > $kept/after
 if cmp $kept/before $kept/after; then echo "EMULATED files as before"; else echo "EMULATED files differ"; fi
-tar -C /var/lib/ajuste -cf /dev/vdc data state/reboots
+tar -cf /dev/vdc -C /var/lib/ajuste data state -C /var/lib emulated
 sync
 echo "EMULATED end"
 systemctl poweroff

@@ -190,3 +190,10 @@ def command_disk(place: Path, command: Sequence[str]) -> Path:
     text = "".join(f"{word}\n" for word in (*command, "END")).encode()
     found.write_bytes(text.ljust(-(-len(text) // 512) * 512, b"\0"))
     return found
+
+
+def files_disk(place: Path, directory: Path) -> Path:
+    """A disk that is an archive of the files in ``directory``."""
+    found = place / "files"
+    run("tar", "-C", str(directory), "-cf", str(found), "--sort=name", ".")
+    return found
