@@ -54,6 +54,7 @@ EXAMPLES = [
     example
     for example in dict.fromkeys(example for text in HELP.values() for example in examples_in(text))
     if f"$ {example}\n" not in DOCUMENTS
+    and "--scheduler build/" not in example  # a program of one's own: see tests/run/test_contained.py
     and not example.startswith(
         (
             *("ajuste cluster worker", "ajuste cluster scheduler", "ajuste serve", "ajuste transfer"),
