@@ -14,14 +14,18 @@ _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensu
 _CHUNK: Final = 1 << 20
 
 
+def in_order(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    """Return ``trials`` in the order of the design."""
+    return tuple(sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt)))
+
+
 def digest(trials: Iterable[Trial]) -> str:
     """Return SHA-256 (hexadecimal) over the canonical JSON of all trials in the order of the design.
 
     Equal if and only if the measurements are: it covers configuration, seed, block, position, attempt, values read
     back, the agent's event lines, metrics and status; no time or text of the host.
     """
-    in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
-    return digest_in_order(map(_measured, in_order))
+    return digest_in_order(map(_measured, in_order(trials)))
 
 
 def digest_in_order(measured: Iterable[Measured]) -> str:

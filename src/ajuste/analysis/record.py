@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.digest import digest
+from ajuste.analysis.digest import digest, in_order
 from ajuste.model.measurements import MeasuredTable, Measurements, Values, different, measurements
 from ajuste.model.results import MOST_REASONS, Point, Tally
 from ajuste.model.trial import Trial
@@ -55,7 +55,7 @@ class ListedTrials:
 
 def sort_trials(trials: Iterable[Trial]) -> ListedTrials:
     """Return a record of ``trials``, in whatever order they come."""
-    return ListedTrials(tuple(sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))))
+    return ListedTrials(in_order(trials))
 
 
 NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})

@@ -266,8 +266,12 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
     monkeypatch.setattr("ajuste.run.live.sources.command.READ_SECONDS", 0.3)
     with bounded(), pytest.raises(RequestError, match="took longer than"):
         opened("command", endless)
-    while started in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]:
-        time.sleep(0.05)  # a killed process may have to wait for a CPU first
+    deadline = time.monotonic() + 20  # a killed process may have to wait for a CPU first
+    while started in (left := [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    assert started not in left
 
 
 @pytest.mark.timeout(30)

@@ -7,7 +7,6 @@ is what counts: until it is there, whole and on the disk, the journal is that of
 
 from __future__ import annotations
 
-import json
 import logging
 import subprocess
 import time
@@ -25,6 +24,7 @@ from ajuste.executor.host.journals import (
     OldValue,
     Scope,
     event_words,
+    journal_of_values,
     journals_at_rest,
     record_of,
     restore_all,
@@ -316,11 +316,12 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
 
 def _renew(journal: Path, adoption: Adoption) -> None:
     # The file has set the values at this boot, so the old ones go back as in the boot of the adoption, by a journal of
-    # this boot. It is of the version without checksums; its process has ended with the earlier boot.
-    pid, started = journal.stem.split("-")[-2:]
-    header = {"journal": 1, "session": journal.stem, "boot": boot_id(), "pid": int(pid), "started_ticks": int(started)}
-    lines = [header | {"began_s": int(time.time())}, *(value.model_dump(mode="json") for value in adoption.old)]
-    replace_file(journal, "".join(f"{json.dumps(line)}\n" for line in lines).encode(), mode=0o600, on_disk=True)
+    # this boot. Its process has ended with the earlier boot.
+    pid, started = map(int, journal.stem.split("-")[-2:])
+    content = journal_of_values(
+        adoption.old, session=journal.stem, pid=pid, started_ticks=started, began_s=int(time.time())
+    )
+    replace_file(journal, content, mode=0o600, on_disk=True)
 
 
 def _event_words(event: dict[str, Any]) -> str:

@@ -61,6 +61,15 @@ class OldValue(BaseModel):
     companion: bool = False
 
 
+def journal_of_values(values: Iterable[OldValue], *, session: str, pid: int, started_ticks: int, began_s: int) -> bytes:
+    """Return a journal of this boot, without checksums, from which the agent restores ``values``. Its owner is the
+    process ``pid`` that started at the tick ``started_ticks``.
+    """
+    owner = {"session": session, "pid": pid, "started_ticks": started_ticks, "began_s": began_s}
+    lines = ({"journal": 1, **owner, "boot": boot_id()}, *(value.model_dump(mode="json") for value in values))
+    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
 class Made(BaseModel):
     """A step of a journal: what is at ``path`` is removed."""
 

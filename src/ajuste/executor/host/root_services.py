@@ -6,7 +6,6 @@ differs from it, as it does with any journal that is left: also `ajuste restore`
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -16,10 +15,9 @@ from typing import Final, Self
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import of_this_machine
-from ajuste.executor.host.journals import Scope, read_settings, restore_from
+from ajuste.executor.host.journals import OldValue, Scope, journal_of_values, read_settings, restore_from
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import SERVICE
-from ajuste.machine.session import boot_id
 from ajuste.model.error import RunError
 from ajuste.model.event import Output
 from ajuste.model.plan import Command, FileLocation, Plan
@@ -27,9 +25,6 @@ from ajuste.model.trial import Observation
 from ajuste.model.tunable import same_value
 from ajuste.model.wording import count_of
 
-# An owner that cannot be alive: the number is that of the first process, which did not start at this tick. Who restores
-# it holds the machine's lock.
-_HEADER: Final[Mapping[str, object]] = {"journal": 1, "session": "services", "pid": 1, "started_ticks": 2, "began_s": 3}
 _MOST_NAMED: Final = 5
 # The heading of tail(1) above each file.
 _HEADING: Final = re.compile(r"^==> (/\S+) <==\n", re.MULTILINE)
@@ -62,12 +57,13 @@ class SettingsJournal:
     def __init__(self, directory: Path, values: Mapping[str, tuple[FileLocation, str]]) -> None:
         self._file = directory / "services.journal"
         self._locations = tuple(location for location, _ in values.values())
-        steps = [
-            {"undo": "value", "tunable": name, "location": location.model_dump(), "before": before}
+        steps = (
+            OldValue(undo="value", tunable=name, location=location, before=before)
             for name, (location, before) in values.items()
-        ]
-        lines = ({**_HEADER, "boot": boot_id()}, *steps)
-        self._content = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        )
+        # An owner that cannot be alive: the number is that of the first process, which did not start at this tick. Who
+        # restores it holds the machine's lock.
+        self._content = journal_of_values(steps, session="services", pid=1, started_ticks=2, began_s=3)
         self._before = {name: before for name, (_, before) in values.items()}
 
     def look(self, plan: Plan) -> Plan:
