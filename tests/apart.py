@@ -16,7 +16,7 @@ from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
 from ajuste.profile.placing import Placed, PlacedSetting, Unmapped
 from ajuste.profile.profile import Profile, ProfileLine
-from ajuste.study.command_line.factors import ablation_document
+from ajuste.study.command_line.ablation import ablation_document
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.factors import ablation_names

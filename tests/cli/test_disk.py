@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.host.prepared import DISKS, disk_for_run
+from ajuste.executor.host.disk import DISKS, disk_for_run
 from shell import Shell
 
 pytestmark = [

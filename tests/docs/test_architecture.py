@@ -13,7 +13,7 @@ import ajuste
 PACKAGE = Path(ajuste.__file__).parent
 TEXT = (Path(__file__).parents[2] / "docs/explanation/architecture.md").read_text()
 JOURNEYS = [part for part in TEXT.split("\n\n") if part.startswith("**") and "→" in part]
-MOST_FILES = 12
+MOST_FILES = 10
 
 
 def imported(path: str) -> set[str]:

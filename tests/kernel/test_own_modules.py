@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.prepared import require_possible
+from ajuste.executor.host.rights import require_possible
 from ajuste.kernel.own_module import built_modules
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError

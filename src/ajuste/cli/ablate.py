@@ -23,7 +23,7 @@ from ajuste.run.experiment import resolved_study, unless_going_on
 from ajuste.run.relevance import idle_from_the_start
 from ajuste.run.testbed import RunOptions
 from ajuste.study.check import check
-from ajuste.study.command_line.factors import ablation_document, ablation_study, line_names
+from ajuste.study.command_line.ablation import ablation_document, ablation_study, line_names
 from ajuste.study.command_line.option import Option
 from ajuste.study.command_line.request import CommandLine, Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, study_without_profiles

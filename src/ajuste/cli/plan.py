@@ -15,8 +15,9 @@ from ajuste.cli.options import Only, example, spread
 from ajuste.executor.host.adoption import adopted_from
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import user_here
+from ajuste.executor.host.disk import disk_in_plan
 from ajuste.executor.host.host import HostExecutor
-from ajuste.executor.host.prepared import disk_in_plan, risks
+from ajuste.executor.host.rights import risks
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.report.console import Console

@@ -17,7 +17,7 @@ from ajuste.cli.choice import Choices, FleetOptions, Machines, chosen_study, req
 from ajuste.cli.measuring import Expected, check_report, measure, with_reboots
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.showing import Showing
-from ajuste.executor.host.prepared import disk_for_run
+from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked

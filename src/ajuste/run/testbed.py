@@ -19,7 +19,8 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import of_this_machine
 from ajuste.executor.host.caller import host_site
-from ajuste.executor.host.prepared import prepared_for, require_possible
+from ajuste.executor.host.host import prepared_for
+from ajuste.executor.host.rights import require_possible
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, ajuste_version, find_program, native_program

@@ -18,7 +18,6 @@ from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS, MODELLED_TIME
 from ajuste.study.answerable import check_boots
 from ajuste.study.check import check
-from ajuste.study.command_line.factors import varied
 from ajuste.study.command_line.request import (
     TOPOLOGY_HINT,
     Request,
@@ -29,6 +28,7 @@ from ajuste.study.command_line.request import (
     share,
     wrong,
 )
+from ajuste.study.command_line.study import varied
 from ajuste.study.factors import (
     KERNEL_ARGUMENTS,
     WORKLOAD_PREFIX,

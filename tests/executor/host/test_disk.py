@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.host.prepared import DISKS, disk_for_run, disk_in_plan, whole_disk
+from ajuste.executor.host.disk import DISKS, disk_for_run, disk_in_plan, whole_disk
 from ajuste.model.error import RequestError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="disks need root")
@@ -38,7 +38,7 @@ def test_a_loop_device_past_the_page_cache_is_made_for_the_run_and_gone_after_it
 @needs_loop
 def test_a_loop_device_is_gone_when_its_process_was_killed() -> None:
     script = (
-        "import time\nfrom ajuste.executor.host.prepared import disk_for_run\n"
+        "import time\nfrom ajuste.executor.host.disk import disk_for_run\n"
         "with disk_for_run(None, 8, accept_risk=False) as name:\n    print(name, flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.host.prepared import PreparedHost
+from ajuste.executor.host.host import PreparedHost
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Command, FileLocation, Plan, Write

@@ -10,7 +10,7 @@ from ajuste.model.error import RequestError
 from ajuste.profile.placing import Placed
 from ajuste.study.builtin import find_study
 from ajuste.study.check import check
-from ajuste.study.command_line.factors import ablation_study
+from ajuste.study.command_line.ablation import ablation_study
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.explain import design_words

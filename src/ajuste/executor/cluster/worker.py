@@ -43,7 +43,8 @@ from ajuste.executor.guest.initramfs import Initramfs
 from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.executor.host.availability import of_this_machine
 from ajuste.executor.host.caller import host_site
-from ajuste.executor.host.prepared import prepared_for, require_possible
+from ajuste.executor.host.host import prepared_for
+from ajuste.executor.host.rights import require_possible
 from ajuste.kernel.cache import keeping_in, require_space
 from ajuste.kernel.spec import kernel_kind
 from ajuste.machine.cache import CLUSTER, make_room

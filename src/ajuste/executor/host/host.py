@@ -22,10 +22,16 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
 from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
 from ajuste.executor.executor import NOTES, Executor, OnStart, TrialDone, TrialRequest
-from ajuste.executor.host.adoption import HeldPlan
+from ajuste.executor.host.adoption import HeldPlan, adopted_from
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
 from ajuste.executor.host.availability import require_rights
-from ajuste.executor.host.caller import Completion, remove_left_groups, remove_left_services
+from ajuste.executor.host.caller import (
+    Completion,
+    agents_directory,
+    remove_left_groups,
+    remove_left_services,
+    services_directories,
+)
 from ajuste.executor.host.disturbance import (
     SHORTEST_SECONDS,
     DisturbanceReading,
@@ -47,11 +53,13 @@ from ajuste.model.boot import BootState, KeptBoots
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Plan
+from ajuste.model.plan import Command, Plan, User, Write
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
-from ajuste.outputs.services import cpu_seconds
+from ajuste.outputs.services import cpu_seconds, with_advice
+from ajuste.outputs.trial import with_last_words
 from ajuste.study.answerable import boot_round
+from ajuste.study.resolved import ResolvedStudy
 
 if TYPE_CHECKING:
     from ajuste.machine.boot.session import BootSession
@@ -408,3 +416,105 @@ class RebootingExecutor(Executor):
 def _boot_of_request(request: TrialRequest) -> tuple[int, BootState]:
     state = request.study.find(request.slot.configuration).boot
     return boot_round(request.study.study, request.slot.block), state or BootState()
+
+
+class PreparedHost(HostExecutor):
+    """Entering tries each of the ``changes`` (the writes of one configuration) once and takes it back: RequestError for
+    a value that the kernel refuses, a place that is locked or not there. Then it runs ``setup``; leaving runs
+    ``cleanup`` if the set-up began, also after a failure or an interruption. Neither is measured; each of their
+    commands may take ``timeout_ns``. ``first`` is called before anything is changed; ``servers`` are the users of
+    services.
+    """
+
+    def __init__(
+        self,
+        home: Home | None = None,
+        say: Say = lambda _: None,
+        *,
+        changes: Sequence[tuple[Write, ...]] = (),
+        setup: tuple[Command, ...] = (),
+        cleanup: tuple[Command, ...] = (),
+        first: Callable[[Executor], None] = lambda _: None,
+        timeout_ns: int,
+        wait_s: float = 0,
+        daemons: frozenset[str] = frozenset(),
+        servers: Sequence[User | None] = (),
+    ) -> None:
+        super().__init__(home, say, wait_s=wait_s, daemons=daemons)
+        self._first = first
+        self._changes = tuple(dict.fromkeys(writes for writes in changes if writes))
+        self._setup = setup
+        self._cleanup = cleanup
+        self._timeout_ns = timeout_ns
+        self._servers = servers
+        self._prepared = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(agents_directory())
+            super().__enter__()
+            stack.push(super().__exit__)
+            stack.enter_context(services_directories(self._servers))
+            for adoption in adopted_from(write.location for writes in self._changes for write in writes):
+                self._say(f"{adoption}. What is adopted is the state that this experiment restores")
+            self._first(self)
+            for number, writes in enumerate(self._changes):
+                self._try(Plan(id=f"change-{number}", writes=writes))
+            stack.callback(self._clean_up)
+            self._once("setup", self._setup)
+            self._prepared = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._prepared.close()
+
+    def _try(self, plan: Plan) -> None:
+        observation = self.run(plan)
+        for event in observation.events:
+            if isinstance(event, Failed):
+                raise RequestError(
+                    f"{event.tunable or 'the change'} cannot be set on this machine: {event.message}",
+                    hint="see what this machine accepts with `ajuste tunables show NAME`; nothing was changed",
+                )
+        if observation.problem:
+            raise RunError(f"the changes could not be tried: {observation.problem}")
+
+    def _clean_up(self) -> None:
+        if self._cleanup:
+            # A trial may have been cut short.
+            self.begin_anew()
+            self._once("cleanup", self._cleanup)
+
+    def _once(self, name: str, commands: tuple[Command, ...]) -> None:
+        if not commands:
+            return
+        observation = self.run(Plan(id=name, before=commands, timeout_ns=self._timeout_ns))
+        failures = [event.message for event in observation.events if isinstance(event, Failed)]
+        if failures or observation.problem:
+            why = with_last_words("; ".join(failures) or observation.problem, observation.events)
+            raise RunError(with_advice(f"the {name} command failed: {why}"))
+
+
+def prepared_for(
+    resolved: ResolvedStudy,
+    home: Home,
+    say: Say = lambda _: None,
+    first: Callable[[Executor], None] = lambda _: None,
+    *,
+    wait_s: float = 0,
+) -> PreparedHost:
+    """Return this machine, made ready for that study; ``first`` is called before anything is changed."""
+    return PreparedHost(
+        home,
+        say,
+        first=first,
+        changes=[configuration.writes for configuration in resolved.configurations],
+        setup=resolved.setup,
+        cleanup=resolved.cleanup,
+        timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
+        wait_s=wait_s,
+        daemons=frozenset(service.called for service in resolved.study.workload.services if service.when),
+        servers=[
+            service.command.user for configuration in resolved.configurations for service in configuration.services
+        ],
+    )

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor
+from ajuste.executor.host.host import prepared_for
 from ajuste.executor.host.journals import keeper, require_none_left
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.executor.host.prepared import prepared_for
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import WATCH, Home, ajuste_version, native_program
 from ajuste.machine.session import boot_id

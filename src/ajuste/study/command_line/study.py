@@ -1,39 +1,52 @@
-"""Studies from a request on the command line, like those from a file."""
+"""Studies from a request on the command line, like those from a file.
+
+A setting with several levels is a factor. One with a single level is, where nothing else is varied, compared with the
+machine as it is; beside other factors it is the same in every configuration.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from ajuste.catalogue.loader import Catalogue, absolute_machine
+from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, DEFAULT, OF_CPUS, SET
 from ajuste.model.error import Place, RequestError
 from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
+from ajuste.model.tunable import Scale
 from ajuste.model.wording import listed
 from ajuste.outputs.base import MODELLED_TIME
 from ajuste.study.answerable import FEWEST_ROUNDS, MOST_ROUNDS
-from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
 from ajuste.study.command_line.option import valued_options
 from ajuste.study.command_line.request import (
     HINT,
     CommandLine,
     Request,
+    between_commas,
     block_range,
     mebibytes,
     package_names,
     read_topology,
     seconds,
     share,
+    wrong,
 )
-from ajuste.study.factors import ParseKernel
+from ajuste.study.factors import RANGE_MARK, ParseKernel, canonical
 from ajuste.study.problem import KeyPath as Keys
 from ajuste.study.read import checked_study
 from ajuste.study.schema import BudgetTable, Study
 
 if TYPE_CHECKING:
     from ajuste.profile.placing import Placed
+
+AS_IT_IS: Final = "as it is"
+PROFILE_FACTOR: Final = "profile"
+
+_CPUS: Final = ("cpu-list", "cpu-mask")
 
 DEFAULT_NAME: Final = "compare"
 DEFAULT_KERNEL: Final = "debian:6.12"
@@ -330,3 +343,205 @@ def _question(request_factors: Factors, texts: Sequence[str], workload: Mapping[
         return f"Which is best: {listed(list(texts))}?"
     changed = listed([_levels(table) for table in others])
     return f"What do {changed} change for {listed(list(texts)) if len(texts) > 1 else what}?"
+
+
+# The settings of a command line as factors.
+
+
+@dataclass(frozen=True)
+class Varied:
+    """A setting: ``name`` with its ``levels``, as given by ``option``; or with a ``range`` instead, as in a study."""
+
+    name: str
+    levels: tuple[str, ...]
+    option: str
+    range: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """Return the setting as a study has it."""
+        return {"name": self.name, **(self.range or {"levels": list(self.levels)})}
+
+    @property
+    def several(self) -> bool:
+        return len(self.levels) > 1 or bool(self.range)
+
+    @property
+    def words(self) -> str:
+        return f"{self.name}={self.levels[0]}"
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of a request: ``tables`` are the study's factors with the ``options`` of each; ``kernel`` is the
+    guest's, unless a factor.
+    """
+
+    tables: tuple[dict[str, Any], ...]
+    options: tuple[str, ...]
+    kernel: str | None = None
+
+
+def factors(
+    request: Request, commands: Sequence[str], catalogue: Catalogue, profiles: Sequence[Placed] = ()
+) -> Factors:
+    """Return the factors of ``request``. Raises RequestError.
+
+    ``commands`` are the names of its commands, ``profiles`` what those it names come to.
+    """
+    requested = settings(request, catalogue)
+    several = [setting for setting in requested if setting.several]
+    single = [setting for setting in requested if not setting.several]
+    kernels = request.kernels
+    if len(kernels) > 1:
+        several.append(Varied(KERNEL_FACTOR, kernels, request.kernel_words))
+    if len(commands) > 1:
+        several.append(Varied(COMMAND_FACTOR, tuple(commands), "the commands"))
+    if single and not several and not profiles:
+        tables, options = [_bundle(single)], [" ".join(setting.option for setting in single)]
+    else:
+        tables = [setting.table for setting in (*single, *several)]
+        options = [setting.option for setting in (*single, *several)]
+    if profiles:
+        tables.append({"name": PROFILE_FACTOR, "settings": {AS_IT_IS: {}, **profile_settings(profiles)}})
+        options.append(f"--profile {request.profile}")
+    for text in request.baseline:
+        _choose_baseline(tables, text)
+    return Factors(tuple(tables), tuple(options), kernels[0] if len(kernels) == 1 else None)
+
+
+def profile_settings(profiles: Sequence[Placed]) -> dict[str, dict[str, str]]:
+    """Return the settings of each profile by its name, or by its spec where two have the same name."""
+    names = Counter(placed.profile.name for placed in profiles)
+    return {
+        placed.profile.name if names[placed.profile.name] == 1 else placed.profile.spec: profile_levels(placed)
+        for placed in profiles
+    }
+
+
+def profile_levels(placed: Placed) -> dict[str, str]:
+    """Return all levels that a profile sets. Raises RequestError where there are none."""
+    levels = {name: level for setting in placed.settings for name, level in setting.levels.items()}
+    if not levels:
+        left = "; ".join(f"{left_out.line.words}: {left_out.reason}" for left_out in placed.unmapped[:3])
+        raise RequestError(
+            f"the profile {placed.profile.name} changes no setting of this target",
+            hint=f"try another profile: {len(placed.unchanged)} lines are already in effect, {len(placed.unmapped)} "
+            f"are left out ({left} …)",
+        )
+    return levels
+
+
+def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
+    """Return all settings but kernels and commands. Raises RequestError."""
+    requested: list[Varied] = []
+    for text in request.set:
+        name, equals, levels = text.partition("=")
+        if not equals or not name.strip() or not levels:
+            raise wrong("--set", text, "NAME=LEVEL or NAME=LEVEL,LEVEL,…", "list the tunables with `ajuste tunables`")
+        requested.append(varied(name.strip(), f"--set {text}", levels, catalogue))
+    for option, name, level in (
+        ("--nice", "nice", request.nice),
+        ("--policy", "policy", request.policy),
+        ("--cpus", "affinity", request.cpus),
+        ("--cgroup-weight", "cgroup_weight", request.cgroup_weight),
+    ):
+        if level is not None:
+            requested.append(varied(name, f"{option} {level}", level, catalogue))
+    requested += _boot_settings(request)
+    seen: dict[str, Varied] = {}
+    for setting in requested:
+        known = canonical(setting.name, catalogue)
+        if known in seen:
+            hint = f"give all levels in one option: {known}=LEVEL,LEVEL"
+            raise RequestError(
+                f"{known} is given twice; the first is {seen[known].option}", hint=hint, place=Place(setting.option)
+            )
+        seen[known] = setting
+    return requested
+
+
+def _boot_settings(request: Request) -> list[Varied]:
+    # What is set at boot. In lists of CPUs a plus sign stands for the list's own comma.
+    boot_settings = []
+    for text in request.boot:
+        word, equals, levels = text.partition("=")
+        if not equals or not word.strip() or not levels:
+            hint = f"for example --boot mitigations={DEFAULT},off or --boot nosmt={DEFAULT},{SET}"
+            raise wrong("--boot", text, "WORD=LEVEL or WORD=LEVEL,LEVEL,…", hint)
+        option = f"--boot {text}"
+        several = _several(option, levels)
+        if word.strip() in OF_CPUS:
+            several = tuple(level.replace("+", ",") for level in several)
+        boot_settings.append(Varied(f"{BOOT_PREFIX}{word.strip()}", several, option))
+    if request.boot_kernel is not None:
+        option = f"--boot-kernel {request.boot_kernel}"
+        boot_settings.append(Varied(BOOT_KERNEL, _several(option, request.boot_kernel), option))
+    return boot_settings
+
+
+def varied(name: str, option: str, text: str, catalogue: Catalogue) -> Varied:
+    """Return ``name`` with the levels of ``text``: a list with commas, or a range. Raises RequestError."""
+    if RANGE_MARK in text and "," not in text:
+        return Varied(name, (text,), option, _range(option, text))
+    return Varied(name, _levels_between(name, option, text, catalogue), option)
+
+
+def _range(option: str, text: str) -> dict[str, Any]:
+    # `LOW..HIGH`, `LOW..HIGH:POINTS`, `LOW..HIGH:step=STEP`; `:log` for equal ratios.
+    levels, *words = text.split(":")
+    table: dict[str, Any] = {"levels": levels.strip()}
+    for word in map(str.strip, words):
+        key, value = ("scale", word) if word in get_args(Scale) else ("points", int(word) if word.isdigit() else None)
+        if word.startswith("step="):
+            key, value = "step", word.removeprefix("step=")
+        if value is None or key in table:
+            hint = (
+                "write 1ms..30ms:6 for six levels, 1ms..30ms:6:log for equal ratios, 1ms..30ms:step=2ms for equal steps"
+            )
+            raise RequestError(
+                f'found "{word}" after a range; expected a number of levels, log or step=VALUE',
+                hint=hint,
+                place=Place(option),
+            )
+        table[key] = value
+    return table
+
+
+def _levels_between(name: str, option: str, text: str, catalogue: Catalogue) -> tuple[str, ...]:
+    # The levels between commas; in lists of CPUs a plus sign stands for the list's own comma.
+    levels = _several(option, text)
+    try:
+        of_cpus = catalogue.find_tunable(name).type in _CPUS
+    except RequestError:
+        of_cpus = False  # a wrong name is reported with all other faults of the study
+    return tuple(level.replace("+", ",") for level in levels) if of_cpus else levels
+
+
+def _several(option: str, text: str) -> tuple[str, ...]:
+    return between_commas(text, "level", hint=HINT, place=Place(option))
+
+
+def _bundle(single: Sequence[Varied]) -> dict[str, Any]:
+    level = " ".join(setting.words for setting in single)
+    return {
+        "name": SETTINGS_FACTOR,
+        "settings": {AS_IT_IS: {}, level: {setting.name: setting.levels[0] for setting in single}},
+    }
+
+
+def _choose_baseline(tables: list[dict[str, Any]], text: str) -> None:
+    # Make `LEVEL` or `NAME=LEVEL` the baseline of its factor.
+    name, _, level = text.partition("=")
+    named = [(table, level) for table in tables if table["name"] == name]
+    owners = named or [(table, text) for table in tables if text in _level_words(table)]
+    if len(owners) != 1:
+        known = "; ".join(f"{table['name']}: {', '.join(_level_words(table))}" for table in tables)
+        expected = f"one of the levels ({known})" if tables else "no --baseline, because nothing is compared"
+        raise wrong("--baseline", text, expected, "write NAME=LEVEL to name the factor" if len(owners) > 1 else HINT)
+    owners[0][0]["baseline"] = owners[0][1]
+
+
+def _level_words(table: dict[str, Any]) -> list[str]:
+    levels = table["levels"] if "levels" in table else table["settings"]
+    return [levels] if isinstance(levels, str) else list(levels)
