@@ -24,6 +24,7 @@ EXPECTED = {
     "ajuste plan printk": "Does the burst of kernel messages change",
     "ajuste export granularity --format environment": "run 'granularity' not found",
     "ajuste kernel prove debian:5.10 ksm": "ksm",
+    "ajuste scaling --on 1,2 --kernel debian:6.12 --blocks 2 -- hackbench groups=1 loops=20": "of the work",
 }
 
 
@@ -34,7 +35,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(ajuste.__file__).parent, root / "src/ajuste", ignore=ignored)
     added = [path.relative_to(EXAMPLES) for path in EXAMPLES.rglob("*.*") if path.is_file()]
-    assert len(added) == 6
+    assert len(added) == 9
     for name in added:
         assert not (root / name).exists()
         shutil.copy(EXAMPLES / name, root / name)

@@ -133,14 +133,17 @@ def _filled(text: str, width: int, first: str, later: str) -> str:
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
-def _write_help(context: Any, formatter: Any) -> None:
+def _write_help(context: Any, formatter: Any) -> bool:
     path = context.command_path.split()[1:]
-    formatter.write(help_text(path, everything=bool(context.find_root().obj)))
+    text = help_text(path, everything=bool(context.find_root().obj))
+    formatter.write(text)
+    return bool(text)
 
 
 class _Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _write_help(ctx, formatter)
+        if not _write_help(ctx, formatter):
+            super().format_help(ctx, formatter)  # a new kind of experiment
 
 
 class _Group(TyperGroup):

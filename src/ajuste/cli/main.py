@@ -79,7 +79,11 @@ GROUPS: Final = MappingProxyType(
 Each is a module of this package, with a function of that name or a group ``app``.
 """
 
-COMMANDS: Final = MappingProxyType({name: what for group in GROUPS.values() for name, what in group.items()})
+_KINDS: Final = sorted(path.stem for path in Path(__file__).with_name("kinds").glob("[a-z]*.py"))
+
+COMMANDS: Final = MappingProxyType(
+    {name: what for group in GROUPS.values() for name, what in group.items()} | dict.fromkeys(_KINDS, "")
+)
 
 OLD_NAMES: Final = MappingProxyType({"worker": ("cluster", "worker"), "scheduler": ("cluster", "scheduler")})
 """Commands that became part of others; their names go on working."""
@@ -133,7 +137,7 @@ def whole_application() -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    module = import_module(f"ajuste.cli.{_MODULES.get(name, name)}")
+    module = import_module(f"ajuste.cli.kinds.{name}" if name in _KINDS else f"ajuste.cli.{_MODULES.get(name, name)}")
     if hasattr(module, "app") and name not in _MODULES:
         app.add_typer(module.app, name=name)
     else:

@@ -396,6 +396,7 @@ class Results(BaseModel):
     ``no_chance`` are the factors that had no chance to matter, as far as no verdict says otherwise.
     ``live`` has the slices of an experiment on a running service, which are its trials.
     A run that was ``imported`` was measured by others, and came in a bundle.
+    ``facets`` are what plug-ins found, by name.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
     """
 
@@ -451,6 +452,7 @@ class Results(BaseModel):
     created: str = ""
     ajuste: str = ""
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
+    facets: dict[str, dict[str, Any]] = Field(default_factory=dict, exclude_if=lambda facets: not facets)
 
     @property
     def counted_blocks(self) -> str:

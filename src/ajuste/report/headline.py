@@ -520,3 +520,10 @@ def _size_text(finding: Verdict | LineEffect) -> str:
     if finding.estimate is None or finding.scale != "ratio":
         return ""
     return finding.effect
+
+
+def live_headline(results: Results) -> str:
+    """Return the answer if a configuration broke a guard, which no verdict says; else nothing."""
+    baseline = next((configuration.name for configuration in results.configurations if configuration.baseline), "")
+    broken = results.live is not None and set(results.live.breaches) - {baseline}
+    return results.answer if broken else ""

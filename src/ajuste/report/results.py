@@ -27,8 +27,9 @@ from ajuste.report.document import (
     Subsection,
     Verdicts,
 )
+from ajuste.report.facets import facet_sections
 from ajuste.report.format import Labels, fixed_levels, result_labels
-from ajuste.report.headline import Headline, headlines, unsettled_sections
+from ajuste.report.headline import Headline, headlines, live_headline, unsettled_sections
 from ajuste.report.listings import listing_sections
 from ajuste.report.method import (
     clock_name,
@@ -68,10 +69,6 @@ _LINES_ABOUT: Final = (
     "are added one by one, averaged over all orders (its Shapley value). The other columns show the effect of the line "
     "alone and as the last line."
 )
-_TIMELINES_ABOUT: Final = (
-    "Values sampled while the workload ran and after it. Bold: the middle trial of each configuration; thin: the "
-    "others."
-)
 
 
 def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
@@ -102,7 +99,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_lines(results, decided),
         *_effects(results, decided, labels),
         *figures,
-        *_live(results, labels),
+        *facet_sections(results, labels, first=True),
         *note_sections(notes, clock_notes(results) if results.clock == "virtual" else ()),
         *noise[:-1],
         *unsettled_sections(results, labels),
@@ -112,9 +109,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *history_sections(results, labels),
         *surface_sections(results, labels),
         *_metrics(decided, pictures, lead),
-        *_boots(results, decided, labels),
-        *_timelines(results, labels),
-        *_explained(results, labels),
+        *facet_sections(results, labels, first=False),
         *noise[-1:],
         *_others(subset, first, labels, screening=is_screening(results)),
         *_about(results, labels),
@@ -123,7 +118,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
     )
     return Report(
         title=results.title,
-        headline=_live_headline(results)
+        headline=live_headline(results)
         or (answers[0].sentence if answers else results.answer or "Nothing was measured."),
         question=results.question,
         lead=(
@@ -149,53 +144,12 @@ def _compared(results: Results) -> Results:
     return results.model_copy(update={"configurations": checked})
 
 
-# What few runs have is told by modules that are loaded where there is something to tell.
-
-
-def _live_headline(results: Results) -> str:
-    if results.live is None:
-        return ""
-    from ajuste.report.live import live_headline
-
-    return live_headline(results)
-
-
-def _live(results: Results, labels: Labels) -> tuple[Section, ...]:
-    if results.live is None:
-        return ()
-    from ajuste.report.live import live_sections
-
-    return tuple(live_sections(results, labels))
-
-
 def _fleet(results: Results, labels: Labels) -> tuple[Section, ...]:
     if not results.fleet and results.canary is None:
         return ()
     from ajuste.report.fleet import fleet_section
 
     return (fleet_section(results, labels),)
-
-
-def _boots(results: Results, decided: list[Metric], labels: Labels) -> tuple[Section, ...]:
-    if results.boots is None:
-        return ()
-    from ajuste.report.boots import boot_sections
-
-    return boot_sections(results, decided, labels)
-
-
-def _explained(results: Results, labels: Labels) -> tuple[Section, ...]:
-    if not results.explanations:
-        return ()
-    from ajuste.report.costs import costs_sections
-    from ajuste.report.divergence import divergence_sections
-    from ajuste.report.scheduling import scheduling_sections
-
-    return (
-        *scheduling_sections(results, labels),
-        *costs_sections(results, labels),
-        *divergence_sections(results, labels),
-    )
 
 
 def _counts(results: Results, decided: Sequence[Metric]) -> Block:
@@ -347,17 +301,6 @@ def _metrics(
         if rest:
             sections.append(Section(metric.title, rest, f"section-{place}", "" if sections else "Trials", metric.what))
     return tuple(sections)
-
-
-def _timelines(results: Results, labels: Labels) -> tuple[Section, ...]:
-    if not results.timelines:
-        return ()
-    from ajuste.report.plots.timelines import timelines_plot
-
-    plot = timelines_plot(results, labels)
-    if plot is None:
-        return ()
-    return (Section("Timelines", (Picture(plot, "Timelines"),), "timelines-section", "Timelines", _TIMELINES_ABOUT),)
 
 
 def _others(subset: Results, first: Sequence[Metric], labels: Labels, *, screening: bool) -> tuple[Section, ...]:

@@ -13,8 +13,7 @@ from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console, Sheet, plain_table, sheet
 from ajuste.report.document import Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, result_labels
-from ajuste.report.headline import headlines
-from ajuste.report.live import live_headline
+from ajuste.report.headline import headlines, live_headline
 from ajuste.report.method import environment_facts
 
 # Characters of a fact that is shown whole.

@@ -30,7 +30,6 @@ from ajuste.kernel.spec import (
     read_options,
 )
 from ajuste.machine.home import Home, as_root
-from ajuste.model.boot import BOOTS, KeptBoots
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import SHORT
@@ -39,6 +38,7 @@ from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Continuation, Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, split_at
+from ajuste.run.facets import MeasuredRun, with_facets
 from ajuste.study.overrides import with_kernels
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import ExpectedFigure, ExpectTable, PatchTable, SchedulerTable, Study
@@ -105,18 +105,8 @@ def _computed(run: Run, store: Store) -> Results:
     )
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
-    if BOOTS in run.environment:
-        from ajuste.analysis.boots import boot_findings
-
-        boots = boot_findings(resolved, record.measurements, KeptBoots.model_validate(run.environment[BOOTS]))
-        results = results.model_copy(update={"boots": boots})
     results = results.model_copy(update={"continuation": _continuation(record, resolved, results)})
-    recorded = store.recorded(run)
-    if resolved.baseline not in recorded:
-        return results
-    from ajuste.analysis.explanation import explanations
-
-    return results.model_copy(update={"explanations": explanations(results, recorded)})
+    return with_facets(MeasuredRun(run, store, record, resolved, results))
 
 
 # Command lines beyond that many say nothing to a reader.

@@ -20,8 +20,8 @@ from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError
 from ajuste.profile.formats import renderers
-from ajuste.report.boots import boot_sections
 from ajuste.report.document import Folded, Paragraph, Table
+from ajuste.report.facets.boots import sections
 from ajuste.report.format import result_labels
 from ajuste.report.winner import configuration_export
 from ajuste.run.experiment import conduct, prepare, progress_of
@@ -204,7 +204,7 @@ def test_a_kernel_that_came_up_before_is_not_given_up_after_three_power_cuts(tmp
     own = [one.outcome for one in boots if one.state == "mitigations=off"]
     assert own == ["up", "down", "down", "down", "down", "down", "up"]
     assert sum(len(one.trials) for one in boots) == 12
-    (section,) = boot_sections(results, [], result_labels(results))
+    (section,) = sections(results, result_labels(results))
     assert section.blocks[0] == Paragraph(
         "4 boots by grub, 2 blocks in each. 5 boots did not come up; their trials were repeated in another boot."
     )

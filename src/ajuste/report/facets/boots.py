@@ -22,6 +22,7 @@ from ajuste.report.plots.trials import (
     hover_text,
     trial_kind,
 )
+from ajuste.report.tables import deciding_metrics
 
 _OUTCOMES: Final = {
     "up": "",
@@ -32,11 +33,13 @@ _OUTCOMES: Final = {
 _HEIGHT: Final = 340
 
 
-def boot_sections(results: Results, decided: list[Metric], labels: Labels) -> tuple[Section, ...]:
+def sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return the section on boots; empty if the machine did not reboot."""
     findings = results.boots
     if findings is None:
         return ()
+    deciding = deciding_metrics(results)
+    decided = [metric for metric in results.metrics if metric.name in deciding]
     spread = _spread_table(results, findings, labels)
     plots = (_plot(results, findings, metric, labels, f"boots-{place}") for place, metric in enumerate(decided))
     blocks: tuple[Block, ...] = (

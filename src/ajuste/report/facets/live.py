@@ -18,6 +18,8 @@ from ajuste.report.format import Labels, NumberFormat, common_format
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_legend, configuration_marks
 
+FIRST: Final = True
+
 _HEIGHT: Final = 260
 _UNITS: Final = (
     (172_800.0, 86_400.0, "days"),
@@ -117,8 +119,8 @@ def _band(part: LiveSlice, size: float) -> dict[str, Any]:
     }
 
 
-def live_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """Return the section with the timeline; empty for other experiments."""
+def sections(results: Results, labels: Labels) -> tuple[Section, ...]:
+    """Return the section with the timeline; empty without a slice."""
     if results.live is None or not results.live.slices:
         return ()
     pictures = (Picture(plot) for plot in live_plots(results, labels))
@@ -138,10 +140,3 @@ def _sentences(results: Results) -> Iterator[Block]:
         yield Paragraph(f"{visible_line(name)}: {visible_line(why)}. The old values were restored at once.")
     if live.guards and not live.breaches:
         yield Paragraph(f"No guard was broken: {visible_line('; '.join(live.guards))}.")
-
-
-def live_headline(results: Results) -> str:
-    """Return the answer if a configuration broke a guard, which no verdict says; else nothing."""
-    baseline = next((configuration.name for configuration in results.configurations if configuration.baseline), "")
-    broken = results.live is not None and set(results.live.breaches) - {baseline}
-    return results.answer if broken else ""

@@ -1,0 +1,122 @@
+"""Check before anything runs whether a study may be carried out on this machine: rights, what it lacks, risks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.executor.host.availability import (
+    NEEDS_ROOT,
+    HostMachine,
+    require_rights,
+    require_root,
+    why_no_weight,
+    why_not_writable,
+)
+from ajuste.model.error import RequestError
+from ajuste.model.plan import REAL_TIME, Command, Plan
+from ajuste.study.named import LOOP, disks_of_mkfs
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+
+REAL_TIME_NOTE = "a real-time process that never sleeps blocks every other process on its CPU"
+
+
+def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool, dry: bool = False) -> None:
+    """Raise RequestError for missing root rights, for a tunable or control groups that this machine lacks or locks, for
+    a kernel module, and for what can hang the machine unless the person has accepted that. A study that is ``dry`` is
+    only planned, which needs no root.
+    """
+    _refuse_modules(resolved)
+    if resolved.study.workload.as_root and not dry:
+        require_root("a workload with as_root")
+    once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
+    for plan in () if dry else (once, *map(_plan, resolved.configurations)):
+        require_rights(plan)
+    machine = HostMachine()
+    _require_writable(resolved, catalogue, machine, dry=dry)
+    _require_weights(resolved, machine)
+    if not accept_risk and (risk := next(risks(resolved, catalogue), None)):
+        raise RequestError(risk.what, hint=f"add --accept-risk to do it anyway, or {risk.instead}")
+
+
+@dataclass(frozen=True)
+class Risk:
+    """An effect of a study on this machine that the user has to accept, with what to do ``instead``."""
+
+    what: str
+    instead: str
+
+
+def risks(resolved: ResolvedStudy, catalogue: Catalogue) -> Iterator[Risk]:
+    """Yield everything in ``resolved`` that requires --accept-risk on this machine."""
+    for parameter in disks_of_mkfs(resolved.study.scratch) if resolved.study.scratch else ():
+        yield Risk(
+            f"{parameter.where} = {parameter.value[:80]!r} may lead to another disk or a directory of this machine",
+            "use only options of the file system itself",
+        )
+    for configuration in resolved.configurations:
+        name = configuration.configuration.name
+        device = configuration.scratch.device if configuration.scratch else ""
+        if device and not device.startswith(LOOP):
+            yield Risk(f"{name} overwrites {device} of this machine", "omit device for a file of its own")
+        if reason := _reason_to_hang(configuration, catalogue):
+            yield Risk(f"{name} can hang this machine: {reason}", "use a guest, where there is no risk")
+
+
+def _refuse_modules(resolved: ResolvedStudy) -> None:
+    for configuration in resolved.configurations:
+        if configuration.modules:
+            raise RequestError(
+                f"{configuration.configuration.name} needs the kernel module {configuration.modules[0]}, which "
+                "Ajuste loads only in guests",
+                hint="use a guest, such as --target vm --kernel debian:5.10",
+            )
+
+
+def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: HostMachine, *, dry: bool) -> None:
+    names = (write.tunable for configuration in resolved.configurations for write in configuration.writes)
+    for name in dict.fromkeys(names):
+        tunable = catalogue.find_tunable(name)
+        why = why_not_writable(catalogue, tunable, machine)
+        if why and not (dry and why.startswith(NEEDS_ROOT)):
+            raise RequestError(
+                f"{name} cannot be changed on this machine: {why}", hint=f"see ajuste tunables show '{name}'"
+            )
+
+
+def _require_weights(resolved: ResolvedStudy, machine: HostMachine) -> None:
+    for configuration in resolved.configurations:
+        commands = (configuration.workload, *configuration.background, *(s.command for s in configuration.services))
+        if any(command.attributes.cgroup_weight is not None for command in commands) and (
+            why := why_no_weight(machine)
+        ):
+            raise RequestError(
+                f"{configuration.configuration.name} needs a control group's weight: {why}",
+                hint="use a guest, which has control groups: set a kernel in [target]",
+            )
+
+
+def _plan(configuration: ResolvedConfiguration) -> Plan:
+    return Plan(
+        id="possible",
+        writes=configuration.writes,
+        scratch=configuration.scratch,
+        before=configuration.before,
+        background=configuration.background,
+        workload=configuration.workload,
+        after=configuration.after,
+    )
+
+
+def _reason_to_hang(configuration: ResolvedConfiguration, catalogue: Catalogue) -> str:
+    for write in configuration.writes:
+        tunable = catalogue.find_tunable(write.tunable)
+        if tunable.risk == "hang":
+            return f"{tunable.name}: {tunable.risk_note}"
+    served = (service.command for service in configuration.services)
+    commands: tuple[Command, ...] = (configuration.workload, *configuration.background, *served)
+    for command in commands:
+        if command.attributes.policy in REAL_TIME:
+            return f"policy {command.attributes.policy}: {REAL_TIME_NOTE}"
+    return ""

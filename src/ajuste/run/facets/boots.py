@@ -1,0 +1,16 @@
+"""The boots of a run across reboots."""
+
+from __future__ import annotations
+
+from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
+from ajuste.run.facets import MeasuredRun
+
+
+def find(measured: MeasuredRun) -> BootFindings | None:
+    """Return what its boots tell; None if the machine did not reboot for it."""
+    if BOOTS not in measured.run.environment:
+        return None
+    from ajuste.analysis.boots import boot_findings  # few runs have boots
+
+    kept = KeptBoots.model_validate(measured.run.environment[BOOTS])
+    return boot_findings(measured.resolved, measured.record.measurements, kept)
