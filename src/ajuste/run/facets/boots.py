@@ -12,5 +12,5 @@ def find(measured: MeasuredRun) -> BootFindings | None:
         return None
     from ajuste.analysis.boots import boot_findings  # few runs have boots
 
-    kept = KeptBoots.model_validate(measured.run.environment[BOOTS])
-    return boot_findings(measured.resolved, measured.record.measurements, kept)
+    boots = KeptBoots.model_validate(measured.run.environment[BOOTS])
+    return boot_findings(measured.resolved, measured.record.measurements, boots)
