@@ -24,8 +24,8 @@ import psutil
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.search.sampler import Standing
-from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Connection
+from ajuste.executor.cluster.coordinator import ClusterExecutor
 from ajuste.executor.cluster.keys import Cluster, cluster_at, make_key
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Transcript, answer
 from ajuste.machine.home import Home, ajuste_version

@@ -184,7 +184,7 @@ class BenchTestbed(HostTestbed):
         return Experiment(resolved, {}, {}, fingerprint(resolved, marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.cluster.cluster import BenchExecutor
+        from ajuste.executor.cluster.coordinator import BenchExecutor
         from ajuste.executor.cluster.messages import HostJob
 
         study = experiment.resolved.study
@@ -367,7 +367,7 @@ class ClusterTestbed(GuestTestbed):
         self.connected = self._connection = Connection(cluster, options.say)
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.cluster.cluster import ClusterExecutor
+        from ajuste.executor.cluster.coordinator import ClusterExecutor
         from ajuste.executor.cluster.messages import pack_guest
 
         guest = self._guest(experiment, machine)

@@ -37,11 +37,11 @@ from ajuste.study.factors import (
     names_set,
     no_parameter,
     varies,
-    with_levels,
 )
 from ajuste.study.job import DiskTable
 from ajuste.study.measures import check_modelled, check_precision
 from ajuste.study.problem import nearest
+from ajuste.study.ranges import with_levels
 from ajuste.study.schema import AnalysisTable, FactorTable, Study
 from ajuste.study.target import MachineTable, TargetTable
 

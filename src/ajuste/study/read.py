@@ -16,8 +16,9 @@ from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.check import check
-from ajuste.study.factors import WORKLOAD_PREFIX, ParseKernel, with_levels
+from ajuste.study.factors import WORKLOAD_PREFIX, ParseKernel
 from ajuste.study.problem import HINT, KeyPath, Problem, StudyOrigin, StudySource, error, from_validation
+from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
 from ajuste.study.services import with_services
 from ajuste.study.site import check_files

@@ -23,7 +23,6 @@ from ajuste.study.factors import (
     KERNEL_ARGUMENTS,
     NO_SCHEDULER,
     Knob,
-    factor_span,
     is_tunable,
     knob,
     names_set,
@@ -39,6 +38,7 @@ from ajuste.study.measures import (
     resolve_timelines,
     wants_shares,
 )
+from ajuste.study.ranges import factor_span
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.site import GUEST, Site, study_files

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ajuste.executor.cluster.cluster import BenchExecutor
 from ajuste.executor.cluster.connection import Connection
+from ajuste.executor.cluster.coordinator import BenchExecutor
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask, HostJob, Transcript
 from ajuste.executor.executor import TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import take_inventory

@@ -35,8 +35,9 @@ from ajuste.study.command_line.request import (
     share,
     wrong,
 )
-from ajuste.study.factors import RANGE_MARK, ParseKernel, canonical
+from ajuste.study.factors import ParseKernel, canonical
 from ajuste.study.problem import KeyPath as Keys
+from ajuste.study.ranges import RANGE_MARK
 from ajuste.study.read import checked_study
 from ajuste.study.schema import BudgetTable, Study
 

@@ -1,4 +1,4 @@
-"""Trials on a cluster: plans for guests on any free worker, and whole blocks for machines as they are."""
+"""The coordinator of a cluster: plans for guests on any free worker, and whole blocks for machines as they are."""
 
 from __future__ import annotations
 
