@@ -86,6 +86,7 @@ def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
         ajuste live result --json >result.json
         cat /etc/sysctl.d/*.conf >boot.conf
         ajuste live status >status.txt
+        ajuste live status --json >status.json
         ajuste restore >kept.txt
         ajuste restore --verify >verified.txt
         value
@@ -107,6 +108,9 @@ def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
     assert "took: improves" in boot
     for page in ("status.txt", "kept.txt"):
         assert f"adopted from run {document['run']}" in (tmp_path / page).read_text(), page
+    (adopted,) = json.loads((tmp_path / "status.json").read_text())["adopted"]
+    assert (adopted["run"], adopted["in_force"]) == (document["run"], True)
+    assert adopted["values"] == [{"tunable": "net.ipv4.tcp_retries2", "before": "15", "value": "8"}]
     assert any(note.startswith("Adopted net.ipv4.tcp_retries2 = 8 (was 15)") for note in document["notes"])
     assert "Adopted:\n  net.ipv4.tcp_retries2 is 8, was 15" in (tmp_path / "verified.txt").read_text()
     assert "net.ipv4.tcp_retries2 is 15 (it was 8)" in (tmp_path / "undone.txt").read_text()

@@ -175,23 +175,21 @@ def status(as_json: options.Json = False) -> None:
     from ajuste.run.live.state import kept_state
 
     state = kept_state(home())
-    adopted = [visible_line(str(adoption)) for adoption in adoptions()]
-    if state is None and adopted and not as_json:
-        typer.echo("\n".join(adopted))
-        return
-    if state is None:
+    adopted = adoptions()
+    if state is None and not adopted:
         raise RequestError("no live experiment found", hint="start one with ajuste live --set …")
-    going = state.is_alive
     if as_json:
-        typer.echo(json.dumps({**state.model_dump(exclude={"boot", "started_ticks"}), "going_on": going}, indent=2))
+        now = {**state.model_dump(exclude={"boot", "started_ticks"}), "going_on": state.is_alive} if state else {}
+        typer.echo(json.dumps({**now, "adopted": [adoption.as_json() for adoption in adopted]}, indent=2))
         return
-    _print(_status_line(state, going=going))
-    if state.said:
-        _print(visible_line(state.said))
-    if going and state.predicted:
-        _print(visible_line(state.predicted))
-    for line in adopted:
-        _print(line)
+    if state is not None:
+        _print(_status_line(state, going=state.is_alive))
+        if state.said:
+            _print(visible_line(state.said))
+        if state.is_alive and state.predicted:
+            _print(visible_line(state.predicted))
+    for adoption in adopted:
+        _print(visible_line(str(adoption)))
 
 
 def _print(text: str) -> None:

@@ -56,6 +56,7 @@ def test_what_the_kernel_refuses_is_said_and_can_be_taken_back(network: Export, 
 @needs_root
 def test_sysctl_takes_the_file(network: Export, tmp_path: Path) -> None:
     (file,) = write(network, "sysctl.d", tmp_path)
+    assert file.name > "99-sysctl.conf", "of several files the last one counts, and this one is /etc/sysctl.conf"
     assert "net.mtu[lo]" in file.text, "what is no sysctl is named in a comment"
     said = in_namespace(f"sysctl --quiet --load={file.name}; {READ}", tmp_path)
     assert said.split() == ["33", "4096", "100000", "200000", "65536"]

@@ -22,22 +22,22 @@ NAME: Final = "sysctl.d"
 
 
 def render(export: Export) -> Rendered:
-    """Return ``NN-NAME.conf`` with the sysctls among the settings."""
+    """Return ``99-zz-NAME.conf`` with the sysctls among the settings."""
     named = [(setting_sysctl(setting), setting) for setting in export.settings]
     left_out = [without_words(setting) for name, setting in named if not name]
     left_out += beside_settings(export)
     known = [(name, setting) for name, setting in named if name]
     if not known:
         return Rendered((), tuple(left_out))
-    file = f"90-{export.name}.conf"
-    lines = comment([*export.evidence, f"To go back: delete this file; {_back(known)}."])
+    # Of all files with the same sysctl the last one counts, and Debian's 99-sysctl.conf is /etc/sysctl.conf.
+    file = f"99-zz-{export.name}.conf"
+    lines = comment([*export.evidence, f"To go back: delete this file and reboot{_found(known)}."])
     lines += not_here(left_out)
     for name, setting in known:
         lines += ["", *what_became(setting), f"{name} = {plain(setting.became)}"]
     return Rendered((ExportFile(file, "\n".join(lines) + "\n", f"/etc/sysctl.d/{file}"),), tuple(left_out))
 
 
-def _back(known: list[tuple[str, ExportSetting]]) -> str:
+def _found(known: list[tuple[str, ExportSetting]]) -> str:
     before = [f"{name}={plain(setting.before)}" for name, setting in known if setting.before is not None]
-    earlier = f" (the run found {', '.join(before)})" if before else ""
-    return f"at the next boot the kernel's own values are back{earlier}"
+    return f" (the run found {', '.join(before)})" if before else ""

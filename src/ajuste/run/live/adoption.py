@@ -200,8 +200,7 @@ def _values(written: Sequence[Written], steps: Sequence[OldValue]) -> tuple[Adop
     )
 
 
-# Files for the next boots, by the exporter: sysctls in a file of sysctl.d, all else in a unit. Of all files with the
-# same sysctl the last one counts, and the old value may be in 99-sysctl.conf, Debian's link to /etc/sysctl.conf.
+# Files for the next boots, by the exporter: sysctls in a file of sysctl.d, all else in a unit.
 
 
 def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], name: str) -> Export:
@@ -215,11 +214,7 @@ def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], 
 def _files(export: Export, values: Sequence[AdoptedValue], wish: AdoptionWish) -> dict[Path, ExportFile]:
     sysctls = tuple(setting for setting in export.settings if setting_sysctl(setting))
     others = tuple(setting for setting in export.settings if not setting_sysctl(setting))
-    last = f"99-zz-{export.name}.conf"
-    files = [
-        replace(file, name=last, place=str(Path(file.place).with_name(last)))
-        for file in renderers()["sysctl.d"](replace(export, settings=sysctls)).files
-    ]
+    files = [*renderers()["sysctl.d"](replace(export, settings=sysctls)).files]
     files += renderers()["systemd"](replace(export, settings=others)).files
     adopted_places = {place for value in values for place in value.places}
     earlier = " ".join(adoption.unit for adoption in adoptions() if adoption.unit and adopted_places & adoption.places)
