@@ -10,13 +10,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
 
 from ajuste.executor.host.caller import services_place
+from namespace import needs_root
 from shell import Shell
 
 SERVER = """\
@@ -52,6 +55,32 @@ def programs(ajuste: Shell) -> Shell:
     (ajuste.directory / "server.py").write_text(SERVER)
     (ajuste.directory / "client.py").write_text(CLIENT)
     return ajuste
+
+
+class Services(NamedTuple):
+    """The ``place`` of services, as those see it that ``enter``, and as it is ``seen`` here."""
+
+    place: Path
+    seen: Path
+    enter: tuple[str, ...]
+
+
+@pytest.fixture
+def services() -> Iterator[Services]:
+    """A place for services that no other test's experiment cleans up."""
+    place = Path(f"{services_place()}-{os.geteuid()}")
+    own = f"mkdir -p {place.parent}; mount -t tmpfs none {place.parent}; echo; exec sleep 1000"
+    with subprocess.Popen(["unshare", "--mount", "sh", "-euc", own], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield Services(
+            place,
+            Path(f"/proc/{holder.pid}/root{place}"),
+            ("nsenter", "--target", str(holder.pid), "--mount", "--wd=."),
+        )
+        holder.kill()
+    with suppress(OSError):
+        place.parent.rmdir()
 
 
 def server(directory: Path, *words: str) -> str:
@@ -151,13 +180,15 @@ class TestHere:
         assert process.returncode == 130, said
         assert not left(where)
 
-    def test_what_a_killed_run_leaves_goes_with_restore_and_with_the_next_run(self, programs: Shell) -> None:
-        place = Path(f"{services_place()}-{os.geteuid()}")
+    @needs_root
+    def test_what_a_killed_run_leaves_goes_with_restore_and_with_the_next_run(
+        self, programs: Shell, services: Services
+    ) -> None:
         where = programs.directory
         words = ("compare", "--blocks", "1", "--service", server(where), "--")
 
         def killed() -> None:
-            process = programs.start(*words, "sleep", "60")
+            process = programs.start(*words, "sleep", "60", enter=services.enter)
             end = time.monotonic() + 60
             while not left(where):
                 assert time.monotonic() < end
@@ -168,17 +199,22 @@ class TestHere:
             while left(where):
                 assert time.monotonic() < end, "the service outlives the run"
                 time.sleep(0.05)
-            assert place.is_dir()
+            assert services.seen.is_dir()
 
+        def ended(*words: str) -> str:
+            process = programs.start(*words, enter=services.enter)
+            out, said = process.communicate(timeout=120)
+            assert process.returncode == 0, said
+            return out + said
+
+        removed = f"Removed {services.place}, which services of a killed experiment left.\n"
         killed()
-        said, _ = programs("restore")
-        assert said == f"Removed {place}, which services of a killed experiment left.\n"
-        assert not place.exists()
+        assert ended("restore") == removed
+        assert not services.seen.exists()
         killed()
-        (place / "of-an-earlier-run").mkdir()
-        _, said = programs(*words, *client(where, "hello"))
-        assert f"Removed {place}, which services of a killed experiment left.\n" in said
-        assert not place.exists()
+        (services.seen / "of-an-earlier-run").mkdir()
+        assert removed in ended(*words, *client(where, "hello"))
+        assert not services.seen.exists()
 
     def test_data_is_a_copy_for_each_trial(self, programs: Shell) -> None:
         (programs.directory / "data.toml").write_text(DATA)
