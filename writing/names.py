@@ -1,9 +1,15 @@
-"""Names and docstrings of the program: names are words of the field, docstrings begin with a verb or a noun."""
+"""Names and docstrings of the program: names are words of the field, docstrings begin with a verb or a noun.
+
+``python -m writing.names [DIRECTORY]`` counts them, and how much code and comments there are.
+"""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import sys
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +20,7 @@ from writing.prose import ROOT, VOCABULARY
 
 _RULES: Final = tomllib.loads(VOCABULARY.read_text(encoding="utf-8"))["code"]
 _NAMES: Final = frozenset(_RULES["names"])
+_DIRECTIVE: Final = re.compile(r"#\s*(?:noqa|type:|mypy:|fmt:)")
 _OPENING: Final = re.compile(rf"\s*(?:{'|'.join(_RULES['openings'])})\b")
 
 
@@ -26,8 +33,14 @@ class Finding:
     text: str
 
 
-def listed_names(path: Path) -> Iterator[Finding]:
-    """Yield where a file gives a variable, parameter, function or class a name of the list."""
+def listed_names(path: Path, root: Path = ROOT) -> Iterator[Finding]:
+    """Yield where a file gives a variable, parameter, function or class a name of the list, stored fields excepted."""
+    for finding in _named(path, root):
+        if f"{finding.path}:{finding.text}" not in _RULES["stored"]:
+            yield finding
+
+
+def _named(path: Path, root: Path) -> Iterator[Finding]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.MatchAs(name=str(name)):
@@ -36,20 +49,45 @@ def listed_names(path: Path) -> Iterator[Finding]:
                 pass
             case _:
                 continue
-        place = f"{path.relative_to(ROOT)}:{name}"
-        if name.strip("_") in _NAMES and place not in _RULES["stored"]:
-            yield Finding(str(path.relative_to(ROOT)), node.lineno, name)
+        if name.strip("_") in _NAMES:
+            yield Finding(str(path.relative_to(root)), node.lineno, name)
 
 
-def odd_openings(path: Path) -> Iterator[Finding]:
+def odd_openings(path: Path, root: Path = ROOT) -> Iterator[Finding]:
     """Yield the docstrings of a file that begin with a word of the list."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for line in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
             match line:
                 case ast.Expr(value=ast.Constant(value=str(text))) if _OPENING.match(text):
-                    yield Finding(str(path.relative_to(ROOT)), line.lineno, text.strip().partition("\n")[0])
+                    yield Finding(str(path.relative_to(root)), line.lineno, text.strip().partition("\n")[0])
 
 
-def program_files() -> list[Path]:
+def program_files(root: Path = ROOT) -> list[Path]:
     """Return the modules of the program, sorted by path."""
-    return sorted((ROOT / "src" / "ajuste").rglob("*.py"))
+    return sorted((root / "src" / "ajuste").rglob("*.py"))
+
+
+def figures(root: Path) -> dict[str, float]:
+    """Return the sizes of the program below ``root``; comments are those that say something to a person, in percent of
+    the lines with text.
+    """
+    files = program_files(root)
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    with_text = sum(bool(line.strip()) for text in texts for line in text.splitlines())
+    return {
+        "modules": len(files),
+        "lines": sum(len(text.splitlines()) for text in texts),
+        "comments (%)": round(100 * sum(map(_comments, texts)) / with_text, 1),
+        "listed names": sum(1 for path in files for _ in _named(path, root)),
+        "odd docstring openings": sum(1 for path in files for _ in odd_openings(path, root)),
+    }
+
+
+def _comments(text: str) -> int:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sum(token.type == tokenize.COMMENT and not _DIRECTIVE.match(token.string) for token in tokens)
+
+
+if __name__ == "__main__":
+    for name, figure in figures(Path(*sys.argv[1:2] or (ROOT,)).absolute()).items():
+        print(f"{name:24}{figure:>10,}")

@@ -6,7 +6,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
 from writing import names, prose
 
 
@@ -18,25 +17,31 @@ def test_no_docstring_begins_oddly() -> None:
     assert [finding for path in names.program_files() for finding in names.odd_openings(path)] == []
 
 
-def test_each_kind_of_name_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "ROOT", tmp_path)
+def test_each_kind_of_name_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(
         "class found:\n    told: int\n\ndef said(own, *, given=1):\n    match own:\n        case one:\n"
         "            kept = one\n    return [_shown for _shown in given]\n",
         encoding="utf-8",
     )
-    seen = {finding.text for finding in names.listed_names(path)}
+    seen = {finding.text for finding in names.listed_names(path, tmp_path)}
     assert seen == {"found", "told", "said", "own", "given", "one", "kept", "_shown"}
 
 
-def test_docstrings_are_seen_and_other_texts_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "ROOT", tmp_path)
+def test_docstrings_are_seen_and_other_texts_are_not(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(
         'def f():\n    """What it is."""\n    return "What is it?"\n\nX = 1\n"""Those."""\n', encoding="utf-8"
     )
-    assert {finding.line for finding in names.odd_openings(path)} == {2, 6}
+    assert {finding.line for finding in names.odd_openings(path, tmp_path)} == {2, 6}
+
+
+def test_what_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "src" / "ajuste" / "module.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("# Why.\n\ntold = 1  # noqa: X1\nx = '# text'  # also why\n", encoding="utf-8")
+    counted = names.figures(tmp_path)
+    assert counted == {"modules": 1, "lines": 4, "comments (%)": 66.7, "listed names": 1, "odd docstring openings": 0}
 
 
 def test_stored_fields_that_keep_their_names_exist() -> None:

@@ -132,9 +132,9 @@ class Adoption(ClosedModel):
 
     def as_json(self) -> dict[str, Any]:
         """Return what a person is told, as a document."""
-        told = self.model_dump(mode="json", include={"run", "study", "configuration", "adopted"})
+        document = self.model_dump(mode="json", include={"run", "study", "configuration", "adopted"})
         values = [value.model_dump(exclude={"places"}) for value in self.values]
-        return {**told, "values": values, "in_force": self.is_in_force, "at_boot": self.at_boot, "undo": self.undo}
+        return {**document, "values": values, "in_force": self.is_in_force, "at_boot": self.at_boot, "undo": self.undo}
 
     def __str__(self) -> str:
         since = "" if self.is_in_force else ", before the last reboot"
