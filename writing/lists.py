@@ -23,7 +23,7 @@ from ajuste.outputs.format import DocumentFormat, TextFormat
 from ajuste.outputs.programs import document_formats, text_formats
 from ajuste.outputs.services import service_metrics
 from ajuste.report.markdown import markdown
-from ajuste.study.measures import MODELLED, PARTS_OF_INSTRUCTIONS
+from ajuste.study.metrics import MODELLED, PARTS_OF_INSTRUCTIONS
 from ajuste.study.project import BenchmarkTable, ReproducerTable
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from ajuste.analysis.campaign import ErrorBudget, improvement_log_value, is_promoted
+from ajuste.analysis.promotion import ErrorBudget, improvement_log_value, is_promoted
 from ajuste.model.campaign import Campaign
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, NOISE, promoted
 from benchmarks.comparison import Comparison

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ajuste.analysis.campaign import ReadBackPlan
+from ajuste.analysis.promotion import ReadBackPlan
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.blocks import block
 from ajuste.machine.home import Home

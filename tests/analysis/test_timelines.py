@@ -11,7 +11,7 @@ from ajuste.analysis.timelines import MOST_CONFIGURATIONS, MOST_FIGURES, timelin
 from ajuste.model.event import Exited, Sample, Sampled, Started
 from ajuste.model.plan import Command, Sampler
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
-from ajuste.outputs.timeline import Timeline
+from ajuste.outputs.timeline_metrics import Timeline
 from ajuste.study.read import parse_study
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 

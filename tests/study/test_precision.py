@@ -8,7 +8,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document, adhoc_study
-from ajuste.study.measures import check_precision
+from ajuste.study.metrics import check_precision
 from ajuste.study.overrides import with_precision
 from ajuste.study.schema import DesignTable, Study
 

@@ -16,7 +16,7 @@ from ajuste.model.event import Event, parse_event
 from ajuste.model.plan import SamplerSource
 from ajuste.model.results import SampledFigure, SampledLine, TimelineMark
 from ajuste.model.trial import Trial
-from ajuste.outputs.timeline import Sampling, TimeSeries, sampling
+from ajuste.outputs.timeline_metrics import Sampling, TimeSeries, sampling
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_FIGURES: Final = 8

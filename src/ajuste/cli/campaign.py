@@ -304,7 +304,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the ledger of a campaign: each proposal, its evidence, and the error budget left."""
-    from ajuste.analysis.campaign import standing
+    from ajuste.analysis.promotion import standing
     from ajuste.run.campaign.kept import campaign_names, find_campaign
 
     if name is None:

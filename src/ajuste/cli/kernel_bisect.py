@@ -89,7 +89,7 @@ def bisect(
     from ajuste.run.bisection.bisect import bisect as carry_out
     from ajuste.run.bisection.session import Measuring, step_study
     from ajuste.run.testbed import RunOptions
-    from ajuste.study.measures import find_metric
+    from ajuste.study.metrics import find_metric
 
     if scheduler is None and (make, kernel) != (None, None):
         raise RequestError("--make and --kernel require --scheduler", hint="add --scheduler NAME to bisect a scheduler")

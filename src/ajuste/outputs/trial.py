@@ -30,7 +30,7 @@ from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.programs import parser
 from ajuste.outputs.services import is_report, service_notes, service_problem, service_values, with_advice
-from ajuste.outputs.timeline import Timeline, measure_all
+from ajuste.outputs.timeline_metrics import Timeline, measure_all
 
 # What the program that loads schedulers complains of; that Ajuste runs it says nothing to a reader.
 _OWN_COMPLAINT: Final = re.compile(r"\S*ajuste-workloads ended with exit code [0-9]+: ajuste-workloads: (?P<what>.+)")

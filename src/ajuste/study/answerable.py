@@ -12,7 +12,7 @@ from ajuste.model.boot import BOOT_KERNEL
 from ajuste.model.relevance import GuestQuestion
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.study.factors import KERNEL_ARGUMENTS, canonical, is_tunable, names_set, set_by
-from ajuste.study.measures import PARTS_OF_INSTRUCTIONS
+from ajuste.study.metrics import PARTS_OF_INSTRUCTIONS
 from ajuste.study.problem import KeyPath, Problem
 from ajuste.study.schema import FactorTable, Study
 

@@ -30,7 +30,7 @@ from ajuste.study.factors import (
     varies,
 )
 from ajuste.study.job import BackgroundTable, WorkloadTable
-from ajuste.study.measures import (
+from ajuste.study.metrics import (
     MODELLED,
     PARTS_OF_INSTRUCTIONS,
     can_count_instructions,

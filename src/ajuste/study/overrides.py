@@ -39,7 +39,7 @@ from ajuste.study.factors import (
     varies,
 )
 from ajuste.study.job import DiskTable
-from ajuste.study.measures import check_modelled, check_precision
+from ajuste.study.metrics import check_modelled, check_precision
 from ajuste.study.problem import nearest
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import AnalysisTable, FactorTable, Study

@@ -19,12 +19,12 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR
 from ajuste.outputs.base import EXACT_METRICS
+from ajuste.study.command_line.defaults import DEFAULT_KERNEL, DEFAULT_MAX_SECONDS, IN_GUEST, ON_HOST
 from ajuste.study.command_line.job import read_metric
 from ajuste.study.command_line.request import seconds
-from ajuste.study.command_line.study import DEFAULT_KERNEL, DEFAULT_MAX_SECONDS, IN_GUEST, ON_HOST
 from ajuste.study.factors import ParseKernel
 from ajuste.study.job import Argument, Argv, StudyTable
-from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, find_metric
+from ajuste.study.metrics import PARTS_OF_INSTRUCTIONS, find_metric
 from ajuste.study.problem import KeyPath, Problem, StudySource, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import Study

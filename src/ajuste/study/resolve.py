@@ -30,7 +30,7 @@ from ajuste.study.factors import (
     set_by,
     workload_parameter,
 )
-from ajuste.study.measures import (
+from ajuste.study.metrics import (
     deciding_metrics,
     described_metrics,
     modelled_machine,

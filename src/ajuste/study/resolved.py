@@ -21,8 +21,8 @@ from ajuste.model.results import Explained
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tuning import Leg
 from ajuste.outputs.pattern import Pattern, Pointer
-from ajuste.outputs.timeline import Timeline
-from ajuste.study.measures import wants_instructions, wants_modelled
+from ajuste.outputs.timeline_metrics import Timeline
+from ajuste.study.metrics import wants_instructions, wants_modelled
 from ajuste.study.schema import Study
 
 

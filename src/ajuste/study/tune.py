@@ -9,7 +9,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
 from ajuste.design.search.sampler import Search, constrained_metric, resolve_goal, split_objective
 from ajuste.model.error import RequestError
-from ajuste.study.measures import find_metric
+from ajuste.study.metrics import find_metric
 from ajuste.study.problem import Problem
 from ajuste.study.ranges import factor_numbers, factor_span
 from ajuste.study.resolve import Resolver

@@ -21,7 +21,7 @@ from ajuste.machine.home import Home
 from ajuste.model.event import Sample, Sampled
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, FileLocation, Plan, Sampler, Write
-from ajuste.outputs.timeline import Timeline, measure, sampling
+from ajuste.outputs.timeline_metrics import Timeline, measure, sampling
 
 pytestmark = pytest.mark.vm
 

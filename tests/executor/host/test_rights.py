@@ -12,8 +12,8 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.plan import plan_of
-from ajuste.executor.host.availability import HostMachine, require_rights
-from ajuste.executor.host.rights import require_possible
+from ajuste.executor.host.availability import HostMachine
+from ajuste.executor.host.rights import require_possible, require_rights
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion

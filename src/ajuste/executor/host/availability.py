@@ -6,7 +6,6 @@ import gzip
 import os
 import platform
 import re
-import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -16,13 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.catalogue.place import kind, missing, named_parts, needed_options
-from ajuste.machine.home import as_root
 from ajuste.machine.inventory.devices import Ethtool, KernelEthtool
 from ajuste.machine.inventory.source import natural
 from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import REAL_TIME, Attributes, Plan, Read, location_words
+from ajuste.model.plan import Plan, Read, location_words
 from ajuste.model.tunable import DEVICE_KINDS, PATH_KINDS, Marker, Tunable, Where, marker_words
 
 if TYPE_CHECKING:
@@ -169,55 +167,6 @@ def _file(path: str, machine: HostMachine) -> str:
 
 def _right(machine: HostMachine, capability: int) -> str:
     return "" if machine.can(capability) else NEEDS_ROOT
-
-
-# The rights of a trial on this machine, checked before anything runs.
-
-
-WITHOUT_ROOT = (
-    "without root, nice from 0 to 19, affinity and the policies batch and idle can be set; and in a guest everything "
-    '(--vm, or kind = "vm" in a study)'
-)
-
-
-def require_rights(plan: Plan) -> None:
-    """Raise RequestError for what ``plan`` does and only root may (credentials(7), getrlimit(2))."""
-    if os.geteuid() == 0:
-        return
-    if plan.writes:
-        raise _refusal(f"changing {', '.join(write.tunable for write in plan.writes)}")
-    if plan.scratch is not None:
-        raise _refusal("making a file system for the trial")
-    workload = () if plan.workload is None else (plan.workload,)
-    for command in (*plan.before, *plan.background, *plan.after, *workload):
-        if reason := _beyond_rights(command.attributes):
-            raise _refusal(reason)
-
-
-def require_root(what: str) -> None:
-    """Raise RequestError for ``what`` only root may do."""
-    if os.geteuid() != 0:
-        raise _refusal(what)
-
-
-def _refusal(what: str) -> RequestError:
-    return RequestError(f"{what} needs root on this machine", hint=f"run {as_root()}\n{WITHOUT_ROOT}")
-
-
-def _beyond_rights(attributes: Attributes) -> str:
-    least_nice = min(os.getpriority(os.PRIO_PROCESS, 0), 20 - _limit(resource.RLIMIT_NICE))
-    if attributes.nice is not None and attributes.nice < least_nice:
-        return f"nice {attributes.nice}"
-    if attributes.policy in REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
-        return f"the policy {attributes.policy}"
-    if attributes.cgroup_weight is not None or attributes.cgroup_limits:
-        return "a control group of its own"
-    return ""
-
-
-def _limit(which: int) -> int:
-    soft, _ = resource.getrlimit(which)
-    return 99 if soft == resource.RLIM_INFINITY else soft
 
 
 # The values that tunables have on a target now.

@@ -24,7 +24,6 @@ from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
 from ajuste.executor.executor import NOTES, Executor, OnStart, TrialDone, TrialRequest
 from ajuste.executor.host.adoption import HeldPlan, adopted_from
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
-from ajuste.executor.host.availability import require_rights
 from ajuste.executor.host.caller import (
     Completion,
     agents_directory,
@@ -45,6 +44,7 @@ from ajuste.executor.host.disturbance import (
 )
 from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.executor.host.machine_lock import MachineLock
+from ajuste.executor.host.rights import require_rights
 from ajuste.executor.host.root_services import SettingsJournal, changes_notes, root_services
 from ajuste.executor.stream import read_trial
 from ajuste.machine.files import make_directory

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,13 +11,12 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.host.availability import (
     NEEDS_ROOT,
     HostMachine,
-    require_rights,
-    require_root,
     why_no_weight,
     why_not_writable,
 )
+from ajuste.machine.home import as_root
 from ajuste.model.error import RequestError
-from ajuste.model.plan import REAL_TIME, Command, Plan
+from ajuste.model.plan import REAL_TIME, Attributes, Command, Plan
 from ajuste.study.named import LOOP, disks_of_mkfs
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
@@ -120,3 +121,52 @@ def _reason_to_hang(configuration: ResolvedConfiguration, catalogue: Catalogue) 
         if command.attributes.policy in REAL_TIME:
             return f"policy {command.attributes.policy}: {REAL_TIME_NOTE}"
     return ""
+
+
+# The rights of a trial.
+
+
+WITHOUT_ROOT = (
+    "without root, nice from 0 to 19, affinity and the policies batch and idle can be set; and in a guest everything "
+    '(--vm, or kind = "vm" in a study)'
+)
+
+
+def require_rights(plan: Plan) -> None:
+    """Raise RequestError for what ``plan`` does and only root may (credentials(7), getrlimit(2))."""
+    if os.geteuid() == 0:
+        return
+    if plan.writes:
+        raise _refusal(f"changing {', '.join(write.tunable for write in plan.writes)}")
+    if plan.scratch is not None:
+        raise _refusal("making a file system for the trial")
+    workload = () if plan.workload is None else (plan.workload,)
+    for command in (*plan.before, *plan.background, *plan.after, *workload):
+        if reason := _beyond_rights(command.attributes):
+            raise _refusal(reason)
+
+
+def require_root(what: str) -> None:
+    """Raise RequestError for ``what`` only root may do."""
+    if os.geteuid() != 0:
+        raise _refusal(what)
+
+
+def _refusal(what: str) -> RequestError:
+    return RequestError(f"{what} needs root on this machine", hint=f"run {as_root()}\n{WITHOUT_ROOT}")
+
+
+def _beyond_rights(attributes: Attributes) -> str:
+    least_nice = min(os.getpriority(os.PRIO_PROCESS, 0), 20 - _limit(resource.RLIMIT_NICE))
+    if attributes.nice is not None and attributes.nice < least_nice:
+        return f"nice {attributes.nice}"
+    if attributes.policy in REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
+        return f"the policy {attributes.policy}"
+    if attributes.cgroup_weight is not None or attributes.cgroup_limits:
+        return "a control group of its own"
+    return ""
+
+
+def _limit(which: int) -> int:
+    soft, _ = resource.getrlimit(which)
+    return 99 if soft == resource.RLIM_INFINITY else soft

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from ajuste.analysis.campaign import standing
+from ajuste.analysis.promotion import standing
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
 from ajuste.kernel.spec import kernel_kind

@@ -18,9 +18,10 @@ from ajuste.lab.service import STUDY_FILE
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.report.plan import plan_report
 from ajuste.study.builtin import builtin_studies, find_study
+from ajuste.study.command_line.defaults import DEFAULT_KERNEL
 from ajuste.study.command_line.request import Request as CommandRequest
 from ajuste.study.command_line.request import split_commands
-from ajuste.study.command_line.study import DEFAULT_KERNEL, adhoc_document
+from ajuste.study.command_line.study import adhoc_document
 
 MOST_SETTINGS: Final = 4
 # Settings that `ajuste compare` has options of their own for; there the affinity is called cpus.

@@ -23,7 +23,7 @@ from ajuste.report.results import results_report
 from ajuste.run.experiment import measured
 from ajuste.run.testbed import RunOptions
 from ajuste.study.factors import SCHED_EXT
-from ajuste.study.measures import deciding_metrics
+from ajuste.study.metrics import deciding_metrics
 from ajuste.study.schema import FactorTable, SchedulerTable, Study
 
 Kind = Literal["versions", "options", "revisions"]

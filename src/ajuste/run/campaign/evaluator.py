@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from ajuste.analysis.campaign import (
+from ajuste.analysis.promotion import (
     ConfirmedPart,
     ReadBackPlan,
     incumbents,

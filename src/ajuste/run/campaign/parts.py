@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ajuste.analysis.campaign import ReadBackPlan, can_be_read_back
+from ajuste.analysis.promotion import ReadBackPlan, can_be_read_back
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import kernel_kind, parse_spec
 from ajuste.machine.home import find_program
@@ -22,7 +22,7 @@ from ajuste.outputs.base import BASE_METRICS
 from ajuste.run.campaign.candidates import PLACE, Candidates
 from ajuste.study.command_line.request import CommandLine
 from ajuste.study.factors import WORKLOAD_PREFIX, canonical, set_by
-from ajuste.study.measures import find_metric
+from ajuste.study.metrics import find_metric
 from ajuste.study.problem import HINT, nearest
 from ajuste.study.read import checked_study
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy

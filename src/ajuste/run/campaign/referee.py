@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ajuste.analysis.campaign import incumbents, referee_answer
+from ajuste.analysis.promotion import incumbents, referee_answer
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_study_spec
 from ajuste.machine.files import file_sha256, make_directory, remove_file, remove_tree, replace_file

@@ -14,7 +14,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.verdict import FailCondition
 from ajuste.outputs.base import ParseError, amount
 from ajuste.study.command_line.request import share, wrong
-from ajuste.study.measures import deciding_metrics, described_metrics
+from ajuste.study.metrics import deciding_metrics, described_metrics
 from ajuste.study.problem import nearest
 from ajuste.study.schema import Study
 

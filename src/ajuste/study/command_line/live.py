@@ -17,7 +17,7 @@ from ajuste.study.command_line.option import option, texts
 from ajuste.study.command_line.request import Request, seconds, share, wrong
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.job import PatternTable
-from ajuste.study.measures import custom_metric
+from ajuste.study.metrics import custom_metric
 from ajuste.study.schema import Study
 
 HINT: Final = "see `ajuste live --help` for examples"

@@ -18,8 +18,18 @@ from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.model.wording import listed
-from ajuste.outputs.base import MODELLED_TIME
 from ajuste.study.answerable import FEWEST_ROUNDS, MOST_ROUNDS
+from ajuste.study.command_line.defaults import (
+    DEFAULT_KERNEL,
+    DEFAULT_MAX_SECONDS,
+    DEFAULT_MIN_EFFECT,
+    DEFAULT_NAME,
+    DETAILED,
+    DETAILED_SECONDS,
+    IN_GUEST,
+    ON_HOST,
+    default_metrics,
+)
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
 from ajuste.study.command_line.option import valued_options
 from ajuste.study.command_line.request import (
@@ -48,28 +58,6 @@ AS_IT_IS: Final = "as it is"
 PROFILE_FACTOR: Final = "profile"
 
 _CPUS: Final = ("cpu-list", "cpu-mask")
-
-DEFAULT_NAME: Final = "compare"
-DEFAULT_KERNEL: Final = "debian:6.12"
-DEFAULT_MIN_EFFECT: Final = 0.02
-DEFAULT_MAX_SECONDS: Final = 300.0
-
-# Fewest runs, and least time, where nothing is compared, as in hyperfine.
-DETAILED: Final = 10
-DETAILED_SECONDS: Final = 3.0
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Defaults where no option was given: on this machine, and in a guest."""
-
-    timeout_s: float
-    warm_up: int
-    max_blocks: int
-
-
-ON_HOST: Final = Defaults(timeout_s=3600, warm_up=1, max_blocks=1000)
-IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=100)
 
 
 def adhoc_document(
@@ -278,10 +266,9 @@ def _analysis(
 ) -> dict[str, Any]:
     options |= {("analysis", "metrics", index): f"--metric {text}" for index, text in enumerate(request.metric)}
     metrics = [metric if isinstance(metric, str) else metric["name"] for metric in request_metrics]
-    if not metrics:
-        kind = catalogue.workloads.get(workload.get("kind", ""))
-        metrics = [*([kind.main] if kind and kind.main else []), "elapsed"]
-        metrics += [MODELLED_TIME] if request.machine else []
+    metrics = metrics or default_metrics(
+        catalogue.workloads.get(workload.get("kind", "")), modelled=bool(request.machine)
+    )
     return {"metrics": metrics, "smallest_effect": DEFAULT_MIN_EFFECT}
 
 

@@ -1,4 +1,4 @@
-"""Measures of a study: its metrics, and what is needed to have them."""
+"""Metrics of a study: which it has, which of them decide, and what is needed to measure them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ajuste.outputs.base import (
     background_share,
 )
 from ajuste.outputs.services import service_metrics
-from ajuste.outputs.timeline import Timeline
+from ajuste.outputs.timeline_metrics import Timeline
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import Study

@@ -1,4 +1,4 @@
-"""Metrics from what samplers read: delays, growth, rates, and what was the mean, the most, the least, the last."""
+"""Metrics of timelines, from what samplers read: delays, growth, rates; the mean, the most, the least, the last."""
 
 from __future__ import annotations
 

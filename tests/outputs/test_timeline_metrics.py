@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ajuste.model.event import Event, Exited, Sample, Sampled, Started
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.timeline import MeasuredTimeline, Timeline, measure, measure_all, sampling
+from ajuste.outputs.timeline_metrics import MeasuredTimeline, Timeline, measure, measure_all, sampling
 
 START_NS = 7_000_000_000
 """The machine has been up for a while when the workload starts."""

@@ -1,4 +1,4 @@
-"""Campaigns: many proposals for one goal, judged from their confirmations, and one error budget over all of them.
+"""Promotion in campaigns: many proposals for one goal, each judged by its confirmations, under one error budget.
 
 The evidence of an improvement is an e-value: a figure that is at most 1 on average where there is none. For pairs whose
 improvements are normal with unknown variance it is the mixture behind the intervals of ``analysis.sequence``, which is

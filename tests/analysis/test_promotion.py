@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ajuste.analysis.campaign import (
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.promotion import (
     ErrorBudget,
     evidence,
     improvement_log_value,
@@ -17,7 +18,6 @@ from ajuste.analysis.campaign import (
     is_promoted,
     mixture_log_value,
 )
-from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.sequence import half_width, mean_interval
 from ajuste.model.metric import Metric
 
