@@ -28,7 +28,7 @@ from ajuste.run.contained import scheduler_workplace, with_patches, with_program
 from ajuste.run.outcome import reproducer, results_of
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
-from ajuste.study.schema import Study
+from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
 from shell import SMALL
 from small_kernel import PATCH, Silent, small_kernel
 from small_stores import run_of
@@ -85,6 +85,16 @@ def test_a_patch_is_taken_from_the_file_itself(study: Callable[..., Study], home
     assert isinstance(spec, KernelToBuild)
     assert (spec.patches[0].name, spec.patches[0].read_text()) == ("longer.patch", PATCH)
     assert made.patches == ()
+
+
+def test_what_is_expected_of_a_patched_kernel_is_expected_of_it_with_the_file(
+    study: Callable[..., Study], home: Home
+) -> None:
+    figure = ExpectedFigure(metric="elapsed", configuration=f"kernel={PATCHED}", verdict=("improves",))
+    expecting = study(patch_table(), PATCHED).model_copy(update={"expect": ExpectTable(figures=(figure,))})
+    made = with_patches(expecting, home)
+    assert made.expect is not None
+    assert [figure.configuration for figure in made.expect.figures] == [f"kernel={made.target.kernel}"]
 
 
 def test_patches_that_are_not_whole_or_not_there_are_refused(study: Callable[..., Study], home: Home) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ajuste.analysis.condition import renamed
 from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import kernel_options
@@ -74,7 +75,8 @@ def with_patches(study: Study, home: Home) -> Study:
             )
         files = tuple(_kept_text(str(patch), texts[str(patch)], home) for patch in spec.patches)
         names[text] = str(spec.model_copy(update={"patches": files}))
-    return with_kernels(study, names).model_copy(update={"patches": ()})
+    expect = renamed(study.expect, names) if study.expect else None
+    return with_kernels(study, names).model_copy(update={"patches": (), "expect": expect})
 
 
 def with_schedulers(
