@@ -25,6 +25,7 @@ from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
 from shell import small
 
 DECIDED, GOING_ON = "20261122-163035-00b9d1", "20261122-163035-227787"
@@ -127,9 +128,9 @@ def run_of(text: str, store: Store, directory: Path) -> Run:
     """A run of the study ``small``, whose file is ``text``, without any trial."""
     (directory / "small.toml").write_text(text)
     resolved = resolved_study(directory / "small.toml")
-    return store.new_run(
-        study="small", fingerprint="f", seed=1, ajuste="0", named="small", resolved=resolved, environment={}
-    )
+    kernel = ResolvedStudy.model_validate_json(resolved).kernels_named
+    about: dict[str, Any] = {"fingerprint": "f", "seed": 1, "ajuste": "0", "named": "small", "environment": {}}
+    return store.new_run(study="small", resolved=resolved, kernel=kernel, **about)
 
 
 def spare_trial() -> Trial:

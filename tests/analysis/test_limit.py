@@ -16,6 +16,7 @@ from ajuste.design.stopping import StoppingLimits, stop
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.trial import Configuration, Slot, Trial
 from ajuste.model.verdict import Verdict
+from ajuste.report.verdicts import verdict_text
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 RATE = TIME.model_copy(update={"direction": "higher"})
@@ -136,6 +137,8 @@ def test_a_gate_stops_where_a_comparison_would_go_on() -> None:
     assert (gate.verdict, judged(shaky, limited=False).is_open) == ("undecided", True)
     limits = StoppingLimits(min_blocks=3, max_blocks=100, max_minutes=1)
     assert (gate.against_limit, gate.is_open) == ("within", False)
+    assert gate.within_limit(0.01) == verdict_text(gate, 0.01) == "at most 1 % worse"
+    assert judged(shaky, limited=False).within_limit(0.01) == ""
     assert stop([gate], 10, 0.1, limits) is not None
 
 

@@ -192,6 +192,21 @@ def test_a_limit_that_could_never_be_noticed_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_interrupted_it_says_that_the_old_value_is_in_force(tmp_path: Path) -> None:
+    said = run(
+        """\
+        live 2>said.txt & live=$!
+        for try in $(seq 300); do grep -q "^slice 1," said.txt && break; sleep 0.1; done
+        kill -TERM $(pgrep -P $live || echo $live)
+        wait $live || echo "exit code $?"
+        value
+        """,
+        tmp_path,
+    )
+    assert said.splitlines()[-2:] == ["exit code 130", "15"]
+    assert "the old values are in force; run the same command again to resume" in (tmp_path / "said.txt").read_text()
+
+
 def test_a_clock_that_is_set_costs_a_slice_and_no_more(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(CLOCK)
     said = run(

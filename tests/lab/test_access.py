@@ -235,6 +235,16 @@ def test_hostile_text_is_text(person: TestClient, home: Home, tmp_path: Path) ->
         assert "frame-ancestors 'none'" in policy
 
 
+def test_what_the_page_may_not_measure_again_cannot_be_pressed(person: TestClient, home: Home, tmp_path: Path) -> None:
+    of_host = SMALL.replace('kernel = "debian:5.10"\ninstruction_ns = 8', 'kind = "host"')
+    for text, refused in ((SMALL, False), (of_host, True)):
+        with Store(home.store_url) as store:
+            run = run_of(text, store, tmp_path)
+        button = re.search(r'<button[^>]*value="(?:again|resume)"[^>]*>', person.get(f"/runs/{run.id}").text)
+        assert button is not None
+        assert ("disabled" in button[0]) == refused
+
+
 def test_a_run_that_nobody_measures_can_be_ended_for_good(person: TestClient, home: Home) -> None:
     person.post(f"/runs/{GOING_ON}/act", data={"action": "stop"}, headers=OWN)
     with Store(home.store_url) as store:

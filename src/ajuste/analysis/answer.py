@@ -114,6 +114,8 @@ def _comparison(verdict: Verdict, smallest_effect: float) -> str:
     name = verdict.configuration
     if verdict.depends_on_machine:
         return f"{name}: {verdict.reason}"
+    if words := verdict.within_limit(smallest_effect):
+        return f"{name} is {words}"
     if verdict.verdict == "undecided":
         return f"{_undecided(verdict)} (undecided)"
     if verdict.verdict == "equivalent":

@@ -96,7 +96,10 @@ def _facts(check: int, resolved: Mapping[str, Any], results: Mapping[str, Any]) 
     tables = study.get("factors") or study.get("factor") or ()
     settings = [name for table in tables for name in _settings(table)]
     deciding = {metric["name"] for metric in resolved.get("deciding", ())}
-    words = Counter(v["verdict"] for v in results.get("verdicts", ()) if v["metric"] in deciding)
+    verdicts = [verdict for verdict in results.get("verdicts", ()) if verdict["metric"] in deciding]
+    # A gate asks only whether its limit is exceeded.
+    decided = [v for v in verdicts if (v["verdict"], v.get("against_limit")) != ("undecided", "within")]
+    words = Counter(verdict["verdict"] for verdict in decided)
     title, question = str(study.get("title") or study["name"]), str(study.get("question", ""))
     return RunFacts(check, title[:300], question[:500], tuple(dict.fromkeys(settings)), dict(words))
 

@@ -86,6 +86,12 @@ class Finding(BaseModel):
         """Return whether what the study decides is not known yet."""
         return (self.against_limit or self.verdict) == "undecided"
 
+    def within_limit(self, limit: float) -> str:
+        """Return ``at most 1 % worse`` where that was asked, and is all that is known; else nothing."""
+        if self.against_limit != "within" or self.verdict != "undecided":
+            return ""
+        return f"at most {percent(limit)} {'different' if self.direction == 'none' else 'worse'}"
+
     @property
     def about_more(self) -> str:
         """Return ``about 12 more blocks``, ``about 1 more round of boots``; empty where it is none, or unknown."""

@@ -60,6 +60,7 @@ def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
         "pinned": PINNED in tags,
         "kept": KEPT in tags,
         "note": lab.notes.of(run.id),
+        "only_here": head.kernel == "host" and not lab.service.allow_host,
         "can_extend": bool(run.stopped) and run.stopped not in ("failed", "decided", "irrelevant"),
     }
 

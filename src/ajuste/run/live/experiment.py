@@ -153,6 +153,8 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
             store.forget_if_empty(run)
             if isinstance(failure, RunError):
                 raise RunError(failure.message, hint=failure.hint or f"ajuste report {run.id} shows it") from failure
+            if isinstance(failure, KeyboardInterrupt):
+                failure.add_note("the old values are in force; run the same command again to resume")
             raise
         store.stop_run(run, stop.why, stop.words)
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
