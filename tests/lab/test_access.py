@@ -12,7 +12,7 @@ from html import unescape
 from pathlib import Path
 from socket import create_connection, socket
 from threading import Thread
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -243,6 +243,19 @@ def test_what_the_page_may_not_measure_again_cannot_be_pressed(person: TestClien
         button = re.search(r'<button[^>]*value="(?:again|resume)"[^>]*>', person.get(f"/runs/{run.id}").text)
         assert button is not None
         assert ("disabled" in button[0]) == refused
+
+
+def test_the_api_refuses_other_methods_in_json(person: TestClient) -> None:
+    refused = person.get("/api/run")
+    assert (refused.status_code, set(refused.json())) == (405, {"error", "hint"})
+
+
+def test_a_run_of_several_kernels_is_found_by_each(person: TestClient, home: Home) -> None:
+    about: dict[str, Any] = {"seed": 1, "ajuste": "0", "named": "n", "resolved": "{}", "environment": {}}
+    with Store(home.store_url) as store:
+        run = store.new_run(study="both", fingerprint="f", kernel="debian:6.1, debian:6.12", **about)
+    for kernel, found in (("debian:6.1", True), ("debian:6.12", True), ("debian:6", False)):
+        assert (run.id in person.get("/", params={"kernel": kernel}).text) == found
 
 
 def test_a_run_that_nobody_measures_can_be_ended_for_good(person: TestClient, home: Home) -> None:

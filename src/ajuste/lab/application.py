@@ -176,6 +176,8 @@ def _http_error(request: Request, error: Exception) -> Response:
     hint = (
         "look for a run in the list, or for a setting under Tunables" if is_missing else "go back to the list of runs"
     )
+    if wants_json(request.scope):
+        return JSONResponse({"error": message, "hint": ""}, status_code=error.status_code)
     return page(request, "wrong.html.j2", status=error.status_code, message=message, hint=hint)
 
 

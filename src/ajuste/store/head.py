@@ -109,6 +109,11 @@ class Head(NamedTuple):
     check: int
 
     @property
+    def kernels(self) -> tuple[str, ...]:
+        """Return each kernel that was compared, or ``host``."""
+        return tuple(self.kernel.split(", "))
+
+    @property
     def imported(self) -> bool:
         """Return whether it came in a bundle."""
         return self.fingerprint.startswith(IMPORTED)

@@ -103,7 +103,7 @@ def kernel_list(request: Request) -> Response:
     lab = request_lab(request)
     listing, problem = _known_kernels(lab, anew=request.query_params.get("anew") == "yes")
     heads, _ = lab.runs()
-    runs = Counter(head.kernel for head in heads)
+    runs = Counter(kernel for head in heads for kernel in head.kernels)
     return page(
         request,
         "kernel_list.html.j2",

@@ -54,7 +54,7 @@ class RunSearch:
 
     def takes(self, head: Head, facts: RunFacts) -> bool:
         return (
-            (not self.kernel or self.kernel == head.kernel)
+            (not self.kernel or self.kernel in head.kernels)
             and (not self.workload or self.workload == head.workload)
             and (not self.setting or self.setting in facts.settings)
             and (not self.verdict or self.verdict in facts.verdicts)
@@ -173,7 +173,7 @@ def _choices(heads: Sequence[Head], facts: Mapping[str, RunFacts]) -> dict[str, 
     # The most frequent first.
     return {
         "setting": _frequent(name for entry in facts.values() for name in entry.settings),
-        "kernel": _frequent(head.kernel for head in heads),
+        "kernel": _frequent(kernel for head in heads for kernel in head.kernels),
         "workload": _frequent(head.workload for head in heads),
         "verdict": [word for word in ORDER if any(word in entry.verdicts for entry in facts.values())],
         "tag": _frequent(tag for head in heads for tag in head.tags.split()),

@@ -78,10 +78,10 @@ class SlicesPrediction:
         if self.plan.slices is None:
             return f"Predicted: no number of slices worth giving finds {effect}, by {self.source}. {self._cure()}"
         length = f"{self.plan.slices:,} slices ({duration(self.plan.slices * self.design.slice_s)})"
-        high = "more than can be said" if self.plan.high is None else f"{self.plan.high:,}"
+        high = "or far more" if self.plan.high is None else f"to {self.plan.high:,}"
         text = (
             f"Predicted: {length} find {effect} in {100 * POWER:.0f} of 100 runs, {self.plan.typical:,} in half of "
-            f"them. By {self.source} it may be {self.plan.low:,} to {high}, under a load like theirs."
+            f"them. By {self.source} it may be {self.plan.low:,} {high}, under a load like theirs."
         )
         return text if self.plan.slices * self.design.slice_s <= self.design.for_s else f"{text} {self._cure()}"
 
