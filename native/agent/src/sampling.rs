@@ -1,5 +1,5 @@
 //! Figures of the system, read again and again beside the workload.
 
 pub mod figures;
+pub mod reader;
 pub mod sampler;
-pub mod sources;

@@ -12,7 +12,7 @@ use crate::errno;
 use crate::event::{Event, Sample, Sampled, Source};
 use crate::plan::Sampler;
 use crate::sampling::figures::Keys;
-use crate::sampling::sources::Reader;
+use crate::sampling::reader::Reader;
 
 /// The limit for all samplers together.
 /// Enough for 5 s at the highest rate, or an hour and more at 10 Hz.
