@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.sequence import half_width
+from ajuste.analysis.confidence_sequences import half_width
 from ajuste.design.blocks import Order, block
 from benchmarks.comparison import Comparison
 

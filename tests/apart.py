@@ -14,7 +14,8 @@ from ajuste.design.combinations import of_block, subsets
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
-from ajuste.profile.placing import Placed, PlacedSetting, Unmapped
+from ajuste.profile.meanings import Unmapped
+from ajuste.profile.placing import Placed, PlacedSetting
 from ajuste.profile.profile import Profile, ProfileLine
 from ajuste.study.command_line.ablation import ablation_document
 from ajuste.study.command_line.request import Request

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ajuste.analysis.signs import log_evidence
+from ajuste.analysis.sign_intervals import log_evidence
 from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL, CARRIES, TURNS, adjusted
 from benchmarks.switchback.services import Array, Random, SimulatedService
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
+from ajuste.analysis.confidence_sequences import MIXTURE
 from ajuste.analysis.effects import ALSO, UNLIKE
-from ajuste.analysis.sequence import MIXTURE
-from ajuste.analysis.signs import FEWEST_IN_TIME, SHORT, log_evidence, wider_in_time
+from ajuste.analysis.sign_intervals import FEWEST_IN_TIME, SHORT, log_evidence, wider_in_time
 from ajuste.analysis.three_sigma import SIGMAS
 from ajuste.study.schema import BudgetTable
 from benchmarks.verdicts.noise import Array
@@ -90,7 +90,7 @@ def product_evidence(baseline: Array, other: Array) -> Evidence:
 
 
 def mixture_evidence(differences: Array) -> Array:
-    """The same by the normal mixture of ``ajuste.analysis.sequence``."""
+    """The same by the normal mixture of ``ajuste.analysis.confidence_sequences``."""
     n = np.arange(1, differences.shape[1] + 1)
     squares, total = np.cumsum(differences**2, axis=1) + 1e-300, np.cumsum(differences, axis=1)
     whole = n + MIXTURE

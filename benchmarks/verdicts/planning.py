@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel
 
-from ajuste.analysis.signs import sign_interval
+from ajuste.analysis.sign_intervals import sign_interval
 from ajuste.analysis.verdict import blocks_in_all
 from benchmarks.verdicts.cells import SEED
 from benchmarks.verdicts.methods import ALPHA, SMALLEST_EFFECT, ajuste

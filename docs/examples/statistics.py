@@ -4,7 +4,7 @@ import numpy as np
 
 from ajuste.analysis.effects import effect, margin
 from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.sequence import fewest, mean_interval, values_needed
+from ajuste.analysis.confidence_sequences import fewest, mean_interval, values_needed
 from ajuste.analysis.verdict import verdict_word
 from ajuste.model.metric import Metric
 

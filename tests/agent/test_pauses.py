@@ -18,7 +18,7 @@ from ajuste.executor.host.host import HostExecutor
 from ajuste.model.event import Exited, Paused, Started
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Slot
-from ajuste.outputs.trial import TrialReading, trial
+from ajuste.outputs.trial_status import TrialReading, trial
 
 SLOT = Slot(configuration="a", block=0, position=0, seed=0)
 

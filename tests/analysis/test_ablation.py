@@ -11,7 +11,7 @@ import pytest
 
 from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, effects_from_values
 from ajuste.analysis.answer import lines_answer
-from ajuste.analysis.sequence import mean_interval
+from ajuste.analysis.confidence_sequences import mean_interval
 from ajuste.design.combinations import Subset, block_order, of_block, subset_name, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial

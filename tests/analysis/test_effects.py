@@ -10,7 +10,7 @@ from scipy import stats
 
 from ajuste.analysis.effects import effect, margin
 from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.signs import sign_interval
+from ajuste.analysis.sign_intervals import sign_interval
 from ajuste.model.metric import Metric
 
 POSITIVE = st.floats(1e-3, 1e6)

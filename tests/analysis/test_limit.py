@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ajuste.analysis.confidence_sequences import Interval
 from ajuste.analysis.effects import Effect
-from ajuste.analysis.sequence import Interval
 from ajuste.analysis.verdict import judge, limit_word
 from ajuste.design.stopping import StoppingLimits, stop
 from ajuste.model.metric import Direction, Metric

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ajuste.analysis.sequence import mean_interval
+from ajuste.analysis.confidence_sequences import mean_interval
 from ajuste.analysis.summary import MOST_BLOCKS, blocks_needed, pair_variance
 
 

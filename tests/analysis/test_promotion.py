@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from ajuste.analysis.confidence_sequences import half_width, mean_interval
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.promotion import (
     ErrorBudget,
@@ -18,7 +19,6 @@ from ajuste.analysis.promotion import (
     is_promoted,
     mixture_log_value,
 )
-from ajuste.analysis.sequence import half_width, mean_interval
 from ajuste.model.metric import Metric
 
 

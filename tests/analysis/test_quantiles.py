@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from ajuste.analysis.confidence_sequences import count_bounds, fewest_for, log_evidence, quantile_bounds
 from ajuste.analysis.effects import effect
 from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.sequence import count_bounds, fewest_for, log_evidence, quantile_bounds
 from ajuste.model.metric import Metric, split_percentile
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")

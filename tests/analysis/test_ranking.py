@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.ranking import MOST, rankings
-from ajuste.analysis.signs import SHORT
+from ajuste.analysis.sign_intervals import SHORT
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import AcrossMachines, Ranking
 from tiers import slow

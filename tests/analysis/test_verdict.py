@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.signs import fewest_blocks
+from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.verdict import family, judge
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial

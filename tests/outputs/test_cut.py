@@ -11,7 +11,7 @@ from ajuste.model.event import Output, parse_event
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation, Slot
 from ajuste.outputs.pattern import Pattern
-from ajuste.outputs.trial import LONGEST_OTHER, LONGEST_TEXT, TrialReading, trial
+from ajuste.outputs.trial_status import LONGEST_OTHER, LONGEST_TEXT, TrialReading, trial
 from played import said_of
 
 PLAN = Plan(id="b0p0", workload=Command(argv=("job",)))

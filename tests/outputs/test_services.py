@@ -11,7 +11,7 @@ from ajuste.model.event import Accepted, End, Event, Exited, Failed, Output, Rol
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.outputs.services import service_metrics, service_values
-from ajuste.outputs.trial import TrialReading, trial, why_lost
+from ajuste.outputs.trial_status import TrialReading, trial, why_lost
 
 PLAN = Plan(id="b0p0", before=(Command(argv=("start",)),), workload=Command(argv=("job",)))
 USE = {"cpu_ns": 2_000_000_000, "peak_rss_bytes": 4096, "voluntary_switches": 7, "involuntary_switches": 3}

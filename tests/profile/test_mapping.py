@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import sysctl_name, sysctl_path
-from ajuste.profile.profile import OPTIONS, paired_tunable
+from ajuste.profile.meanings import OPTIONS, paired_tunable
 
 
 def test_every_option_means_a_tunable_of_the_catalogue() -> None:

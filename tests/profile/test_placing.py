@@ -11,7 +11,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.profile.placing import Placed, PlacedProfile, place, profile_notes, wishes
+from ajuste.profile.meanings import wishes
+from ajuste.profile.placing import Placed, PlacedProfile, place, profile_notes
 from ajuste.profile.profile import Profile
 
 Write = Callable[..., Path]

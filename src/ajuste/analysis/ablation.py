@@ -17,10 +17,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.analysis.confidence_sequences import fewest, mean_interval
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.sequence import fewest, mean_interval
-from ajuste.analysis.signs import blind_spot
+from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
 from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
 from ajuste.model.metric import Metric, Scale

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from ajuste.analysis.confidence_sequences import Interval, interval_between, mean_interval, quantile_bounds
 from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
-from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds
-from ajuste.analysis.signs import sign_interval, wider_in_time
+from ajuste.analysis.sign_intervals import sign_interval, wider_in_time
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
 
@@ -114,10 +114,10 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     """Return the effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without pairs.
 
     The estimate of a ratio is the geometric mean of the ratios within the blocks. The interval rests on the signs of
-    the differences (see ``analysis.signs``), and is wider where those of neighbouring blocks resemble each other; seeds
-    have no neighbours. The variance has a floor: a figure of resolution r carries a rounding error of variance r²/12
-    (Sheppard), each of the two of a pair. While the same of the two ran first in every block the interval is unbounded:
-    a drift would look just like an effect.
+    the differences (see ``analysis.sign_intervals``), and is wider where those of neighbouring blocks resemble each
+    other; seeds have no neighbours. The variance has a floor: a figure of resolution r carries a rounding error of
+    variance r²/12 (Sheppard), each of the two of a pair. While the same of the two ran first in every block the
+    interval is unbounded: a drift would look just like an effect.
     """
     if not len(pairs):
         return None

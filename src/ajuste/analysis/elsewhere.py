@@ -14,6 +14,7 @@ from typing import Final, Literal
 import numpy as np
 from scipy.special import nctdtr, ndtri, stdtrit
 
+from ajuste.analysis.confidence_sequences import Interval
 from ajuste.analysis.effects import (
     SMALLEST_RELATIVE_STEP,
     Array,
@@ -26,7 +27,6 @@ from ajuste.analysis.effects import (
     paired,
     unpaired,
 )
-from ajuste.analysis.sequence import Interval
 from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason, verdict_word
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale

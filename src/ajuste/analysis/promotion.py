@@ -1,11 +1,11 @@
 """Promotion in campaigns: many proposals for one goal, each judged by its confirmations, under one error budget.
 
 The evidence of an improvement is an e-value: a figure that is at most 1 on average where there is none. For pairs whose
-improvements are normal with unknown variance it is the mixture behind the intervals of ``analysis.sequence``, which is
-at least 1/α exactly where the interval of error rate α excludes zero. It is taken twice where the estimate is an
-improvement, and 0 where it is not. By symmetry its mean is 1 where nothing changes; where things get worse it is
-smaller, since the distribution of t only moves down. That holds for a number of pairs that was fixed beforehand.
-docs/explanation/campaigns.md says what follows.
+improvements are normal with unknown variance it is the mixture behind the intervals of
+``analysis.confidence_sequences``, which is at least 1/α exactly where the interval of error rate α excludes zero. It is
+taken twice where the estimate is an improvement, and 0 where it is not. By symmetry its mean is 1 where nothing
+changes; where things get worse it is smaller, since the distribution of t only moves down. That holds for a number of
+pairs that was fixed beforehand. docs/explanation/campaigns.md says what follows.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.analysis.confidence_sequences import MIXTURE, Interval
 from ajuste.analysis.effects import effect
 from ajuste.analysis.pairs import Clean, clean_trials, pairs
-from ajuste.analysis.sequence import MIXTURE, Interval
 from ajuste.model.campaign import (
     CANDIDATE,
     START_SCORE,

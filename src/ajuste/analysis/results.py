@@ -10,6 +10,7 @@ import numpy as np
 
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
+from ajuste.analysis.confidence_sequences import with_quantile_columns, with_quantiles
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.diagnostics.order import outlier_notes
 from ajuste.analysis.effects import Trend, trend
@@ -29,7 +30,6 @@ from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import NO_MACHINES, Record, select_points, sort_trials, tally
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
-from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import AsRun, Precision, as_run, measured, precisions, with_intervals
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines

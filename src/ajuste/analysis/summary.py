@@ -10,9 +10,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.analysis.confidence_sequences import (
+    Interval,
+    interval_between,
+    mean_interval,
+    quantile_bounds,
+    values_needed,
+)
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds, values_needed
 from ajuste.model.event import Written
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
@@ -95,8 +101,8 @@ def pair_variance(run_spread: float) -> float:
 def blocks_needed(effect: float, variance: float, alpha: float) -> int | None:
     """Return about how many blocks tell an ``effect`` (0.02 is 2 %) from none at error rate ``alpha``.
 
-    That many make the interval of ``analysis.sequence`` narrow enough if the log ratios within blocks have that
-    ``variance``. ``None`` beyond ``MOST_BLOCKS``.
+    That many make the interval of ``analysis.confidence_sequences`` narrow enough if the log ratios within blocks have
+    that ``variance``. ``None`` beyond ``MOST_BLOCKS``.
     """
     return values_needed(variance, math.log1p(effect), alpha, most=MOST_BLOCKS)
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from ajuste.analysis.confidence_sequences import MOST_VALUES, Interval, fewest_for, values_needed
 from ajuste.analysis.effects import Effect, Tail, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
-from ajuste.analysis.sequence import MOST_VALUES, Interval, fewest_for, values_needed
-from ajuste.analysis.signs import blind_spot, fewest_blocks
+from ajuste.analysis.sign_intervals import blind_spot, fewest_blocks
 from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration

@@ -15,7 +15,8 @@ from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of, listed, visible_line
-from ajuste.run.outcome import reproducer, results_of
+from ajuste.run.outcome import results_of
+from ajuste.run.reproducer import reproducer
 from ajuste.study.command_line.request import share
 from ajuste.study.schema import ExpectTable
 from ajuste.study.site import is_study_file

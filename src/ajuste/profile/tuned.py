@@ -15,7 +15,8 @@ from typing import Final
 from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.topology import cpu_list, cpu_mask, parse_mask
-from ajuste.profile.profile import PLUGINS, MachineFacts, Profile, ProfileLine
+from ajuste.profile.meanings import PLUGINS
+from ajuste.profile.profile import MachineFacts, Profile, ProfileLine
 
 # Files of sections and options as tuned reads them, with the number of each line.
 #

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ajuste.analysis.results import compared_machines, configurations
-from ajuste.analysis.signs import fewest_blocks
+from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.verdict import family
 from ajuste.design.guards import beyond_limit, worse_than_usual
 from ajuste.design.stopping import MOST_ATTEMPTS, Stop, StoppingLimits

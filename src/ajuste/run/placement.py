@@ -37,7 +37,8 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.model.wording import Say
-from ajuste.profile.placing import Placed, PlacedProfile, place, wishes
+from ajuste.profile.meanings import wishes
+from ajuste.profile.placing import Placed, PlacedProfile, place
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.run.testbed import RunOptions

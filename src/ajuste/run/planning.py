@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from ajuste.analysis.results import ablation_rates, configurations, effects
-from ajuste.analysis.signs import fewest_blocks
+from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.summary import blocks_needed, pair_variance
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue

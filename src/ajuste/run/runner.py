@@ -16,13 +16,13 @@ from ajuste.model.event import Restored, Written
 from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.pattern import BACKTRACKS
-from ajuste.outputs.trial import trial
+from ajuste.outputs.trial_status import trial
+from ajuste.run.boot_schedule import BootSchedule
 from ajuste.run.fleet import Fleet, StopAll
 from ajuste.run.schedule import (
     AblationSchedule,
     BestSchedule,
     BlockWatcher,
-    BootSchedule,
     FixedSchedule,
     NarrowingSchedule,
     RefinedSchedule,

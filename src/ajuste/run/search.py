@@ -28,7 +28,7 @@ from ajuste.model.trial import Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import percent
-from ajuste.outputs.trial import why_lost
+from ajuste.outputs.trial_status import why_lost
 from ajuste.run.schedule import BlockWatcher, Schedule, TrialHistory
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy

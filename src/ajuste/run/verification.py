@@ -13,7 +13,7 @@ from ajuste.kernel.spec import kernel_kind
 from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.model.trial import Trial
-from ajuste.outputs.trial import trial
+from ajuste.outputs.trial_status import trial
 from ajuste.run.runner import Executors, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
 from ajuste.store.head import IMPORTED, Run

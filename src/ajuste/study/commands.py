@@ -14,7 +14,7 @@ from ajuste.design.blocks import perturbation
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Perturbation, Plan, Scratch, Write
 from ajuste.model.trial import Slot
-from ajuste.outputs.trial import TrialReading
+from ajuste.outputs.trial_status import TrialReading
 from ajuste.study.factors import WORKLOAD_PREFIX, process_attributes, varies
 from ajuste.study.job import BackgroundTable, WorkloadTable
 from ajuste.study.problem import KeyPath

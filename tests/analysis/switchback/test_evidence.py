@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
-from ajuste.analysis.sequence import mean_interval
-from ajuste.analysis.signs import LONG, fewest_blocks, log_evidence, standardised
+from ajuste.analysis.confidence_sequences import mean_interval
+from ajuste.analysis.sign_intervals import LONG, fewest_blocks, log_evidence, standardised
 from ajuste.analysis.switchback.judge import adjusted, blocks_needed, sequence_interval
 
 RUNS, BLOCKS = 2_000, 120

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.sequence import mean_interval
+from ajuste.analysis.confidence_sequences import mean_interval
 from ajuste.machine.doctor.diagnosis import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, measure_spread
 
 SD = 0.02

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.analysis.signs import fewest_blocks
+from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import Choices, chosen_study
 from ajuste.model.error import RequestError, RunError

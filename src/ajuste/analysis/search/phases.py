@@ -10,8 +10,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.analysis.confidence_sequences import mean_interval
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.sequence import mean_interval
 from ajuste.analysis.summary import estimate_interval
 from ajuste.design.search.sampler import FEWEST_TRIALS, Constraint, Goal, Point, Space, Tried, front
 from ajuste.design.search.surrogate import Surrogate, Table, first_points

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ajuste.analysis.confidence_sequences import with_quantile_columns, with_quantiles
 from ajuste.analysis.pairs import clean_trials, counted_blocks
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record
@@ -24,7 +25,6 @@ from ajuste.analysis.search.phases import (
     kept_limits,
     tried,
 )
-from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.search.sampler import Goal, Search, Space, Tried, build_space, resolve_goal

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma
 
+from ajuste.analysis.confidence_sequences import mixture_half_width
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.sequence import mixture_half_width
 from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
 from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured

@@ -13,10 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from ajuste.analysis.confidence_sequences import Interval
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
-from ajuste.analysis.sequence import Interval
-from ajuste.analysis.signs import LONG, Floats, fewest_blocks, final_log_evidence, interval_around, log_evidence
+from ajuste.analysis.sign_intervals import (
+    LONG,
+    Floats,
+    fewest_blocks,
+    final_log_evidence,
+    interval_around,
+    log_evidence,
+)
 from ajuste.analysis.verdict import build_verdict, deciding_width, unmeasured, verdict_reason, verdict_word
 from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
@@ -25,7 +32,7 @@ from ajuste.model.results import Diagnostic, Diagnostics
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, count_of
 
-# Evidence against an effect on a live system: `analysis.signs` of the blocks of a switchback, with a control.
+# Evidence against an effect on a live system: `analysis.sign_intervals` of the blocks of a switchback, with a control.
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ from ajuste.model.plan import Command, Plan, User, Write
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.services import cpu_seconds, with_advice
-from ajuste.outputs.trial import with_last_words
+from ajuste.outputs.trial_status import with_last_words
 from ajuste.study.answerable import boot_round
 from ajuste.study.resolved import ResolvedStudy
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ajuste.analysis.signs import fewest_blocks
+from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.building.configuration import OptionsConflict

@@ -23,7 +23,7 @@ from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import Verdict
-from ajuste.outputs.trial import why_lost
+from ajuste.outputs.trial_status import why_lost
 from ajuste.run.campaign.kept import KeptCampaign
 from ajuste.run.campaign.parts import (
     checked_settings,

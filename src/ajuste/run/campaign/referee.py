@@ -16,7 +16,7 @@ from ajuste.machine.home import Home
 from ajuste.model.caller import open_given
 from ajuste.model.campaign import CANDIDATE, Campaign, RefereeAnswer, Refereed
 from ajuste.model.error import RequestError, RunError
-from ajuste.outputs.trial import why_lost
+from ajuste.outputs.trial_status import why_lost
 from ajuste.run.campaign.candidates import Candidates
 from ajuste.run.campaign.evaluator import Evaluator, SealedBench
 from ajuste.run.campaign.kept import STUDY, KeptCampaign, campaign_directory, new_campaign

@@ -24,7 +24,7 @@ from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, duration
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.wording import count_of
-from ajuste.outputs.trial import TrialReading, trial, with_last_words
+from ajuste.outputs.trial_status import TrialReading, trial, with_last_words
 from ajuste.run.live.guards import Ended, GuardWatch
 from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Source, latest, look_at
 

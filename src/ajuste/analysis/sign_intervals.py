@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.sequence import Interval, interval_between
+from ajuste.analysis.confidence_sequences import Interval, interval_between
 
 Floats = NDArray[np.float64]
 Against = Callable[[Floats], Floats]
@@ -48,7 +48,7 @@ SHORT: Final = Mixture(
     np.array([0.12, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0]), np.array([0.02, 0.03, 0.07, 0.11, 0.15, 0.27, 0.1, 0.25])
 )
 """The mixture for 6 to 60 blocks: six signs alike decide at 5 %, as the sign test would. On normal noise of known
-spread as narrow as the normal mixture of ``analysis.sequence`` (measured in ``benchmarks.verdicts``)."""
+spread as narrow as the normal mixture of ``analysis.confidence_sequences`` (measured in ``benchmarks.verdicts``)."""
 
 FARTHEST: Final = 10
 """An interval reaches at most 4 to this power times as far as the farthest difference."""

@@ -27,7 +27,7 @@ from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import BASE_METRICS, counters_for
 from ajuste.outputs.pattern import Pattern
-from ajuste.outputs.trial import TrialReading, trial
+from ajuste.outputs.trial_status import TrialReading, trial
 
 SLOT = Slot(block=0, position=2, configuration="knob=1", seed=9)
 PLAN = Plan(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.sequence import half_width
-from ajuste.analysis.signs import SHORT, blind_spot, fewest_blocks, log_evidence, sign_interval, wider_in_time
+from ajuste.analysis.confidence_sequences import half_width
+from ajuste.analysis.sign_intervals import SHORT, blind_spot, fewest_blocks, log_evidence, sign_interval, wider_in_time
 from ajuste.analysis.verdict import judge, seeds_needed
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.analysis.sequence import MIXTURE, fewest, half_width, mean_interval, mixture_half_width, values_needed
+from ajuste.analysis.confidence_sequences import (
+    MIXTURE,
+    fewest,
+    half_width,
+    mean_interval,
+    mixture_half_width,
+    values_needed,
+)
 
 
 def log_evidence(values: np.ndarray, mean: float) -> float:

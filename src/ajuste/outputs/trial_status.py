@@ -1,4 +1,4 @@
-"""Reading a trial from the agent's events: its metrics, and whether it was measured cleanly."""
+"""The status of a trial, from the agent's events: its metrics, and whether it is clean, flagged or failed."""
 
 from __future__ import annotations
 

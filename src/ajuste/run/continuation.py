@@ -1,0 +1,194 @@
+"""Commands that measure a run again, or go on with it."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ajuste.kernel.spec import (
+    BUILT,
+    is_to_build,
+)
+from ajuste.machine.home import as_root
+from ajuste.model.caller import calling_ids
+from ajuste.model.results import Continuation, Results
+from ajuste.model.wording import split_at
+from ajuste.study.resolved import ResolvedStudy
+
+if TYPE_CHECKING:
+    from ajuste.store.record import KeptRecord
+    from ajuste.store.store import Run
+
+
+# Commands with an option for the measured kernels; other commands derive theirs from other options.
+_WITH_KERNELS: Final = frozenset({"compare", "ablate", "suite", "tune"})
+
+
+def reproducing_commands(run: Run, resolved: ResolvedStudy) -> list[str]:
+    """Return the commands that measure ``run`` again: a series of kernels moves on, so the exact release is named, and
+    runs without a study file are named by their command.
+    """
+    study, named = resolved.study, shlex.split(run.named)
+    if named[:1] == ["ajuste"]:
+        if named[1] not in _WITH_KERNELS:
+            return [run.named]
+        if named[1] != "tune":
+            again = _compared_again([word for word in named if word != "--fresh"], run, resolved)
+            # Without --fresh an equal run under the virtual clock is shown, not measured.
+            fresh = ["--fresh"] if study.target.clock == "virtual" else []
+            return [shlex.join([*again[:2], *fresh, *again[2:]])]
+        words = [word for word in named if word != "--fresh"]
+        return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
+    command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
+    if study.target.kernel and "--kernel" not in named:
+        command[3:3] = ["--kernel", exact_spec(study.target.kernel, run)]
+    elif "--kernel" in named:
+        command = _compared_again(command, run, resolved)
+    if study.target.on_host:
+        command[3:3] = ["--target", "host"]
+    return [shlex.join(command)]
+
+
+def with_root(command: str, resolved: ResolvedStudy) -> str:
+    """Return ``command`` as to be given by a user: changing this machine needs root."""
+    changes = bool(resolved.writes) or any(configuration.scratch for configuration in resolved.configurations)
+    if not resolved.study.target.on_host or not (calling_ids() if os.geteuid() == 0 else changes):
+        return command
+    # In a library or notebook sys.argv has another program.
+    return as_root(shlex.split(command)[1:]) if Path(sys.argv[0]).name == "ajuste" else f"sudo {command}"
+
+
+# Factor of the suggested budget over the blocks likely needed.
+_GROWN: Final = 1.2
+# Number of last blocks that estimate the seconds of a block.
+_LATELY: Final = 8
+_BUDGETS: Final = ("--blocks", "--max-time")
+
+
+def continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) -> Continuation | None:
+    """Return how to go on with an undecided run; None for others. Its words are those typed, not the exact kernels: it
+    must be resumed as it was begun.
+    """
+    run = record.run
+    open_verdicts = [
+        verdict
+        for verdict in (*results.verdicts, *results.effects, *results.lines)
+        if verdict.deciding and verdict.is_open
+    ]
+    stopped = run.stopped or "interrupted"
+    if not open_verdicts or stopped not in ("budget", "time", "interrupted") or resolved.search or resolved.live:
+        return None
+    words = _typed(run, resolved)
+    if not words:
+        return None
+    each = _seconds_per_block(record, resolved)
+    if stopped == "interrupted":
+        return Continuation(command=with_root(shlex.join(words), resolved), seconds_per_block=each)
+    known = [verdict.more_blocks for verdict in open_verdicts if verdict.more_blocks]
+    more = max(known) if len(known) == len(open_verdicts) else max(results.blocks, FEWEST_MORE)
+    budget = resolved.study.budget
+    blocks = budget.max_blocks if stopped == "budget" else results.blocks
+    enough = _round_number(blocks + _GROWN * more)
+    options: list[str] = []
+    if enough > budget.max_blocks:
+        options += ["--blocks", f"{budget.min_blocks}..{enough}"]
+    minutes = enough * each / 60 if each else 2 * budget.max_minutes
+    if stopped == "time":
+        # Only a larger budget resumes a run that ended.
+        minutes = max(minutes, budget.max_minutes + more * (each or 0) / 60, 1.01 * budget.max_minutes)
+    if minutes > budget.max_minutes:
+        options += ["--max-time", _duration(60 * minutes)]
+    end = words.index("--") if "--" in words else len(words)
+    unlimited = _without_options(words[:end])
+    at = 2 if words[1] != "run" else 3
+    command = shlex.join([*unlimited[:at], *options, *unlimited[at:], *words[end:]])
+    return Continuation(command=with_root(command, resolved), seconds_per_block=each)
+
+
+FEWEST_MORE: Final = 4
+
+
+def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:
+    # Empty for a run that is part of something else, such as a suite.
+    named, target = shlex.split(run.named), resolved.study.target
+    if named[:1] == ["ajuste"]:
+        return [word for word in named if word != "--fresh"] if named[1] in ("compare", "ablate") else []
+    words = ["ajuste", "run", *named, "--seed", str(resolved.study.design.seed)]
+    if target.kernel and "--kernel" not in named:
+        words += ["--kernel", target.kernel]
+    return [*words, "--target", "host"] if target.on_host else words
+
+
+def _without_options(words: Sequence[str]) -> list[str]:
+    remaining: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and word.partition("=")[0] not in _BUDGETS:
+            remaining.append(word)
+        skip = not skip and word in _BUDGETS
+    return remaining
+
+
+def _seconds_per_block(record: KeptRecord, resolved: ResolvedStudy) -> float | None:
+    from ajuste.run.schedule import Spans
+
+    blocks = record.measurements.block.tolist()
+    last = sorted({block for block in blocks if block >= resolved.study.design.warm_up})[-_LATELY:]
+    trials = record.whole([row for row, block in enumerate(blocks) if block in last])
+    spans = Spans()
+    for trial in trials:
+        if trial.started:  # Trials of imported outputs may have no time.
+            spans.add(trial)
+    return 60 * spans.minutes / len(last) if last else None
+
+
+def _round_number(value: float) -> int:
+    # Round up to two digits.
+    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return int(math.ceil(value / step) * step)
+
+
+def _duration(seconds: float) -> str:
+    # Round up, in the form of --max-time.
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{math.ceil(seconds / size)}{unit}"
+    return f"{math.ceil(seconds)}s"
+
+
+def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list[str]:
+    if resolved.study.target.on_host:
+        return words
+    kernels = resolved.study.kernels
+    for place, word in enumerate(words):
+        if word == "--":
+            break
+        if word.partition("=")[0] == "--source":  # The kernels are built from it.
+            return words
+        if word == "--kernel":
+            return [*words[: place + 1], _exactly(words[place + 1], kernels, run), *words[place + 2 :]]
+        if word.startswith("--kernel="):
+            exact = _exactly(word.removeprefix("--kernel="), kernels, run)
+            return [*words[:place], f"--kernel={exact}", *words[place + 1 :]]
+    return [*words[:2], "--kernel", ",".join(exact_spec(spec, run) for spec in kernels), *words[2:]]
+
+
+def _exactly(typed: str, kernels: Sequence[str], run: Run) -> str:
+    # A kernel built for the run stays as typed, so that it is built again.
+    texts = [text.strip() for text in split_at(",", typed)]
+    if len(texts) != len(kernels):
+        texts = list(kernels)
+    pairs = zip(texts, kernels, strict=True)
+    return ",".join(text if is_to_build(text) else exact_spec(spec, run) for text, spec in pairs)
+
+
+def exact_spec(spec: str, run: Run) -> str:
+    """Return the kernel of ``run`` by its exact release; a file or a built kernel as it is."""
+    source, _, _ = spec.partition(":")
+    release = run.environment.get(spec, {}).get("kernel")
+    return f"{source}:{release}" if release and source not in ("path", BUILT) else spec
