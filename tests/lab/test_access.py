@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from html import unescape
@@ -31,6 +32,7 @@ from ajuste.lab.application import application, lab_routes
 from ajuste.lab.jobs import Jobs
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.model.error import RequestError
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
@@ -243,6 +245,23 @@ def test_what_the_page_may_not_measure_again_cannot_be_pressed(person: TestClien
         button = re.search(r'<button[^>]*value="(?:again|resume)"[^>]*>', person.get(f"/runs/{run.id}").text)
         assert button is not None
         assert ("disabled" in button[0]) == refused
+
+
+def test_a_check_of_quietness_that_ends_while_its_page_is_made_is_waited_for(
+    person: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(Jobs, "output_of", lambda *_, **__: "{}" if ended.wait(30) else "")
+
+    def inventory() -> Inventory:
+        ended.set()
+        for thread in threading.enumerate():
+            if thread.name == "lab quietness":
+                thread.join()
+        return take_inventory()
+
+    monkeypatch.setattr("ajuste.lab.pages.machine.take_inventory", inventory)
+    assert "data-reload" in person.post("/machine/check", data={"length": "quick"}, headers=OWN).text
 
 
 def test_the_api_refuses_other_methods_in_json(person: TestClient) -> None:
