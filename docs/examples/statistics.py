@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from ajuste.analysis.confidence_sequences import fewest, mean_interval, values_needed
 from ajuste.analysis.effects import effect, margin
 from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.confidence_sequences import fewest, mean_interval, values_needed
 from ajuste.analysis.verdict import verdict_word
 from ajuste.model.metric import Metric
 

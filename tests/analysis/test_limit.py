@@ -16,7 +16,7 @@ from ajuste.design.stopping import StoppingLimits, stop
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.trial import Configuration, Slot, Trial
 from ajuste.model.verdict import Verdict
-from ajuste.report.verdicts import verdict_text
+from ajuste.report.verdicts import counted, verdict_text
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 RATE = TIME.model_copy(update={"direction": "higher"})
@@ -139,6 +139,10 @@ def test_a_gate_stops_where_a_comparison_would_go_on() -> None:
     assert (gate.against_limit, gate.is_open) == ("within", False)
     assert gate.within_limit(0.01) == verdict_text(gate, 0.01) == "at most 1 % worse"
     assert judged(shaky, limited=False).within_limit(0.01) == ""
+    (shown,) = counted([gate])
+    assert shown.text == "within the limit"
+    few = gate.model_copy(update={"few_seeds": True})
+    assert verdict_text(few, 0.01) == "at most 1 % worse", "that seeds are too few for equivalent was not asked"
     assert stop([gate], 10, 0.1, limits) is not None
 
 

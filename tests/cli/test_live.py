@@ -207,6 +207,7 @@ def test_interrupted_it_says_that_the_old_value_is_in_force(tmp_path: Path) -> N
     assert "the old values are in force; run the same command again to resume" in (tmp_path / "said.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_costs_a_slice_and_no_more(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(CLOCK)
     said = run(

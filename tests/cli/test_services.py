@@ -69,6 +69,7 @@ class Services(NamedTuple):
 def services() -> Iterator[Services]:
     """A place for services that no other test's experiment cleans up."""
     place = Path(f"{services_place()}-{os.geteuid()}")
+    there_before = place.parent.exists()
     own = f"mkdir -p {place.parent}; mount -t tmpfs none {place.parent}; echo; exec sleep 1000"
     with subprocess.Popen(["unshare", "--mount", "sh", "-euc", own], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -79,8 +80,9 @@ def services() -> Iterator[Services]:
             ("nsenter", "--target", str(holder.pid), "--mount", "--wd=."),
         )
         holder.kill()
-    with suppress(OSError):
-        place.parent.rmdir()
+    if not there_before:
+        with suppress(OSError):
+            place.parent.rmdir()
 
 
 def server(directory: Path, *words: str) -> str:

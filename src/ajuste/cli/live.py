@@ -179,8 +179,10 @@ def status(as_json: options.Json = False) -> None:
     if state is None and not adopted:
         raise RequestError("no live experiment found", hint="start one with ajuste live --set …")
     if as_json:
-        now = {**state.model_dump(exclude={"boot", "started_ticks"}), "going_on": state.is_alive} if state else {}
-        typer.echo(json.dumps({**now, "adopted": [adoption.as_json() for adoption in adopted]}, indent=2))
+        document = state.model_dump(exclude={"boot", "started_ticks"}) if state else {}
+        document["going_on"] = state is not None and state.is_alive
+        document["adopted"] = [adoption.as_json() for adoption in adopted]
+        typer.echo(json.dumps(document, indent=2))
         return
     if state is not None:
         _print(_status_line(state, going=state.is_alive))

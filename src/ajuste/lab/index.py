@@ -20,7 +20,7 @@ from ajuste.model.error import AjusteError
 from ajuste.store.following import RunFollower
 from ajuste.store.head import Head
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 # Maximum number of new runs that are read while a page waits; more are read in the background.
 _AT_ONCE: Final = 40
 

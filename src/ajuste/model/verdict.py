@@ -86,9 +86,14 @@ class Finding(BaseModel):
         """Return whether what the study decides is not known yet."""
         return (self.against_limit or self.verdict) == "undecided"
 
+    @property
+    def is_within_limit(self) -> bool:
+        """Return whether a limit was asked for and is certainly kept, and nothing else is known."""
+        return self.against_limit == "within" and self.verdict == "undecided"
+
     def within_limit(self, limit: float) -> str:
-        """Return ``at most 1 % worse`` where that was asked, and is all that is known; else nothing."""
-        if self.against_limit != "within" or self.verdict != "undecided":
+        """Return ``at most 1 % worse`` where that is all that was asked and is known; else nothing."""
+        if not self.is_within_limit:
             return ""
         return f"at most {percent(limit)} {'different' if self.direction == 'none' else 'worse'}"
 

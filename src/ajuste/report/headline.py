@@ -50,11 +50,7 @@ def _open(results: Results) -> list[Finding]:
         findings: Sequence[Finding] = [line for line in results.lines if line.kind == "line"]
     else:
         findings = results.effects if is_screening(results) else results.verdicts
-    return [
-        finding
-        for finding in findings
-        if finding.deciding and finding.verdict == "undecided" and not finding.depends_on_machine
-    ]
+    return [finding for finding in findings if finding.deciding and finding.verdict == "undecided" and finding.is_open]
 
 
 def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> Iterator[Fact]:
@@ -329,6 +325,8 @@ class _Subject:
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
         if verdict.verdict == "equivalent":
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
+        if words := verdict.within_limit(self.results.smallest_effect):
+            return f"{self._name(verdict)} is {words}: {self._title}."
         if verdict.is_undecided and self.results.fleet:
             from ajuste.report.fleet import headline_of  # few runs have many machines
 

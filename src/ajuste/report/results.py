@@ -229,7 +229,7 @@ def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labe
 def _meanings(results: Results) -> Meanings:
     deciding = deciding_metrics(results)
     compared = (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
-    words = {finding.verdict for finding in compared if finding.metric in deciding}
+    words = {finding.verdict for finding in compared if finding.metric in deciding and not finding.is_within_limit}
     return Meanings(tuple((word_badge(word), LOOKS[word].meaning) for word in ORDER if word in words))
 
 

@@ -40,10 +40,10 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
         return f"equivalent within {effect_band(smallest_effect)}{_imprecise(verdict)}"
     if verdict.depends_on_machine:
         return "depends on the machine"
-    if verdict.few_seeds:
-        return f"undecided: within {effect_band(smallest_effect)} in {count_of(verdict.blocks, 'seed')}, too few"
     if words := verdict.within_limit(smallest_effect):
         return words
+    if verdict.few_seeds:
+        return f"undecided: within {effect_band(smallest_effect)} in {count_of(verdict.blocks, 'seed')}, too few"
     if verdict.verdict == "undecided":
         return ", ".join(filter(None, ("undecided", verdict.about_more)))
     return f"{verdict.verdict}{_imprecise(verdict)}"
@@ -194,12 +194,15 @@ def word_badge(word: Word, text: str = "") -> Badge:
 
 def badge(finding: Finding, smallest_effect: float) -> Badge:
     """Return the verdict as a coloured word."""
-    return word_badge(finding.verdict, verdict_text(finding, smallest_effect))
+    word: Word = "equivalent" if finding.is_within_limit else finding.verdict
+    return word_badge(word, verdict_text(finding, smallest_effect))
 
 
 def counted(findings: Sequence[Finding]) -> tuple[Badge, ...]:
     """Return a badge for each verdict, with how many of the findings have it."""
     total = len(findings)
+    if total == 1 and findings[0].is_within_limit:
+        return (word_badge("equivalent", "within the limit"),)
     return tuple(
         word_badge(word, word if total == 1 else f"{word} {count} of {total}") for word, count in tally(findings)
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor
+from ajuste.executor.host.adoption import adoptions
 from ajuste.executor.host.host import prepared_for
 from ajuste.executor.host.journals import keeper, require_none_left
 from ajuste.executor.host.machine_lock import MachineLock
@@ -154,7 +155,9 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
             if isinstance(failure, RunError):
                 raise RunError(failure.message, hint=failure.hint or f"ajuste report {run.id} shows it") from failure
             if isinstance(failure, KeyboardInterrupt):
-                failure.add_note("the old values are in force; run the same command again to resume")
+                adopted = next((adoption for adoption in adoptions() if adoption.run == run.id), None)
+                now = f"the winner is adopted, undo with {adopted.undo}" if adopted else "the old values are in force"
+                failure.add_note(f"{now}; run the same command again to resume")
             raise
         store.stop_run(run, stop.why, stop.words)
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})

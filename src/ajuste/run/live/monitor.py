@@ -330,7 +330,8 @@ def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign)
         if value is not None:
             values[name] = value
         elif not why:
-            why = f"{name} has no value: {missing[-1]}" if missing else f"the slice ended before {name} had a value"
+            cut = ", as the slice was ended" if watched.ended else ""
+            why = f"{name} has no value{f': {missing[-1]}' if missing else cut}"
         if not why and len(missing) > MISSING_SHARE * (len(of_metric) + len(missing)):
             why = f"{name} showed nothing {count_of(len(missing), 'time')}: {missing[-1]}"
         if why and name in deciding:
