@@ -71,7 +71,8 @@ def figures(root: Path) -> dict[str, float]:
     """Return the sizes of the program below ``root``; comments are those that say something to a person, in percent of
     the lines with text.
     """
-    files = program_files(root)
+    if not (files := program_files(root)):
+        raise SystemExit(f"{root}: expected a tree with src/ajuste")
     texts = [path.read_text(encoding="utf-8") for path in files]
     with_text = sum(bool(line.strip()) for text in texts for line in text.splitlines())
     return {

@@ -28,9 +28,8 @@ _KEPT_S: Final = 600.0
 def machine(request: Request) -> Response:
     """Return how quiet the machine is and was, and its inventory."""
     lab = request_lab(request)
-    measuring = (
-        lab.quietness.is_measuring
-    )  # Asked first: a check that ends meanwhile is on the page that is loaded next.
+    # Asked first: a check that ends meanwhile is on the page that is loaded next.
+    measuring = lab.quietness.is_measuring
     checks = lab.quietness.checks()
     return document_page(
         request,

@@ -214,8 +214,10 @@ def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], 
 def _files(export: Export, values: Sequence[AdoptedValue], wish: AdoptionWish) -> dict[Path, ExportFile]:
     sysctls = tuple(setting for setting in export.settings if setting_sysctl(setting))
     others = tuple(setting for setting in export.settings if not setting_sysctl(setting))
-    files = [*renderers()["sysctl.d"](replace(export, settings=sysctls)).files]
-    files += renderers()["systemd"](replace(export, settings=others)).files
+    files = [
+        *renderers()["sysctl.d"](replace(export, settings=sysctls)).files,
+        *renderers()["systemd"](replace(export, settings=others)).files,
+    ]
     adopted_places = {place for value in values for place in value.places}
     earlier = " ".join(adoption.unit for adoption in adoptions() if adoption.unit and adopted_places & adoption.places)
     if earlier:  # Of two units with the same setting, the later one counts.
