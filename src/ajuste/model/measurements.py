@@ -170,7 +170,11 @@ class Gathering:
         for metric in dict.fromkeys(chain.from_iterable(metrics)):
             if metric not in self._metrics:
                 self._metrics[metric] = [np.full(self._rows, np.nan)]
-            self._metrics[metric].append(_column(metrics, metric))
+            try:
+                column = np.fromiter(map(itemgetter(metric), metrics), np.float64, len(metrics))
+            except KeyError:
+                column = np.fromiter((figures.get(metric, np.nan) for figures in metrics), np.float64, len(metrics))
+            self._metrics[metric].append(column)
         self._rows += len(metrics)
         for parts in self._metrics.values():
             missing = self._rows - sum(map(len, parts))
@@ -209,13 +213,6 @@ def measurements(trials: Iterable[Trial]) -> Measurements:
         not_supported=[tuple(trial.not_supported.items()) for trial in rows],
     )
     return gathering.measurements()
-
-
-def _column(metrics: Sequence[Mapping[str, float]], name: str) -> NDArray[np.float64]:
-    try:
-        return np.fromiter(map(itemgetter(name), metrics), np.float64, len(metrics))
-    except KeyError:
-        return np.fromiter((figures.get(name, np.nan) for figures in metrics), np.float64, len(metrics))
 
 
 def _order(block: Whole, position: Whole, attempt: Whole) -> Order:
