@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
@@ -224,7 +225,7 @@ def load(source: Traversable, table: str, model: type[M], content: bytes | None 
             try:
                 entry = model.model_validate(values)
             except ValidationError as error:
-                details = error.errors()[0]
+                details: ErrorDetails = error.errors()[0]
                 field = ".".join((f"{table}.{_name(values, number)}", *(str(part) for part in details["loc"])))
                 raise AjusteError(details["msg"], place=Place(Path(path.name), field=field)) from error
             if entry.name in entries:
