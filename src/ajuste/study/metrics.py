@@ -287,23 +287,21 @@ def resolve_samplers(study: Study) -> tuple[Sampler, ...]:
 
 def resolve_timelines(study: Study) -> tuple[Timeline, ...]:
     """Return the study's timelines, each with what its figure is."""
-    return tuple(
-        Timeline(
-            name=table.name,
-            source=table.source,
-            key=table.key,
-            take=table.take,
-            fraction=table.fraction,
-            since=table.since,
-            counter=_is_counter(table),
+    timelines: list[Timeline] = []
+    for table in study.workload.timelines:
+        figure = figure_sources()[table.source].find(table.key)
+        timelines.append(
+            Timeline(
+                name=table.name,
+                source=table.source,
+                key=table.key,
+                take=table.take,
+                fraction=table.fraction,
+                since=table.since,
+                counter=figure is not None and figure.kind == "counter",
+            )
         )
-        for table in study.workload.timelines
-    )
-
-
-def _is_counter(table: TimelineTable) -> bool:
-    figure = figure_sources()[table.source].find(table.key)
-    return figure is not None and figure.kind == "counter"
+    return tuple(timelines)
 
 
 def timeline_metrics(study: Study) -> tuple[Metric, ...]:

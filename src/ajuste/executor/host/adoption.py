@@ -299,7 +299,7 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
         RunError: Not all was restored; the record is kept.
     """
     journal = directory / adoption.journal
-    messages = []
+    messages: list[str] = []
     if not adoption.is_of_this_boot and adoption.is_set_at_boot and adoption.old:
         # The file has set the values at this boot, so the old ones go back as in the boot of the adoption, by a journal
         # of this boot. Its process has ended with the earlier boot.
@@ -311,7 +311,12 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
     if journal.exists():
         _forget_processes(journal)
         restoration = restore_all(_scope(journal))
-        messages += [line for event in restoration.events if (line := _event_words(event))]
+        for event in restoration.events:
+            line = event_words(event)
+            if event["event"] == "journal":
+                line = "the values stay as the last reboot left them" if event["state"] == "void" else ""
+            if line:
+                messages.append(line)
         if not restoration.done:
             raise RunError("; ".join([*messages, restoration.complaint, "not everything is restored"]).strip("; "))
     elif adoption.is_of_this_boot:
@@ -320,13 +325,6 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
     record_of(journal).unlink(missing_ok=True)
     sync_to_disk(directory)
     return messages
-
-
-def _event_words(event: dict[str, Any]) -> str:
-    if event["event"] == "journal":
-        is_void = event["state"] == "void"
-        return "the values stay as the last reboot left them" if is_void else ""
-    return event_words(event)
 
 
 def _remove_files(adoption: Adoption) -> list[str]:

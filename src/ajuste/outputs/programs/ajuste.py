@@ -103,7 +103,11 @@ def _trials(source: ResultSource) -> MeasuredTable:
         raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=Place(file, 1))
     start = _design_column(head, file)
     places = {column: start + index for index, column in enumerate(_DESIGN)}
-    metrics = {index: _known(column_metric(head[index])) for index in range(start + len(_DESIGN), len(head))}
+    metrics: dict[int, Metric] = {}
+    for index in range(start + len(_DESIGN), len(head)):
+        metric = column_metric(head[index])
+        known = catalogue().metrics.get(metric.name)
+        metrics[index] = known if known is not None and known.unit == metric.unit else metric
     if len({metric.name for metric in metrics.values()}) < len(metrics):
         raise RequestError("two columns have the same metric; expected one", place=Place(file, 1))
     collector = Collector("Ajuste's trials", file)
@@ -155,11 +159,6 @@ def _design_column(head: Sequence[str], file: Path) -> int:
     raise RequestError(
         f"found only some of the columns {', '.join(_DESIGN)}; expected all of them", place=Place(file, 1)
     )
-
-
-def _known(metric: Metric) -> Metric:
-    known = catalogue().metrics.get(metric.name)
-    return known if known is not None and known.unit == metric.unit else metric
 
 
 def _without(collector: Collector, left_out: Counter[str], file: Path) -> MeasuredTable:
