@@ -96,6 +96,10 @@ def test_a_canary_order_is_said_with_its_end() -> None:
     assert canary_says(stopped).startswith("Stopped in stage 2 of 3, after 5 machines: guard x is broken on lab2.")
 
 
+def test_without_stages_all_machines_begin_at_once() -> None:
+    assert canary_says(CanaryRecord(stages=(None,), each=12, machines=3)).startswith("All machines began at once")
+
+
 @pytest.mark.parametrize("machines", [2])
 def test_two_machines_are_no_fleet(machines: int) -> None:
     found = results(machines)

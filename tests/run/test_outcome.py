@@ -89,6 +89,17 @@ def test_what_changed_this_machine_is_measured_again_with_sudo(
         assert words[words.index("compare") - 1] == "ajuste"
 
 
+def test_what_changed_the_machines_of_a_cluster_is_measured_again_without_sudo(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    results = results_of(
+        begun("ajuste compare --cluster tls://lab1:8786 -- ./job", tmp_path, store, TargetTable(kind="host")), store
+    )
+    assert results.continuation
+    assert [command.split()[0] for command in (*results.reproduce, results.continuation.command)] == ["ajuste"] * 2
+
+
 def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(tmp_path: Path, store: Store) -> None:
     study = ResolvedStudy.model_validate_json(begun("live", tmp_path, store).resolved)
     slices = [

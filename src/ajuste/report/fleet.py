@@ -98,7 +98,8 @@ def _new_machine(effect: FleetEffect) -> str:
 def canary_says(canary: CanaryRecord) -> str:
     """Say in which order machines began, and what ended it."""
     stages = listed(["all" if stage is None else f"{stage:,}" for stage in canary.stages])
-    order = f"Machines began in stages of {stages}, with {count_of(canary.each, 'block')} on each"
+    began = "All machines began at once" if canary.stages == (None,) else f"Machines began in stages of {stages}"
+    order = f"{began}, with {count_of(canary.each, 'block')} on each"
     if canary.stopped:
         where = f"in stage {canary.reached} of {len(canary.stages)}, after {count_of(canary.machines, 'machine')}"
         return f"Stopped {where}: {canary.stopped}. {order}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import shlex
@@ -55,7 +56,10 @@ def reproducing_commands(run: Run, resolved: ResolvedStudy) -> list[str]:
 
 
 def with_root(command: str, resolved: ResolvedStudy) -> str:
-    """Return ``command`` as to be given by a user: changing this machine needs root."""
+    """Return ``command`` as to be given by a user: changing this machine needs root, a cluster's machines do not."""
+    options = itertools.takewhile(lambda word: word != "--", shlex.split(command))
+    if any(word.partition("=")[0] == "--cluster" for word in options):
+        return command
     changes = bool(resolved.writes) or any(configuration.scratch for configuration in resolved.configurations)
     if not resolved.study.target.on_host or not (calling_ids() if os.geteuid() == 0 else changes):
         return command

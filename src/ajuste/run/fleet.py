@@ -85,7 +85,9 @@ class Fleet:
         stages = [machines[:size] for size in self.plan.stages]
         unfinished = (place for place, members in enumerate(stages) if any(done[name] < each for name in members))
         place = next(unfinished, len(stages) - 1)
-        now = self._record.model_copy(update={"reached": place + 1, "each": each, "machines": len(stages[place])})
+        # Machines that were lost have measured, too.
+        size = max(self._record.machines, len(stages[place]))
+        now = self._record.model_copy(update={"reached": place + 1, "each": each, "machines": size})
         if now != self._record:
             self._note(now)
             if len(stages) > 1:

@@ -12,7 +12,7 @@ import pytest
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.coordinator import BenchExecutor
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask, HostJob, Transcript
-from ajuste.executor.executor import TrialDone, TrialRequest
+from ajuste.executor.executor import NOTES, TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Plan
@@ -165,7 +165,9 @@ def test_a_block_of_a_machine_that_is_not_there_is_left_out(place: Lab, connecti
 
 
 def test_a_machine_that_is_busy_is_left_out_and_others_measure_its_block(place: Lab, connection: Connection) -> None:
-    done = carry_out(place, connection, Busy(), 6)
+    with target(place, connection, Busy()) as entered:
+        done = done_by(carried_out(trials(entered, 6, each=2)))
+        assert "(lab1): another experiment is running" in entered.environment[NOTES]
     assert done == [(number, "lab0") for number in range(6)]
 
 
@@ -209,6 +211,7 @@ def test_a_block_of_a_machine_that_is_lost_is_measured_whole_by_another(place: L
     peers = [place.worker(dying.at(name)) for name in ("lab0", "lab1")]
     with BenchExecutor(connection, JOB, one_command()) as entered:
         done = done_by(carried_out(trials(entered, 6, each=2)))
+        assert "lab1 was lost in block" in entered.environment[NOTES]
     assert done == [(number, "lab0") for number in range(6)]
 
 

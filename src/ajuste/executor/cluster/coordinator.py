@@ -19,7 +19,17 @@ from pydantic import ValidationError
 from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
 from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Transcript, read_observations, run_plan
-from ajuste.executor.executor import LEFT_OUT, Executor, OnStart, TrialDone, TrialRequest, Untrusted, now, side_by_side
+from ajuste.executor.executor import (
+    LEFT_OUT,
+    NOTES,
+    Executor,
+    OnStart,
+    TrialDone,
+    TrialRequest,
+    Untrusted,
+    now,
+    side_by_side,
+)
 from ajuste.machine.inventory.inventory import Inventory, summarise
 from ajuste.model.base import first_problem
 from ajuste.model.caller import open_given
@@ -318,6 +328,11 @@ def _same(first: Transcript, other: Transcript) -> bool:
     return (first.lines, first.problem) == (other.lines, other.problem)
 
 
+def _listed(names: Collection[str]) -> list[str]:
+    more = [f"{len(names) - MOST_LISTED:,} more"] if len(names) > MOST_LISTED else []
+    return [*list(names)[:MOST_LISTED], *more]
+
+
 def _started_flight(request: TrialRequest, on_start: OnStart) -> _Flight:
     plan = request.plan()
     on_start(request)
@@ -386,6 +401,7 @@ class BenchExecutor(Executor):
         self._known: dict[str, dict[str, Any]] = {}
         self._names: dict[str, str] = {}
         self._refused: dict[str, str] = {}
+        self._losses: list[str] = []
         self._flying: dict[Key, _BlockFlight] = {}
         self._lost: Counter[int] = Counter()
         self._looked = 0.0
@@ -397,9 +413,9 @@ class BenchExecutor(Executor):
 
     @property
     def environment(self) -> dict[str, str]:
-        names = list(self._known)
-        more = [f"{len(names) - MOST_LISTED:,} more"] if len(names) > MOST_LISTED else []
-        return {"clock": "wall", "machines": ", ".join([*names[:MOST_LISTED], *more])}
+        absent = [*(f"left out: {reason}" for reason in self._refused.values()), *self._losses]
+        notes = {NOTES: f"Machines that did not measure to the end: {'; '.join(_listed(absent))}."} if absent else {}
+        return {"clock": "wall", "machines": ", ".join(_listed(self._known)), **notes}
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:
@@ -488,6 +504,7 @@ class BenchExecutor(Executor):
     def _give_up(self, flight: _BlockFlight, waiting: deque[_Block]) -> None:
         name, number = flight.machine.name, flight.block.number
         self._there.pop(flight.machine.worker, None)
+        self._losses.append(f"{name} was lost in block {number}")
         self._say(f"{name} was lost; another machine repeats its block")
         self._lost[number] += 1
         if self._lost[number] >= MOST_LOST:
