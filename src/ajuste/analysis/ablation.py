@@ -184,26 +184,21 @@ def _of_metric(
     lines: Lines, table: _Table | None, metric: Metric, rates: Rates, smallest_effect: float
 ) -> list[LineEffect]:
     names = lines.names
-    whole = _effect(table, metric, rates.other, _whole(table)) if table else None
+    whole = None
+    if table:
+        difference = table.values[1] - table.values[0]
+        whole = _effect(table, metric, rates.other, difference[~np.isnan(difference)])
     finding = _finding(whole, "whole", "the whole", metric, rates, smallest_effect, rates.other)
     findings = [finding.model_copy(update={"part": _part(whole, whole)})]
     sums = block_sums(table.values, table.blocks, len(names)) if table else {}
     for place, name in enumerate(names):
-        effects = {kind: _figure(kind, sums[kind][place], table, metric, rates) if table else None for kind in KINDS}
+        effects: dict[Kind, Effect | None] = dict.fromkeys(KINDS)
+        if table:
+            for kind in KINDS:
+                alpha = rates.share if kind == "share" else rates.other
+                effects[kind] = _effect(table, metric, alpha, sums[kind][place], _TERMS[kind])
         findings.append(_of_line(name, lines.sets[name], effects, whole, metric, rates, smallest_effect))
     return findings
-
-
-def _figure(kind: Kind, block_values: Weights, table: _Table, metric: Metric, rates: Rates) -> Effect | None:
-    return _effect(table, metric, rates.share if kind == "share" else rates.other, block_values, _TERMS[kind])
-
-
-def _whole(table: _Table | None) -> Weights:
-    if table is None:
-        return np.empty(0)
-    both = table.values[1] - table.values[0]
-    measured: Weights = both[~np.isnan(both)]
-    return measured
 
 
 def _effect(table: _Table, metric: Metric, alpha: float, block_values: Weights, terms: int = 2) -> Effect | None:
@@ -232,6 +227,11 @@ def _of_line(
         for effect in (effects["alone"], effects["last"])
     )
     both = f"{alone} alone, {last} as the last one added"
+    bounds: dict[str, Bounds] = {
+        kind: Bounds(estimate=effect.estimate, low=effect.low, high=effect.high) if effect else Bounds()
+        for kind, effect in effects.items()
+        if kind != "share"
+    }
     role, verdict, reason = finding.role, finding.verdict, finding.reason
     if role == "useless" and not {words["alone"], words["last"]} <= {"equivalent", "undecided"}:
         role, verdict = "depends", "differs"
@@ -243,7 +243,7 @@ def _of_line(
             "verdict": verdict,
             "reason": reason,
             "part": _part(effects["share"], whole),
-            **{kind: _bounds(effects[kind]) for kind in KINDS if kind != "share"},
+            **bounds,
             "remark": "" if words["between"] in ("equivalent", "undecided") else f"it depends on other lines: {both}",
         }
     )
@@ -281,10 +281,6 @@ def _finding(
         unseen=blind_spot(effect.interval.n, rates.confidence) if effect else None,
         reason=reason,
     )
-
-
-def _bounds(effect: Effect | None) -> Bounds:
-    return Bounds(estimate=effect.estimate, low=effect.low, high=effect.high) if effect else Bounds()
 
 
 def _part(share: Effect | None, whole: Effect | None) -> float | None:

@@ -82,8 +82,12 @@ def analyse_table(
     count = count_comparisons(table, baseline, names)
     others = [name for name in table.configurations if name != baseline]
     if others and not count:
+        each = "; ".join(
+            f"{name} has {_some([metric.name for metric in table.metrics if (name, metric.name) in table.samples])}"
+            for name in table.configurations[:4]
+        )
         raise RequestError(
-            f"no other configuration has a metric of {baseline}: {_what_each_has(table)}",
+            f"no other configuration has a metric of {baseline}: {each}",
             hint="give the compared column or benchmark the same name in all files",
         )
     alpha = (1 - question.confidence) / max(1, count)
@@ -159,13 +163,6 @@ def _deciding(table: MeasuredTable, question: TableQuestion) -> list[Metric]:
 
 def _some(names: Sequence[str]) -> str:
     return listed(list(names)) if len(names) <= 12 else f"{', '.join(names[:12])}, … ({len(names)})"
-
-
-def _what_each_has(table: MeasuredTable) -> str:
-    return "; ".join(
-        f"{name} has {_some([metric.name for metric in table.metrics if (name, metric.name) in table.samples])}"
-        for name in table.configurations[:4]
-    )
 
 
 def _verdicts(

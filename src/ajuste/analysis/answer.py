@@ -172,19 +172,14 @@ def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], sm
         named = not sentences
         if mains:
             groups = _groups(mains, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
-            sentences.append(f"{_title(metric)}: of {_count(mains)} each averaged over the others, {groups}.")
+            factors = len({effect.factors for effect in mains})
+            steps = "" if factors == len(mains) else f" with {len(mains)} steps from a baseline"
+            sentences.append(f"{_title(metric)}: of {factors} factors{steps}, each averaged over the others, {groups}.")
         if interactions:
             groups = _groups(interactions, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
             total = count_of(len(interactions), "interaction")
             sentences.append(f"Of {total} between two factors, {groups}.")
     return " ".join(sentences)
-
-
-def _count(mains: Sequence[FactorEffect]) -> str:
-    factors = len({effect.factors for effect in mains})
-    if factors == len(mains):
-        return f"{factors} factors,"
-    return f"{factors} factors with {len(mains)} steps from a baseline,"
 
 
 def _groups(
@@ -238,10 +233,17 @@ def lines_answer(lines: Sequence[LineEffect], metrics: Sequence[Metric]) -> str:
 
 def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> str:
     whole = next(line for line in lines if line.kind == "whole")
-    by_role = {role: [line for line in lines if line.kind == "line" and line.role == role] for role in _VERBS}
-    groups = [
-        _group(role, alike) if named else _count_of_lines(role, len(alike)) for role, alike in by_role.items() if alike
-    ]
+    groups = []
+    for role, (singular, plural) in _VERBS.items():
+        alike = [line for line in lines if line.kind == "line" and line.role == role]
+        if not alike:
+            continue
+        words = f"{len(alike)} {'line' if len(alike) == 1 else 'lines'}"
+        if named:
+            alike.sort(key=lambda line: -abs(line.part or 0))
+            has_part = role in ("helps", "harms", "matters")
+            words = listed([f"{line.line} ({_part(line)})" if has_part else line.line for line in alike])
+        groups.append(f"{words} {singular if len(alike) == 1 else plural}")
     return f"{_title(metric)}: the whole profile {_whole(whole)}. {'; '.join(groups)}."
 
 
@@ -254,17 +256,6 @@ def _whole(whole: LineEffect) -> str:
     if whole.estimate is None:
         return "is not measured yet"
     return f"{words.get(whole.verdict, whole.verdict)}, {whole.effect} ({whole.interval})"
-
-
-def _group(role: Role, lines: Sequence[LineEffect]) -> str:
-    singular, plural = _VERBS[role]
-    ordered = sorted(lines, key=lambda line: -abs(line.part or 0))
-    named = [line.line + (f" ({_part(line)})" if role in ("helps", "harms", "matters") else "") for line in ordered]
-    return f"{listed(named)} {singular if len(lines) == 1 else plural}"
-
-
-def _count_of_lines(role: Role, lines: int) -> str:
-    return f"{lines} {'line' if lines == 1 else 'lines'} {_VERBS[role][lines != 1]}"
 
 
 def _part(line: LineEffect) -> str:

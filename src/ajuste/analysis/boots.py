@@ -76,10 +76,12 @@ def boot_pairs(values: Sequence[BootValue], baseline: str, other: str, scale: Sc
     units = _units(samples)
     rows: list[tuple[float, float]] = []
     for unit in units:
-        sides = [_by_boot([sample for sample in unit if sample.configuration == name]) for name in (baseline, other)]
-        if not all(sides):
+        by_boot: dict[str, dict[int, list[float]]] = {baseline: {}, other: {}}
+        for sample in unit:
+            by_boot[sample.configuration].setdefault(sample.boot, []).append(sample.value)
+        if not all(by_boot.values()):
             continue
-        baselines, others = ([_mean(measured, scale) for measured in side.values()] for side in sides)
+        baselines, others = ([_mean(measured, scale) for measured in side.values()] for side in by_boot.values())
         rows.append((_mean(baselines, scale), _mean(others, scale)))
     return Pairs(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]))
 
@@ -116,13 +118,6 @@ def random_effects(values: Floats, groups: NDArray[np.int64]) -> tuple[float, fl
 
 def _mean(values: Sequence[float], scale: Scale) -> float:
     return math.exp(float(np.mean(np.log(values)))) if scale == "ratio" else float(np.mean(values))
-
-
-def _by_boot(values: Sequence[BootValue]) -> dict[int, list[float]]:
-    by_boot: dict[int, list[float]] = {}
-    for sample in values:
-        by_boot.setdefault(sample.boot, []).append(sample.value)
-    return by_boot
 
 
 def _units(values: Sequence[BootValue]) -> list[list[BootValue]]:
@@ -181,7 +176,10 @@ def _spread(
 
 
 def _scatter_sentence(spread: BootSpread, metric: Metric) -> str:
-    between, within = (_amount(sd or 0.0, spread.scale, metric) for sd in (spread.between, spread.within))
+    between, within = (
+        change(math.exp(sd) if spread.scale == "ratio" else sd, spread.scale, metric.unit).lstrip("+")
+        for sd in (spread.between or 0.0, spread.within or 0.0)
+    )
     what = f"The effect of {spread.configuration}" if spread.of_effect else spread.configuration
     return (
         f"{what} differs from boot to boot by {between} (standard deviation), and within a boot by {within}: "
@@ -209,10 +207,6 @@ def _too_sure(values: Sequence[BootValue], both: Pairs, baseline: str, other: st
         f"If every value of {other} counted as a replicate, the interval would be {number(pairs.error / naive)} times "
         f"too narrow."
     ]
-
-
-def _amount(sd: float, scale: Scale, metric: Metric) -> str:
-    return change(math.exp(sd) if scale == "ratio" else sd, scale, metric.unit).lstrip("+")
 
 
 def boot_findings(resolved: ResolvedStudy, measured: Measurements, recorded: KeptBoots) -> BootFindings:

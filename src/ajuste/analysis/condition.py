@@ -113,17 +113,13 @@ def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> t
 def renamed(expected: ExpectTable, names: Mapping[str, str]) -> ExpectTable:
     """Return ``expected`` with levels of the factor kernel renamed as in ``names``."""
     levels = {f"{KERNEL_FACTOR}={text}": f"{KERNEL_FACTOR}={name}" for text, name in names.items()}
-    figures = tuple(
-        figure.model_copy(update={"configuration": _replaced(figure.configuration, levels)})
-        for figure in expected.figures
-    )
-    return expected.model_copy(update={"figures": figures})
-
-
-def _replaced(text: str, levels: Mapping[str, str]) -> str:
-    for level in sorted(levels, key=len, reverse=True):
-        text = text.replace(level, levels[level])
-    return text
+    figures = []
+    for figure in expected.figures:
+        configuration = figure.configuration
+        for level in sorted(levels, key=len, reverse=True):
+            configuration = configuration.replace(level, levels[level])
+        figures.append(figure.model_copy(update={"configuration": configuration}))
+    return expected.model_copy(update={"figures": tuple(figures)})
 
 
 def _of_digest(expected: ExpectTable, results: Results) -> Expectation:

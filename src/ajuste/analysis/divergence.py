@@ -162,8 +162,9 @@ class TaskNames:
             in_order = chain.from_iterable(zip(stream.running, stream.others, strict=True))
             for task in dict.fromkeys(chain(in_order, tasks)):
                 if task >= 0:
-                    self._tasks.setdefault(pairing.identity(which, task), (tasks[task], which))
-                    plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
+                    identity, role, name = pairing.identity(which, task), tasks[task].role, tasks[task].name
+                    self._tasks.setdefault(identity, (tasks[task], which))
+                    plain.setdefault(identity, role if role != "kernel" else name or "kernel task")
         counts, numbers = Counter(plain.values()), Counter[str]()
         self._called: dict[int, str] = {}
         self._first: dict[str, tuple[DecisionTask, int]] = {}
@@ -192,12 +193,6 @@ class TaskNames:
             for called, (task, which) in self._first.items()
             if called in wanted
         )
-
-
-def _plain_name(task: DecisionTask) -> str:
-    if task.role == "kernel":
-        return task.name or "kernel task"
-    return task.role
 
 
 def common_blocks(baseline: Sequence[Key], other: Sequence[Key]) -> list[tuple[int, int, int]]:
@@ -465,7 +460,10 @@ def _sentences(
         yield "Both decide both, in another order."
     for who, first in zip(whom, firsts, strict=True):
         if first is not None and first.path:
-            yield f"Path under {who}: {' → '.join(_inner_path(first.path))}."
+            # The function of the switch itself is in every path.
+            path = [name for name in first.path if name != "__switch_to_asm"]
+            inner = path if len(path) <= _LONGEST_PATH else ["…", *path[-_LONGEST_PATH:]]
+            yield f"Path under {who}: {' → '.join(inner)}."
     yield f"Before, {number(alike)} decisions are alike (up to instruction {parting.instructions:,} of the baseline)."
     for who, lane in zip(whom, lanes, strict=True):
         later = next((point for point in lane.following[1:] if point.kind == "switch"), None)
@@ -534,12 +532,6 @@ def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:
     if point.stays:
         return f"{running} makes way for {comes}"
     return f"{running} waits, and {other} {f'continues on CPU {point.cpu}' if moves else 'comes'}"
-
-
-def _inner_path(path: Sequence[str]) -> list[str]:
-    # Return the innermost functions; that of the switch itself is in every path.
-    named = [name for name in path if name != "__switch_to_asm"]
-    return named if len(named) <= _LONGEST_PATH else ["…", *named[-_LONGEST_PATH:]]
 
 
 def _notes(streams: Sequence[NamedDecisions], sides: Sequence[_Side], parts: bool) -> Iterator[str]:

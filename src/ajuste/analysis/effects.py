@@ -190,7 +190,7 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
     for values in (pairs.baseline, pairs.other):
         low, high = quantile_bounds(values, quantile, alpha / 2)
         bounds = (low - step / 2, float(np.quantile(values, quantile)), high + step / 2)
-        sides.append([_log(point) for point in bounds] if as_ratio else bounds)
+        sides.append([math.log(point) if point > 0 else -math.inf for point in bounds] if as_ratio else bounds)
     (low, middle, high), (other_low, other_middle, other_high) = sides
     unknown = pairs.same_order
     return Effect(
@@ -209,10 +209,6 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
         fell_back=metric.scale == "ratio" and not as_ratio,
         same_order=unknown,
     )
-
-
-def _log(point: float) -> float:
-    return math.log(point) if point > 0 else -math.inf
 
 
 def margin(effect: Effect, smallest_effect: float) -> float:

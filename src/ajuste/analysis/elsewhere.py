@@ -160,14 +160,11 @@ def compare(first: Sample, second: Sample, metric: Metric, alpha: float) -> Comp
     contrast = (log_mean_contrast if scale == "ratio" else mean_contrast)(
         baseline.mean, baseline.sem, baseline.n, changed.mean, changed.sem, changed.n
     )
-    spreads = tuple(_deviation(each, relative=scale == "ratio") for each in (baseline, changed))
+    spreads = tuple(
+        side.sem * math.sqrt(side.n) / (side.mean if scale == "ratio" else 1) for side in (baseline, changed)
+    )
     effect = _effect(contrast, scale, metric, alpha, (baseline.mean, changed.mean))
     return Comparison(effect, contrast, "summaries", (baseline.n, changed.n), spreads)
-
-
-def _deviation(sample: Summarised, *, relative: bool) -> float:
-    deviation = sample.sem * math.sqrt(sample.n)
-    return deviation / sample.mean if relative else deviation
 
 
 def summarise_sample(sample: Sample) -> Summarised:
@@ -184,9 +181,12 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
     basis: Basis = "samples"
     left_out = 0
     if first.blocks and second.blocks:
-        common = _common(first, second)
-        if len(common[0]):
-            (baseline, changed), basis = common, "blocks"
+        by_block, others_by_block = _by_block(first), _by_block(second)
+        common = [name for name in by_block if name in others_by_block]
+        if common:
+            baseline = np.array([by_block[name] for name in common])
+            changed = np.array([others_by_block[name] for name in common])
+            basis = "blocks"
             left_out = _without_partner(first, second) + _without_partner(second, first)
             averages = (float(np.mean(baseline)), float(np.mean(changed)))
     positive = bool(np.all(baseline > 0) and np.all(changed > 0))
@@ -219,12 +219,6 @@ def _average_units(values: Array, units: tuple[str, ...]) -> Array:
 def _without_partner(sample: Values, other: Values) -> int:
     partners = set(other.blocks)
     return sum(block not in partners for block in sample.blocks)
-
-
-def _common(first: Values, second: Values) -> tuple[Array, Array]:
-    baseline, changed = _by_block(first), _by_block(second)
-    names = [name for name in baseline if name in changed]
-    return np.array([baseline[name] for name in names]), np.array([changed[name] for name in names])
 
 
 def _by_block(sample: Values) -> dict[str, float]:

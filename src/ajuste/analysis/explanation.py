@@ -149,7 +149,10 @@ def _changes(other: Recording, baseline: Recording) -> Iterator[_Change]:
             other.workload.latency.p95_ns,
             baseline.workload.latency.p95_ns,
         )
-    yield from _figures("on average {} tasks compete for a CPU instead of {}", _queue(other), _queue(baseline))
+    now, before = _queue(other), _queue(baseline)
+    if now > 0 and before > 0:
+        words = f"on average {number(now)} tasks compete for a CPU instead of {number(before)}"
+        yield from _noteworthy(_Change(now / before, words))
     yield from _counts("there are {} wake-ups instead of {}", other, baseline, "wakeups", rate)
     yield from _counts("there are {} migrations to another CPU instead of {}", other, baseline, "migrations", rate)
     yield from _shares(other, baseline)
@@ -159,10 +162,13 @@ def _switches(other: Recording, baseline: Recording, rate: bool) -> Iterator[_Ch
     now, before = (_count(recording, recording.workload.switches.total, rate) for recording in (other, baseline))
     if not _differs(now, before):
         return
-    less = now < before
+    times = "far"
+    if min(now, before) > 0:
+        ratio = max(now, before) / min(now, before)
+        times = f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
     unit = " per second" if rate else ""
     words = (
-        f"the workload leaves the CPU {_times_as(before, now)} {'less' if less else 'more'} often "
+        f"the workload leaves the CPU {times} {'less' if now < before else 'more'} often "
         f"({number(now)} instead of {number(before)} switches{unit}{_causes(other, baseline, rate)})"
     )
     yield _Change(_ratio(now, before), words)
@@ -199,11 +205,6 @@ def _times(words: str, now_ns: float, before_ns: float) -> Iterator[_Change]:
         yield from _noteworthy(_Change(now_ns / before_ns, words.format(_time(now_ns), _time(before_ns))))
 
 
-def _figures(words: str, now: float, before: float) -> Iterator[_Change]:
-    if now > 0 and before > 0:
-        yield from _noteworthy(_Change(now / before, words.format(number(now), number(before))))
-
-
 def _shares(other: Recording, baseline: Recording) -> Iterator[_Change]:
     now, before = (
         recording.workload.run_ns / max(1, recording.covered_ns * recording.cpus) for recording in (other, baseline)
@@ -225,14 +226,6 @@ def _differs(now: float, before: float) -> bool:
 
 def _ratio(now: float, before: float) -> float:
     return max(now, 0.5) / max(before, 0.5)
-
-
-def _times_as(before: float, now: float) -> str:
-    # `74 times`, `1.8 times`; *far* where one is 0.
-    if min(now, before) == 0:
-        return "far"
-    ratio = max(now, before) / min(now, before)
-    return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
 def _time(duration_ns: float) -> str:

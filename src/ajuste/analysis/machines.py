@@ -80,15 +80,12 @@ class MachineValues(NamedTuple):
 def machine_values(parts: Mapping[str, Clean], baseline: str, across: AcrossMachines, column: str) -> MachineValues:
     """The effects that ``across`` compares, of the machines that have any."""
     paired_values = {
-        name: pairs(parts[name], baseline, across.configuration, column) for name in map(_name, across.machines)
+        effect.machine: pairs(parts[effect.machine], baseline, across.configuration, column)
+        for effect in across.machines
     }
     return MachineValues(
         tuple(paired_values), tuple(_values(machine_pairs, across.scale) for machine_pairs in paired_values.values())
     )
-
-
-def _name(machine_effect: MachineEffect) -> str:
-    return machine_effect.machine
 
 
 def across_machines(
@@ -210,7 +207,10 @@ def _agreement(
         return "alike"
     if all(effect.verdict != "undecided" for effect in effects):
         return "differ"
-    sides = {_side(part.effect, margin(part.effect, smallest_effect)) for part in parts}
+    sides = set()
+    for part in parts:
+        mean = part.effect.interval.mean
+        sides.add(0 if abs(mean) < margin(part.effect, smallest_effect) else 1 if mean > 0 else -1)
     return "differ" if len(sides) == 1 else "depends"
 
 
@@ -219,11 +219,6 @@ def _contradict(verdicts: Sequence[tuple[Word, float | None]], scale: Scale) -> 
     none = 1.0 if scale == "ratio" else 0.0
     certain = [(word, word == "differs" and (at or 0.0) > none) for word, at in verdicts if word != "undecided"]
     return len(set(certain)) > 1
-
-
-def _side(effect: Effect, zone: float) -> int:
-    mean = effect.interval.mean
-    return 0 if abs(mean) < zone else 1 if mean > 0 else -1
 
 
 def _agreement_sentence(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect, metric: Metric) -> str:

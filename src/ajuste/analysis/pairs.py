@@ -193,21 +193,25 @@ def by_round(clean: Clean, size: int) -> Clean:
     """Return each configuration's mean over every ``size`` blocks as one trial, at the position of the first."""
     measured = clean.measured
     rounds = np.unique(clean.blocks // size)
-    cells = [
-        (code, number, rows)
-        for code in range(len(measured.configuration.values))
-        for number in rounds
-        if len(rows := _rows(clean, code, int(number), size))
-    ]
+    cells = []
+    for code in range(len(measured.configuration.values)):
+        for number in rounds:
+            rows = clean.rows[code][clean.blocks // size == number]
+            rows = rows[rows >= 0]
+            if len(rows):
+                cells.append((number, rows))
     order = np.lexsort((measured.position, measured.attempt, measured.block)).argsort()
-    cells.sort(key=lambda cell: (cell[1], order[cell[2][0]]))
-    first = np.array([rows[0] for _, _, rows in cells], np.int64)
+    cells.sort(key=lambda cell: (cell[0], order[cell[1][0]]))
+    first = np.array([rows[0] for _, rows in cells], np.int64)
     count = len(cells)
-    averages = {
-        name: np.array([_mean(column[rows]) for _, _, rows in cells]) for name, column in measured.metrics.items()
-    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a mean of no values is NaN
+        averages = {
+            name: np.array([np.nanmean(column[rows]) for _, rows in cells], np.float64)
+            for name, column in measured.metrics.items()
+        }
     made = Measurements(
-        block=np.array([number for _, number, _ in cells], np.int64),
+        block=np.array([number for number, _ in cells], np.int64),
         position=np.arange(count, dtype=np.int64),
         attempt=np.zeros(count, np.int64),
         seed=measured.seed[first],
@@ -220,17 +224,6 @@ def by_round(clean: Clean, size: int) -> Clean:
         written=_taken(measured.written, first),
     )
     return replace(clean_trials(made), of_rounds=True)
-
-
-def _rows(clean: Clean, code: int, number: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    rows = clean.rows[code][clean.blocks // size == number]
-    return np.asarray(rows[rows >= 0], np.int64)
-
-
-def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a mean of no values is NaN
-        return float(np.nanmean(values))
 
 
 def _taken(column: Categorical[Any], rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Categorical[Any]:

@@ -194,7 +194,11 @@ def thin(points: Sequence[tuple[float, float]], most: int) -> Points:
     Points within a level stretch say nothing and go first; then, in each of as many equal spans as there is room for,
     all but the lowest and the highest. First and last stay.
     """
-    informative = _without_level(points)
+    informative = [
+        point
+        for place, point in enumerate(points)
+        if place in (0, len(points) - 1) or not points[place - 1][1] == point[1] == points[place + 1][1]
+    ]
     if len(informative) <= most:
         return informative
     first, *inner, last = informative
@@ -203,18 +207,8 @@ def thin(points: Sequence[tuple[float, float]], most: int) -> Points:
     groups: dict[int, Points] = {}
     for point in inner:
         groups.setdefault(min(spans - 1, int((point[0] - first[0]) / width)), []).append(point)
-    extremes = [point for group in groups.values() for point in _extremes(group)]
+    extremes: Points = []
+    for group in groups.values():
+        lowest, highest = (which(group, key=lambda point: point[1]) for which in (min, max))
+        extremes += sorted({lowest, highest})
     return [first, *extremes, last]
-
-
-def _without_level(points: Sequence[tuple[float, float]]) -> Points:
-    def says_something(place: int) -> bool:
-        at_an_end = place in (0, len(points) - 1)
-        return at_an_end or not (points[place - 1][1] == points[place][1] == points[place + 1][1])
-
-    return [point for place, point in enumerate(points) if says_something(place)]
-
-
-def _extremes(points: Points) -> Points:
-    lowest, highest = (which(points, key=lambda point: point[1]) for which in (min, max))
-    return sorted({lowest, highest})

@@ -64,7 +64,15 @@ def precisions(
     """
     clean = clean_trials(trials)
     alpha = (1 - confidence) / max(1, len(metrics))
-    return tuple(_precision(_all_values(clean, metric.column), metric, alpha, smallest_effect) for metric in metrics)
+    known = []
+    for metric in metrics:
+        samples = [clean.values(name, metric.column) for name in clean.measured.configuration.values]
+        interval, zone = None, 0.0
+        if sum(map(len, samples)):
+            interval = estimate_interval(np.concatenate(samples), metric, alpha)
+            zone = smallest_effect * abs(interval.mean) or metric.resolution
+        known.append(Precision(metric, interval, zone, alpha))
+    return tuple(known)
 
 
 def estimate_interval(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
@@ -75,18 +83,6 @@ def estimate_interval(values: Sequence[float] | NDArray[np.float64], metric: Met
         low, high = quantile_bounds(table, metric.quantile, alpha)
         return interval_between(len(table), float(np.quantile(table, metric.quantile)), low - step / 2, high + step / 2)
     return mean_interval(table, alpha=alpha, floor=step**2 / 12)
-
-
-def _all_values(clean: Clean, metric: str) -> NDArray[np.float64]:
-    samples = [clean.values(name, metric) for name in clean.measured.configuration.values]
-    return np.concatenate(samples) if samples else np.array([], np.float64)
-
-
-def _precision(values: NDArray[np.float64], metric: Metric, alpha: float, smallest_effect: float) -> Precision:
-    if not len(values):
-        return Precision(metric, None, 0.0, alpha)
-    interval = estimate_interval(values, metric, alpha)
-    return Precision(metric, interval, smallest_effect * abs(interval.mean) or metric.resolution, alpha)
 
 
 MOST_BLOCKS: Final = 10_000
@@ -139,19 +135,13 @@ def as_run(factors: Sequence[Factor], configurations: Sequence[Configuration], m
             notes.append(f"{configuration.name} became the same as {first.name} in the kernel")
             if configuration.baseline:  # others are compared with it by its name
                 by_levels[tuple(levels.values())] = configuration.model_copy(update={"levels": levels})
-    return AsRun(
-        tuple(
-            _factor(factor, {level: v for (name, level), v in became.items() if name == factor.name})
-            for factor in factors
-        ),
-        tuple(by_levels.values()),
-        tuple(notes),
-    )
-
-
-def _factor(factor: Factor, became: dict[str, str]) -> Factor:
-    levels = tuple(dict.fromkeys(became.get(level, level) for level in factor.levels))
-    return factor.model_copy(update={"levels": levels, "baseline": became.get(factor.baseline, factor.baseline)})
+    factors_as_run = []
+    for factor in factors:
+        read_back = {level: became.get((factor.name, level), level) for level in (*factor.levels, factor.baseline)}
+        different = tuple(dict.fromkeys(read_back[level] for level in factor.levels))
+        baseline = read_back[factor.baseline]
+        factors_as_run.append(factor.model_copy(update={"levels": different, "baseline": baseline}))
+    return AsRun(tuple(factors_as_run), tuple(by_levels.values()), tuple(notes))
 
 
 def _is_another_number(level: str, read: str) -> bool:

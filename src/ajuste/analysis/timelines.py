@@ -12,7 +12,7 @@ import numpy as np
 from ajuste.analysis.pairs import Clean, clean_trials
 from ajuste.analysis.record import Points, Record, thin
 from ajuste.catalogue.loader import figure_sources
-from ajuste.model.event import Event, parse_event
+from ajuste.model.event import parse_event
 from ajuste.model.plan import SamplerSource
 from ajuste.model.results import SampledFigure, SampledLine, TimelineMark
 from ajuste.model.trial import Trial
@@ -70,16 +70,11 @@ def _read(study: ResolvedStudy, name: str, clean: Clean, record: Record) -> Iter
     middle = int(ranked[(len(ranked) - 1) // 2])
     others = [int(row) for row in rows if row != middle][:_OTHER_TRIALS]
     for row, trial in zip((middle, *others), record.whole((middle, *others)), strict=True):
-        samples = sampling(_events(trial))
+        # The other events, which can be many, are not parsed again.
+        lines = (line for line in trial.events.splitlines() if any(word in line for word in _OF_A_TIMELINE))
+        samples = sampling(map(parse_event, lines))
         if samples is not None:
             yield _SampledTrial(trial, samples, row == middle)
-
-
-def _events(trial: Trial) -> Iterator[Event]:
-    # Yield the events of timelines; the rest, which can be long, is not parsed again.
-    for line in trial.events.splitlines():
-        if any(word in line for word in _OF_A_TIMELINE):
-            yield parse_event(line)
 
 
 def _figures(study: ResolvedStudy, trials: Sequence[_SampledTrial]) -> list[_Where]:
@@ -95,13 +90,12 @@ def _figures(study: ResolvedStudy, trials: Sequence[_SampledTrial]) -> list[_Whe
 def _figure(study: ResolvedStudy, where: _Where, trials: Sequence[_SampledTrial]) -> SampledFigure:
     source, key = where
     known = figure_sources()[source].find(key)
-    display = _display(study, where)
+    display: _Display = "growth" if known and known.kind == "counter" else "value"
+    if any((t.source, t.key) == where and t.take == "rate" for t in study.timelines):
+        display = "rate"
+    interval_s = min((sampler.interval_ns / 1e9 for sampler in study.samplers if sampler.source == source), default=0.0)
     unit = known.unit if known else ""
-    lines = (
-        _line(sampled, where, display, _interval_s(study, source))
-        for sampled in trials
-        if where in sampled.samples.series
-    )
+    lines = (_line(sampled, where, display, interval_s) for sampled in trials if where in sampled.samples.series)
     return SampledFigure(
         source=source,
         key=key,
@@ -112,20 +106,13 @@ def _figure(study: ResolvedStudy, where: _Where, trials: Sequence[_SampledTrial]
     )
 
 
-def _display(study: ResolvedStudy, where: _Where) -> _Display:
-    if any((t.source, t.key) == where and t.take == "rate" for t in study.timelines):
-        return "rate"
-    known = figure_sources()[where[0]].find(where[1])
-    return "growth" if known and known.kind == "counter" else "value"
-
-
-def _interval_s(study: ResolvedStudy, source: SamplerSource) -> float:
-    return min((sampler.interval_ns / 1e9 for sampler in study.samplers if sampler.source == source), default=0.0)
-
-
 def _line(sampled: _SampledTrial, where: _Where, display: _Display, interval_s: float) -> SampledLine | None:
     series = sampled.samples.series[where].since(0.0)
-    points = _rates(series, interval_s) if display == "rate" else _points(series, growth=display == "growth")
+    if display == "rate":
+        points = _rates(series, interval_s)
+    else:
+        base = series.values[0] if display == "growth" else 0
+        points = [(at_s, float(value - base)) for at_s, value in zip(series.at_s, series.values, strict=True)]
     if not points:
         return None
     thinned = thin(points, _MOST_POINTS if sampled.representative else _MOST_POINTS_OF_OTHERS)
@@ -137,11 +124,6 @@ def _line(sampled: _SampledTrial, where: _Where, display: _Display, interval_s: 
         values=tuple(value for _, value in thinned),
         representative=sampled.representative,
     )
-
-
-def _points(series: TimeSeries, *, growth: bool) -> Points:
-    base = series.values[0] if growth else 0
-    return [(at_s, float(value - base)) for at_s, value in zip(series.at_s, series.values, strict=True)]
 
 
 def _rates(series: TimeSeries, interval_s: float) -> Points:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from statistics import median
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.base import BaseModel
@@ -271,11 +271,12 @@ def atlas_questions(
     """Return the questions of ``transfer`` that decided, as the atlas has them."""
     kind = question_kind(guest.factors, catalogue)
     machine = host.environment.get("this machine", {})
+    guests = [part for part in guest.environment.values() if isinstance(part, dict) and "QEMU" in part]
     return tuple(
         AtlasQuestion(
             kind=kind,
             question=guest.title,
-            guest_kernel=_guest_kernel(guest.environment),
+            guest_kernel=str(guests[0].get("kernel", "unknown")) if guests else "unknown",
             host_kernel=str(machine.get("kernel", "unknown")),
             machine=str(machine.get("processor", "unknown")),
             row=row,
@@ -338,11 +339,6 @@ def _kind(factor: str, catalogue: Catalogue) -> str:
         return tunable.subsystem.replace("-", " ")
     # Settings that go together under a name of the study's own are a kind of their own.
     return WORK if name == COMMAND_FACTOR or name.startswith("workload.") else name
-
-
-def _guest_kernel(environment: dict[str, Any]) -> str:
-    parts = [part for name, part in environment.items() if isinstance(part, dict) and "QEMU" in part]
-    return str(parts[0].get("kernel", "unknown")) if parts else "unknown"
 
 
 def _logarithm(row: TransferRow, side: TransferSide) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ajuste.analysis.confidence_sequences import MOST_VALUES, Interval, fewest_for, values_needed
-from ajuste.analysis.effects import Effect, Tail, effect, margin
+from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.sign_intervals import blind_spot, fewest_blocks
 from ajuste.analysis.summary import MOST_BLOCKS
@@ -306,7 +306,12 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
         disagreement = (
             f"typical and mean trials disagree: the typical ratio is {say(effect.estimate)}, that of means {averages}"
         )
-        return "; ".join((disagreement, *(_tail(tail, metric) for tail in effect.tails)))
+        unit = metric.unit
+        tails = (
+            f"p{100 * tail.quantile:g} goes from {amount(tail.baseline, unit)} to {amount(tail.other, unit)}"
+            for tail in effect.tails
+        )
+        return "; ".join((disagreement, *tails))
     if word == "undecided" and too_few_seeds(effect) and within:
         return (
             f"alike in {count_of(effect.interval.n, 'seed')}, too few to see what happens in fewer than "
@@ -329,12 +334,6 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
     if word == "differs":
         return f"{by}; neither higher nor lower counts as better"
     return f"{by}, and {metric.direction} is better"
-
-
-def _tail(tail: Tail, metric: Metric) -> str:
-    return (
-        f"p{100 * tail.quantile:g} goes from {amount(tail.baseline, metric.unit)} to {amount(tail.other, metric.unit)}"
-    )
 
 
 def _zone(effect: Effect, metric: Metric, smallest_effect: float) -> str:

@@ -181,8 +181,9 @@ def _number(name: str, value: str, unit: str, limits: str) -> int:
     try:
         number = whole_number(value, unit)
     except WrongStep:
+        of_unit = f" of {unit}" if unit else ""
         raise RequestError(
-            f"{name} = {value!r} is not a whole number{_unit_suffix(unit)}; expected steps of {step(unit)}"
+            f"{name} = {value!r} is not a whole number{of_unit}; expected steps of {step(unit)}"
         ) from None
     if number is not None:
         return number
@@ -225,10 +226,6 @@ def _limits(minimum: int | None, maximum: int | None, unit: str) -> str:
     if minimum is not None:
         return f"at least {minimum}{_in(unit)}"
     return f"up to {maximum}{_in(unit)}" if maximum is not None else "a whole number"
-
-
-def _unit_suffix(unit: str) -> str:
-    return f" of {unit}" if unit else ""
 
 
 def _in(unit: str) -> str:

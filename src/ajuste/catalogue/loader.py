@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
@@ -221,7 +222,12 @@ def load(source: Traversable, table: str, model: type[M], content: bytes | None 
         text = path.read_bytes() if content is None else content
         tables = _with_shared_metrics(path, table, _tables(path, text, table))
         for number, values in enumerate(tables):
-            entry = _entry(path, number, table, values, model)
+            try:
+                entry = model.model_validate(values)
+            except ValidationError as error:
+                details: ErrorDetails = error.errors()[0]
+                field = ".".join((f"{table}.{_name(values, number)}", *(str(part) for part in details["loc"])))
+                raise AjusteError(details["msg"], place=Place(Path(path.name), field=field)) from error
             if entry.name in entries:
                 raise AjusteError(
                     f"{table} {entry.name} is given twice; expected different names",
@@ -278,21 +284,8 @@ def _with_shared_metrics(path: Traversable, table: str, tables: list[object]) ->
     return tables
 
 
-def _entry(path: Traversable, number: int, table: str, values: object, model: type[M]) -> M:
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise _invalid(path, f"{table}.{_name(values, number)}", error) from error
-
-
 def _name(values: object, number: int) -> object:
     return values.get("name", number) if isinstance(values, dict) else number
-
-
-def _invalid(path: Traversable, entry: str, error: ValidationError) -> AjusteError:
-    details = error.errors()[0]
-    field = ".".join((entry, *(str(part) for part in details["loc"])))
-    return AjusteError(details["msg"], place=Place(Path(path.name), field=field))
 
 
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from ajuste.model.error import RequestError
@@ -104,15 +103,12 @@ def span(where: Where) -> str:
 def _words(since: str | None, before: str | None) -> str:
     if before is None:
         return "all" if since is None else f"{since} and later"
-    last = _last_before(KernelVersion.parse(before))
+    version = KernelVersion.parse(before)
+    # 5.19 and 6.19 were the last of their majors.
+    last = f"{version.major}.{version.minor - 1}" if version.minor else f"{version.major - 1}.19"
     if since is None:
         return f"up to {last}"
     return since if since == last else f"{since} to {last}"
-
-
-def _last_before(version: KernelVersion) -> str:
-    # 5.19 and 6.19 were the last of their majors.
-    return f"{version.major}.{version.minor - 1}" if version.minor else f"{version.major - 1}.19"
 
 
 def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> RequestError:
@@ -141,20 +137,14 @@ def companions(
     """See ``Catalogue.companions``."""
     from ajuste.model.plan import FileLocation
 
-    named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
+    others = (tunables[name] for name in tunable.companions)
+    named = (other.instance(tunable.chosen) if other.parts else other for other in others)
     places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
     locations = [place for place in places if not isinstance(place, Marker)]
-    listed = chain.from_iterable(sorted(files(_filled_path(path, tunable))) for path in tunable.companion_directories)
-    locations += [FileLocation(path=path) for path in listed]
+    for directory in tunable.companion_directories:
+        filled = re.sub(r"\{([a-z]+)\}", lambda match: tunable.chosen[match[1]], directory)
+        locations += [FileLocation(path=path) for path in sorted(files(filled))]
     return tuple(dict.fromkeys(locations))
-
-
-def _same_instance(other: Tunable, tunable: Tunable) -> Tunable:
-    return other.instance(tunable.chosen) if other.parts else other
-
-
-def _filled_path(path: str, tunable: Tunable) -> str:
-    return re.sub(r"\{([a-z]+)\}", lambda match: tunable.chosen[match[1]], path)
 
 
 # What sysctl(8) calls the files below /proc/sys, and back.
@@ -267,13 +257,10 @@ def find(
             return tunable, None
         for where in tunable.where:
             # The path of a file of flags is the name of none of them.
-            if _is_at(where.path, name, dotted) and where.path and not where.flag and not where.placeholders:
+            is_there = where.path == name or sysctl_name(where.path) == dotted
+            if is_there and where.path and not where.flag and not where.placeholders:
                 return tunable, None
     return _by_path(tunables, parts, name) if name.startswith("/") else None
-
-
-def _is_at(path: str, name: str, dotted: str) -> bool:
-    return path == name or sysctl_name(path) == dotted
 
 
 def _by_path(

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Json, example, examples
-from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey
+from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, Kept, clear, survey
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.report.console import Console
@@ -60,7 +60,11 @@ def clear_kinds(
 ) -> None:
     """Clear caches, except what is in use. Everything is fetched or built again when needed."""
     for name in kinds or ():
-        _require_known(name)
+        if name not in _NAMES:
+            raise RequestError(
+                f"unknown kind {name[:80]!r}; expected {', '.join(_NAMES)}",
+                hint=did_you_mean(nearest_names(name, _NAMES)),
+            )
     chosen = dict.fromkeys(kinds or (name for name in _NAMES if name not in ASKED_FOR))
     cleared = clear(chosen, home(), dry_run=dry_run)
     if as_json:
@@ -70,21 +74,10 @@ def clear_kinds(
     verb = "would be removed" if dry_run else "removed"
     for cache in cleared:
         if cache.count or cache.in_use:
-            print(f"{cache.kind}: {cache.count} {verb} ({_size(cache.size_bytes)}){_left(cache)}")
+            left = f"; {cache.in_use} left, in use" if cache.in_use else ""
+            print(f"{cache.kind}: {cache.count} {verb} ({_size(cache.size_bytes)}){left}")
     if not any(cache.count or cache.in_use for cache in cleared):
         print("nothing to remove")
-
-
-def _require_known(name: str) -> None:
-    if name not in _NAMES:
-        raise RequestError(
-            f"unknown kind {name[:80]!r}; expected {', '.join(_NAMES)}",
-            hint=did_you_mean(nearest_names(name, _NAMES)),
-        )
-
-
-def _left(cleared: Cleared) -> str:
-    return f"; {cleared.in_use} left, in use" if cleared.in_use else ""
 
 
 def _table(caches: list[Kept]) -> Table:

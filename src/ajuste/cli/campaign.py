@@ -366,9 +366,15 @@ def campaign_report(standing: CampaignStanding) -> Report:
 
 def proposal_report(record: ProposalRecord, standing: CampaignStanding) -> Report:
     """Return the report of one proposal: its result, its evidence, and the error budget left."""
+    if record.level is None:
+        evidence = "not tested"
+    elif record.e_value is None:
+        evidence = f"not known yet; {1 / record.level:.3g} is required"
+    else:
+        evidence = f"{record.e_value:.3g}, where {1 / record.level:.3g} is required"
     facts = [
         Fact("Explored", "; ".join(_explored(metric) for metric in record.explored) or "not yet"),
-        Fact("Evidence", _evidence(record)),
+        Fact("Evidence", evidence),
         Fact("Budget", _budget(standing)),
     ]
     if record.reason:
@@ -432,11 +438,3 @@ def _row(record: ProposalRecord) -> Row:
 
 def _explored(explored: ExploredMetric) -> str:
     return f"{explored.metric} {change(explored.estimate, explored.scale, explored.unit)}"
-
-
-def _evidence(record: ProposalRecord) -> str:
-    if record.level is None:
-        return "not tested"
-    if record.e_value is None:
-        return f"not known yet; {1 / record.level:.3g} is required"
-    return f"{record.e_value:.3g}, where {1 / record.level:.3g} is required"

@@ -13,7 +13,6 @@ from ajuste.cli.options import Json, example
 from ajuste.machine.files import make_directory, open_named
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
-from ajuste.model.event import Written
 from ajuste.model.wording import visible_line
 from ajuste.profile.export import Export, ExportFile, Rendered
 from ajuste.profile.formats import renderers
@@ -85,17 +84,12 @@ def write_winner(run: str, directory: Path) -> list[Path]:
 def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
     results = results_of(run, store)
     name = supported(results, wanted)
-    return configuration_export(
-        results, ResolvedStudy.model_validate_json(run.resolved), _written(store, run, name), name
-    )
-
-
-def _written(store: Store, run: Run, name: str) -> tuple[Written, ...]:
     # A trial that failed may have written only some of the settings.
     measured = KeptRecord(run, store).measurements
     rows = measured.of(name)
     clean = rows[measured.has_status("ok")[rows]]
-    return measured.written[int(clean[0])] if len(clean) else ()
+    written = measured.written[int(clean[0])] if len(clean) else ()
+    return configuration_export(results, ResolvedStudy.model_validate_json(run.resolved), written, name)
 
 
 def _other_formats(export: Export, kind: str) -> str | None:

@@ -220,7 +220,11 @@ def list_kernels(
     console = Console()
     if not console.is_terminal:
         for kernel in kernels:
-            print("\t".join(_fields(kernel)))
+            # Columns for other programs; their order is an interface.
+            size_bytes = kernel.disk_bytes if kernel.cached else kernel.download_bytes
+            fetched = "fetched" if kernel.cached else "available"
+            columns = (kernel.spec, kernel.release, kernel.scheduler, kernel.granularity, fetched, str(size_bytes))
+            print("\t".join(columns))
         for built in mine:
             print("\t".join((built.image.spec, built.image.release, "", "", "built", str(built.size_bytes))))
         return
@@ -255,19 +259,15 @@ def fetch(
             image: KernelImage | QemuImage
             if spec == QEMU:
                 image = fetch_qemu(home(), activity.say, refresh=refresh)
+                where = f"QEMU {image.version} in {image.binary.parent}"
             else:
                 image = fetch_kernel(spec, home(), say=activity.say, refresh=refresh, thoroughly=True)
+                where = f"{image.release} in {image.vmlinuz.parent}"
         fetched.append({"spec": spec, **image.model_dump(mode="json")})
         if not as_json:
-            print(f"{spec}: {_described(image)}")
+            print(f"{spec}: {where}")
     if as_json:
         print(json.dumps({"fetched": fetched}, indent=2))
-
-
-def _described(image: KernelImage | QemuImage) -> str:
-    if isinstance(image, KernelImage):
-        return f"{image.release} in {image.vmlinuz.parent}"
-    return f"QEMU {image.version} in {image.binary.parent}"
 
 
 def _table(kernels: Iterable[AvailableKernel]) -> Table:
@@ -278,13 +278,6 @@ def _table(kernels: Iterable[AvailableKernel]) -> Table:
         name = "" if kernel.spec.endswith(":" + kernel.release) else kernel.release
         table.add_row(kernel.spec, name, state, style=None if kernel.cached else "dim")
     return table
-
-
-def _fields(kernel: AvailableKernel) -> tuple[str, ...]:
-    # Columns for other programs; their order is an interface.
-    size_bytes = kernel.disk_bytes if kernel.cached else kernel.download_bytes
-    fetched = "fetched" if kernel.cached else "available"
-    return (kernel.spec, kernel.release, kernel.scheduler, kernel.granularity, fetched, str(size_bytes))
 
 
 def _built_table(kernels: Iterable[BuiltKernel]) -> Table:

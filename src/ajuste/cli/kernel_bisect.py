@@ -147,17 +147,14 @@ def bisection_report(result: BisectionResult) -> Report:
     reports = tuple(CommandBlock(step.candidate, (step.report,)) for step in result.steps if step.report)
     built = sum(step.kernel.startswith("mine:bisect-") for step in result.steps)
     built_note = f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove"
+    test = f"ajuste reproduce {result.steps[0].run} --fixed -o {result.study}-test.toml" if what == "scheduler" else ""
     sections = (
         Section(title, (Table.of(_COLUMNS, rows, title=title), *((Listing(notes),) if notes else ()))),
         *((Section("Reports", reports),) if reports else ()),
         *((Section("", (Paragraph(built_note, "dim"),)),) if built else ()),
-        *((Section("", (CommandBlock("test of the fix", (_test_of_fix(result),)),)),) if what == "scheduler" else ()),
+        *((Section("", (CommandBlock("test of the fix", (test,)),)),) if test else ()),
     )
     return Report(title, result.answer(), sections)
-
-
-def _test_of_fix(result: BisectionResult) -> str:
-    return f"ajuste reproduce {result.steps[0].run} --fixed -o {result.study}-test.toml"
 
 
 def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> tuple[str, ...]:

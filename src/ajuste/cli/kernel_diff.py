@@ -99,10 +99,11 @@ def difference_report(difference: KernelDifference, *, every: bool, only: str = 
     short = not every and len(difference.effective) > MOST_SHOWN
     groups = difference.groups(1 if short else 2).items()
     neither = [change.name for change in difference.changes if change.in_neither] if every else []
+    neither_title = f"On in neither, but can be chosen in one ({len(neither):,})"
     hint = "use --all for every option, --only TEXT for a subsystem"
     sections = (
         *(_section(name, changes, short=short) for name, changes in groups),
-        *((_neither(neither),) if neither else ()),
+        *((Section(neither_title, (Paragraph(", ".join(neither)),)),) if neither else ()),
         *_lacking(difference),
         *((Section("", (Paragraph(hint, "dim"),)),) if short else ()),
     )
@@ -148,11 +149,6 @@ def _item(change: OptionDifference, *, with_help: bool) -> Item:
     words = f"{change.title}: {change.help}" if with_help and change.help else change.title
     tone: Tone = "bold" if change.reason == "asked" else "plain"
     return Item(change.name, f"{change.a} → {change.b}", change.because, (words,) if change.title else (), tone=tone)
-
-
-def _neither(names: Sequence[str]) -> Section:
-    title = f"On in neither, but can be chosen in one ({len(names):,})"
-    return Section(title, (Paragraph(", ".join(names)),))
 
 
 def _lacking(difference: KernelDifference) -> tuple[Section, ...]:

@@ -316,26 +316,25 @@ def _show_plan(
     from ajuste.model.plan import location_words
     from ajuste.run.live.adoption import places_at_boot
 
-    writes = [
-        {
-            "configuration": resolved.configuration.name,
-            "writes": [
-                {"tunable": write.tunable, "value": write.value, "where": location_words(write.location)}
-                for write in resolved.writes
-            ],
-        }
-        for resolved in experiment.resolved.configurations
-    ]
     if as_json:
-        metrics = {metric.metric.name: f"{metric.kind}:{metric.where}" for metric in design.all_metrics}
-        document: dict[str, object] = {"study": experiment.resolved.study.name, "metrics": metrics}
-        document |= {
+        document: dict[str, object] = {
+            "study": experiment.resolved.study.name,
+            "metrics": {metric.metric.name: f"{metric.kind}:{metric.where}" for metric in design.all_metrics},
             "guards": [guard.text for guard in design.guards],
             "slice_s": design.slice_s,
             "for_s": design.for_s,
+            "predicted": [prediction.as_json() for prediction in predicted],
+            "configurations": [
+                {
+                    "configuration": resolved.configuration.name,
+                    "writes": [
+                        {"tunable": write.tunable, "value": write.value, "where": location_words(write.location)}
+                        for write in resolved.writes
+                    ],
+                }
+                for resolved in experiment.resolved.configurations
+            ],
         }
-        document["predicted"] = [prediction.as_json() for prediction in predicted]
-        document["configurations"] = writes
         if adopt is not None:
             boot = sorted(places_at_boot(experiment.resolved, adopt))
             document["adopt"] = {"probation_s": adopt.probation_s, "boot": boot}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from ajuste.analysis.condition import Checked, check, expectations, renamed
+from ajuste.analysis.condition import check, expectations, renamed
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
 from ajuste.cli.showing import Showing
@@ -44,25 +44,17 @@ def exit_code_of(conditions: Sequence[FailCondition], results: Results, *, as_js
     outcomes = check(conditions, results)
     code = PROVED if any(outcome.proving for outcome in outcomes) else 0
     for outcome in outcomes:
-        condition_code = PROVED if outcome.proving else 0
-        typer.echo(
-            visible_line(f"{OPTION} {outcome.condition.text}: {_outcome_words(outcome)}; exit code {condition_code}"),
-            err=as_json,
-        )
+        limit = outcome.condition.limit
+        beyond = "" if limit is None else f" by more than {percent(limit)}"
+        if outcome.proving:
+            words = f"{_named(outcome.proving)}, proved to worsen{beyond}; exit code {PROVED}"
+        elif outcome.open:
+            words = f"undecided for {_named(outcome.open)}; exit code 0"
+        else:
+            words = f"nothing worsens{beyond}; exit code 0"
+        typer.echo(visible_line(f"{OPTION} {outcome.condition.text}: {words}"), err=as_json)
     sys.stdout.flush()
     return code
-
-
-def _outcome_words(outcome: Checked) -> str:
-    if outcome.proving:
-        return f"{_named(outcome.proving)}, proved to worsen{_beyond(outcome.condition)}"
-    if outcome.open:
-        return f"undecided for {_named(outcome.open)}"
-    return f"nothing worsens{_beyond(outcome.condition)}"
-
-
-def _beyond(condition: FailCondition) -> str:
-    return "" if condition.limit is None else f" by more than {percent(condition.limit)}"
 
 
 def _named(verdicts: Sequence[Verdict]) -> str:

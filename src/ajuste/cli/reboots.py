@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -30,7 +31,6 @@ from ajuste.machine.boot.session import (
 )
 from ajuste.machine.home import home
 from ajuste.machine.session import machine_marks
-from ajuste.model.boot import KeptBoots
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import visible_line
 from ajuste.report.format import duration
@@ -169,7 +169,11 @@ def reboots(
         boots = None if recorded is None else recorded.model_dump(mode="json")
         typer.echo(json.dumps({"going_on": session is not None, "boots": boots}, indent=2))
         return
-    for line in _ended(recorded) if session is None else _going_on(session):
+    if session is None:
+        last = f" Boots of the last one: {len(recorded.boots)}." if recorded is not None else ""
+        typer.echo(f"No experiment goes on across reboots.{last}")
+        return
+    for line in _going_on(session):
         typer.echo(visible_line(line))
 
 
@@ -183,21 +187,15 @@ def _resume() -> None:
         end(session)
         return
     resumed(machine)
-    _wait_until_up(machine)
+    # Services that still start would disturb the trials. The exit code is 1 if any unit failed; that is no reason to
+    # stop.
+    with suppress(RunError):
+        machine.run(("systemctl", "is-system-running", "--wait"))
     plan = session.plan
     os.chdir(plan.directory)
     os.environ.update(plan.environment | {RESUMED_BY_SYSTEMD: "1"})
     sys.stdout.flush()
     os.execv(plan.command[0], list(plan.command))  # noqa: S606 - the command that this machine's root gave
-
-
-def _wait_until_up(machine: RebootableMachine) -> None:
-    # Services that still start would disturb the trials. The exit code is 1 if any unit failed; that is no reason to
-    # stop.
-    try:
-        machine.run(("systemctl", "is-system-running", "--wait"))
-    except RunError:
-        return
 
 
 def _going_on(session: BootSession) -> list[str]:
@@ -212,9 +210,3 @@ def _going_on(session: BootSession) -> list[str]:
         f"Its output is in {session.directory / 'log'}.",
         "End it with `ajuste restore`.",
     ]
-
-
-def _ended(boots: KeptBoots | None) -> list[str]:
-    if boots is None:
-        return ["No experiment goes on across reboots."]
-    return [f"No experiment goes on across reboots. Boots of the last one: {len(boots.boots)}."]

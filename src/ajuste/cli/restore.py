@@ -20,7 +20,6 @@ from ajuste.executor.host.journals import (
     ADOPTED,
     JOURNAL,
     JournalLeft,
-    OldValue,
     Scope,
     StateDifference,
     discard,
@@ -101,7 +100,11 @@ def restore(
         _show(journals, events, left)
         _tell_adopted(places)
     if not done:
-        raise _not_all()
+        raise RunError(
+            "not everything was restored; the rest stays in its journal",
+            hint="fix the cause and run `ajuste restore` again; for an unreadable journal, check the values by hand, "
+            "then run `ajuste restore --discard JOURNAL`",
+        )
 
 
 def _tell_adopted(places: list[Path] | None) -> None:
@@ -177,14 +180,6 @@ def _discard(places: list[Path], *, dry_run: bool) -> None:
         typer.echo(visible_line(f"Removed {place}; its settings were not restored."))
 
 
-def _not_all() -> RunError:
-    return RunError(
-        "not everything was restored; the rest stays in its journal",
-        hint="fix the cause and run `ajuste restore` again; for an unreadable journal, check the values by hand, "
-        "then run `ajuste restore --discard JOURNAL`",
-    )
-
-
 # With more unchanged settings only their number is printed: the journal of a daemon has all settings of the machine.
 _MOST_UNCHANGED: Final = 20
 
@@ -224,15 +219,13 @@ def _tell_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...]
     for journal in journals:
         typer.echo(visible_line(f"{journal.path}: {journal.state}{f', {journal.message}' if journal.message else ''}"))
         for step in journal.old_values:
-            typer.echo(visible_line(f"  {_would(step, allowed)}"))
+            where = location_words(step.location)
+            if step.location in allowed:
+                would = f"would be {step.before} again, in {where}"
+            else:
+                would = f"would not be written: the catalogue has no such tunable in {where} in this kernel"
+            typer.echo(visible_line(f"  {step.tunable} {would}"))
     typer.echo("Nothing was changed.")
-
-
-def _would(step: OldValue, allowed: tuple[Location, ...]) -> str:
-    where = location_words(step.location)
-    if step.location in allowed:
-        return f"{step.tunable} would be {step.before} again, in {where}"
-    return f"{step.tunable} would not be written: the catalogue has no such tunable in {where} in this kernel"
 
 
 # ``ajuste restore --verify``: compare the machine with its state before the last run that changed it.

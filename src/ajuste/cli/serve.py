@@ -88,7 +88,8 @@ def mcp(
         raise RequestError("--port requires --http", hint="add --http")
     if as_json and not http:
         raise RequestError("--json requires --http: standard output belongs to the protocol", hint="remove --json")
-    allowed = _allowed(allow_host)
+    names = [] if allow_host is None else [name.strip() for name in allow_host.split(",")]
+    allowed = tuple(dict.fromkeys(catalogue().find_tunable(name).name for name in names))
     from ajuste.lab.agents.budget import AgentBudget, AgentLimits
     from ajuste.lab.agents.desk import AgentDesk
     from ajuste.lab.agents.protocol import serve_http, serve_stdio
@@ -110,8 +111,3 @@ def _until_stopped() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise ServerStopped from None
-
-
-def _allowed(text: str | None) -> tuple[str, ...]:
-    names = [] if text is None else [name.strip() for name in text.split(",")]
-    return tuple(dict.fromkeys(catalogue().find_tunable(name).name for name in names))

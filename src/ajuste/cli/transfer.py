@@ -219,35 +219,21 @@ def atlas_report(atlas: Atlas) -> Report:
 
 
 def _kinds_table(kinds: Sequence[KindAgreement]) -> Table:
-    return Table(
-        columns=(
-            Column("varied", figure=False),
-            Column("questions"),
-            Column("decided"),
-            Column("same sign"),
-            Column("rank correlation"),
-            Column("size off by"),
-        ),
-        groups=(
-            RowGroup(
-                "",
-                tuple(
-                    Row(
-                        (
-                            kind.kind,
-                            str(kind.questions),
-                            str(kind.decided),
-                            percent(kind.same / kind.decided) if kind.decided else NOTHING,
-                            NOTHING if kind.rank is None else f"{kind.rank:.2f}".replace("-", "−"),
-                            NOTHING if kind.size is None else f"×{kind.size:.1f}",
-                        )
-                    )
-                    for kind in kinds
-                ),
-            ),
-        ),
-        name="kinds",
+    columns = ("questions", "decided", "same sign", "rank correlation", "size off by")
+    rows = (
+        Row(
+            (
+                kind.kind,
+                str(kind.questions),
+                str(kind.decided),
+                percent(kind.same / kind.decided) if kind.decided else NOTHING,
+                NOTHING if kind.rank is None else f"{kind.rank:.2f}".replace("-", "−"),
+                NOTHING if kind.size is None else f"×{kind.size:.1f}",
+            )
+        )
+        for kind in kinds
     )
+    return Table.of((Column("varied", figure=False), *map(Column, columns)), rows, name="kinds")
 
 
 def _questions_table(atlas: Atlas) -> Table:

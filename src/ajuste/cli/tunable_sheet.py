@@ -159,7 +159,11 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
     if sheet.locked:
         lines.append(("Locked", Text(sheet.locked, style="yellow")))
     if sheet.instead:
-        lines.append(("Instead", _instead(tunable, *sheet.instead)))
+        other, current = sheet.instead
+        value = current.problem if current.value is None else _with_unit(current.value, other)
+        relation = "successor" if tunable.successor else "counterpart"
+        about = f"\nits {relation} in this kernel, a related but different tunable: {other.title}"
+        lines.append(("Instead", Text(f"{other.name} = {value}", style="bold") + Text(about)))
     default = tunable.default + (
         f"; {_with_unit(sheet.initial, tunable)} with {count_of(sheet.cpus, 'CPU')}"
         if sheet.initial and tunable.scaled
@@ -171,17 +175,18 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
         ("Kernels", Text(kernels(tunable))),
     ]
     lines += [("Where" if not number else "", _place(where)) for number, where in enumerate(tunable.where)]
+    conditions = catalogue().relevance_conditions(tunable)
     if tunable.matters_if:
-        met = [condition.met for condition in catalogue().relevance_conditions(tunable)]
-        lines.append(("Matters", Text(f"if {', and '.join(met)}")))
+        lines.append(("Matters", Text(f"if {', and '.join(condition.met for condition in conditions)}")))
     if tunable.instances:
         each, example = kind(catalogue().parts, tunable), catalogue().example(tunable).name
         lines.append(("Several", Text(f"one for each {each}, such as {example}")))
     if tunable.risk != "none":
         words = {"performance": "can slow the machine down", "hang": "can hang the machine"}[tunable.risk]
         lines.append(("Risk", Text(f"{words}. {tunable.risk_note}".rstrip(), style="yellow")))
+    counters = dict.fromkeys(name for condition in conditions for name in condition.counters)
     for label, text in (
-        ("Counters", _counters(tunable)),
+        ("Counters", ", ".join(counters)),
         ("Removed", tunable.removed),
         ("Successor", f"{tunable.successor}, related but different" if tunable.successor else ""),
         ("Predecessor", f"{tunable.predecessor}, related but different" if tunable.predecessor else ""),
@@ -208,19 +213,6 @@ def _value(sheet: TunableSheet) -> Text:
 def _other(here: Here) -> Text:
     value = here.current.problem if here.current.value is None else _with_unit(here.current.value, here.tunable)
     return Text(visible_line(value), style="bold") + Text(f"  {here.tunable.name}", style="dim")
-
-
-def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
-    value = current.problem if current.value is None else _with_unit(current.value, other)
-    kin = "successor" if tunable.successor else "counterpart"
-    return Text(f"{other.name} = {value}", style="bold") + Text(
-        f"\nits {kin} in this kernel, a related but different tunable: {other.title}"
-    )
-
-
-def _counters(tunable: Tunable) -> str:
-    conditions = catalogue().relevance_conditions(tunable)
-    return ", ".join(dict.fromkeys(name for condition in conditions for name in condition.counters))
 
 
 def _place(where: Where) -> RenderableType:

@@ -162,12 +162,8 @@ def _chosen(results: Results, configuration: str | None, store: Store) -> str:
                 f"{configuration!r} is a run; expected a configuration of {results.run}",
                 hint="name one run, and a configuration of it",
             )
-        baseline = "the baseline; expected another configuration"
-        what = (
-            baseline
-            if any(candidate.name == configuration for candidate in results.configurations)
-            else "no configuration"
-        )
+        is_baseline = any(candidate.name == configuration for candidate in results.configurations)
+        what = "the baseline; expected another configuration" if is_baseline else "no configuration"
         raise RequestError(
             f"{configuration!r} is {what}{nearest(configuration, names)}",
             hint=f"choose one of {', '.join(names[:10])}{', …' if len(names) > 10 else ''}",

@@ -84,7 +84,8 @@ def minimal_changes(changes: Sequence[str], test: Test) -> Changes:
         if smaller is not None:
             left, parts = smaller, 2
             continue
-        rest = next((rest for piece in pieces if parts > 2 and has_it(rest := _without(left, piece))), None)
+        complements = [tuple(change for change in left if change not in piece) for piece in pieces]
+        rest = next(filter(has_it, complements), None) if parts > 2 else None
         if rest is not None:
             left, parts = rest, max(parts - 1, 2)
             continue
@@ -103,7 +104,3 @@ def _split(changes: Changes, parts: int) -> list[Changes]:
         pieces.append(changes[start:end])
         start = end
     return pieces
-
-
-def _without(changes: Changes, piece: Changes) -> Changes:
-    return tuple(change for change in changes if change not in piece)

@@ -150,7 +150,10 @@ def _screening(factors: Sequence[Factor]) -> list[tuple[str, ...]]:
     varied = [factor for factor in factors if len(factor.levels) > 1]
     rows = []
     for row in signs(len(varied), len(varied[0].levels)):
-        chosen = {factor.name: _level(factor, sign) for factor, sign in zip(varied, row, strict=True)}
+        chosen = {}
+        for factor, sign in zip(varied, row, strict=True):
+            low, high = low_and_high(factor)
+            chosen[factor.name] = factor.baseline if sign == 0 else high if sign > 0 else low
         rows.append(tuple(chosen.get(factor.name, factor.baseline) for factor in factors))
     return rows
 
@@ -164,11 +167,6 @@ def _ablation(factors: Sequence[Factor]) -> list[tuple[str, ...]]:
         )
         for chosen in subsets(len(lines))
     ]
-
-
-def _level(factor: Factor, sign: int) -> str:
-    low, high = low_and_high(factor)
-    return factor.baseline if sign == 0 else high if sign > 0 else low
 
 
 # Levels over a range: evenly spaced whole numbers, by differences or by ratios, exact where that can be.

@@ -80,7 +80,8 @@ def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Arra
 
 def _adjustment(grid: Array, at: Array, missed: Array) -> Array:
     # Return how many times worse the surface is near each point than the process believes, at least 1.
-    nearest = np.argsort(_squared_distances(grid, at), axis=1, kind="stable")[:, :_NEAREST]
+    squared_distances = np.sum((grid[:, None, :] - at[None, :, :]) ** 2, axis=2)
+    nearest = np.argsort(squared_distances, axis=1, kind="stable")[:, :_NEAREST]
     return np.asarray(np.sqrt(np.maximum(1.0, np.mean(missed[nearest] ** 2, axis=1))), np.float64)
 
 
@@ -112,10 +113,6 @@ def _correlation(left: Array, right: Array, lengths: Array) -> Array:
         apart = np.sqrt(5) * np.abs(left[:, factor][:, None] - right[:, factor][None, :]) / length
         total *= (1 + apart + apart**2 / 3) * np.exp(-apart)
     return total
-
-
-def _squared_distances(left: Array, right: Array) -> Array:
-    return np.asarray(np.sum((left[:, None, :] - right[None, :, :]) ** 2, axis=2), np.float64)
 
 
 SURE: Final = 2.0

@@ -13,6 +13,7 @@ from ajuste.design.refinement import KnownSurface
 from ajuste.model.results import Clock
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Finding
+from ajuste.model.wording import count_of
 
 MOMENT_SECONDS = 1.0
 """Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more.
@@ -87,17 +88,24 @@ def stop(
     unknown = [mean for mean in averages if not mean.known]
     if blocks >= limits.min_blocks:
         if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
-            return Stop("decided", _known(averages, blocks) if averages else _decided(deciding, blocks))
+            if not averages:
+                return Stop("decided", _decided(deciding, blocks))
+            means = "the mean is" if len(averages) == 1 else "all means are"
+            return Stop("decided", f"{means} known precisely enough after {count_of(blocks, 'run')}")
         nothing = [v.blocks == 0 for v in open_ones] + [mean.runs == 0 for mean in unknown]
         if nothing and all(nothing):
-            missing = _named(open_ones) if open_ones else ", ".join(mean.metric for mean in unknown)
-            pairs = "pair of trials" if open_ones else "trial"
-            return Stop("failed", f"found no clean {pairs} for {missing} after {_blocks(blocks)}")
+            pairs, missing = "trial", ", ".join(mean.metric for mean in unknown)
+            if open_ones:
+                pairs, missing = "pair of trials", ", ".join(f"{v.metric} under {v.subject}" for v in open_ones[:3])
+                missing += " …" if len(open_ones) > 3 else ""
+            return Stop("failed", f"found no clean {pairs} for {missing} after {count_of(blocks, 'block')}")
     still = _still(open_ones) if not averages else _still_unknown(unknown)
     if blocks >= limits.max_blocks:
-        return Stop("budget", f"reached the limit of {_blocks(limits.max_blocks)}; {still}")
+        return Stop("budget", f"reached the limit of {count_of(limits.max_blocks, 'block')}; {still}")
     if minutes >= limits.max_minutes:
-        return Stop("time", f"reached the limit of {_time(limits.max_minutes)} after {_blocks(blocks)}; {still}")
+        return Stop(
+            "time", f"reached the limit of {_time(limits.max_minutes)} after {count_of(blocks, 'block')}; {still}"
+        )
     return None
 
 
@@ -108,12 +116,12 @@ def stop_irrelevant(findings: Sequence[Finding], blocks: int, min_blocks: int) -
     certain = any(finding.deciding and finding.verdict not in ("equivalent", "undecided") for finding in findings)
     if certain or blocks < min_blocks:
         return None
-    return Stop("irrelevant", f"what varies had no chance to matter in {_blocks(blocks)}")
+    return Stop("irrelevant", f"what varies had no chance to matter in {count_of(blocks, 'block')}")
 
 
 def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: StoppingLimits) -> Stop | None:
     """Return whether to stop a study that is refined: when its surfaces are known, or the budget is spent."""
-    done = f"{_blocks(blocks)}, with {surfaces.measured} of {surfaces.points} configurations measured"
+    done = f"{count_of(blocks, 'block')}, with {surfaces.measured} of {surfaces.points} configurations measured"
     if surfaces.worst <= 1 and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
         return Stop("decided", f"the surface has the requested precision everywhere after {done}")
     still = f"the largest error of the surface is {surfaces.worst:.1f} times the requested one"
@@ -130,7 +138,7 @@ def stop_at_best(
     contenders: int, configurations: int, blocks: int, minutes: float, limits: StoppingLimits
 ) -> Stop | None:
     """Return whether to stop a study that looks for the best: when few enough may be, or the budget is spent."""
-    may = f"{contenders} of {configurations} configurations may be the best after {_blocks(blocks)}"
+    may = f"{contenders} of {configurations} configurations may be the best after {count_of(blocks, 'block')}"
     few = contenders <= max(1, configurations // BEST_PART)
     if few and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
         return Stop("decided", may)
@@ -171,20 +179,12 @@ def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
 
 def _decided(findings: Sequence[Finding], blocks: int) -> str:
     if not findings:
-        return f"measured {_blocks(blocks)}; there is nothing to compare"
+        return f"measured {count_of(blocks, 'block')}; there is nothing to compare"
     message = "all verdicts decided" if len(findings) > 1 else "the verdict is decided"
     precise = " with the requested precision" if any(finding.precise for finding in findings) else ""
-    return f"{message}{precise} after {_blocks(blocks)}{_spread(findings)}"
-
-
-def _spread(findings: Sequence[Finding]) -> str:
-    # Describe the number of blocks of each comparison, where that differs.
     fewest, most = min(finding.blocks for finding in findings), max(finding.blocks for finding in findings)
-    return f", with {fewest} to {most} of them each" if fewest < most else ""
-
-
-def _known(averages: Sequence[Mean], blocks: int) -> str:
-    return f"{'the mean is' if len(averages) == 1 else 'all means are'} known precisely enough after {_runs(blocks)}"
+    of_each = f", with {fewest} to {most} of them each" if fewest < most else ""
+    return f"{message}{precise} after {count_of(blocks, 'block')}{of_each}"
 
 
 def _still_unknown(unknown: Sequence[Mean]) -> str:
@@ -209,18 +209,6 @@ def _still(open_ones: list[Finding]) -> str:
     if wide:
         parts.append(f"{'one interval is' if wide == 1 else f'{wide} intervals are'} less precise than requested")
     return ", ".join(parts)
-
-
-def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count:,} blocks"
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count:,} runs"
-
-
-def _named(findings: list[Finding]) -> str:
-    return ", ".join(f"{v.metric} under {v.subject}" for v in findings[:3]) + (" …" if len(findings) > 3 else "")
 
 
 def in_a_moment(pace: Pace, limits: StoppingLimits) -> int:

@@ -71,8 +71,7 @@ def estimate_wash_out(responses: Sequence[StepResponse], step_s: float, *, least
     standing_out = [
         responses_of_change[:, :length]
         for responses_of_change in groups
-        if min(_p_value(_amplitudes(responses_of_change[:, :length], constant)) for constant in constants) * tests
-        < LEVEL
+        if min(_p_value(responses_of_change[:, :length], constant) for constant in constants) * tests < LEVEL
     ]
     if not standing_out:
         return WashOut(least_s, None, "no response to the changes stands out from the noise")
@@ -110,12 +109,6 @@ def _decay(length: int, constant: float) -> Floats:
     return np.asarray(decay - decay.mean())
 
 
-def _amplitudes(responses: Floats, constant: float) -> Floats:
-    # The least-squares amplitude of the decay in each response.
-    decay = _decay(responses.shape[1], constant)
-    return np.asarray(responses @ decay / np.sum(decay**2))
-
-
 def _left_over(mean: Floats, constant: float) -> float:
     # The sum of squares that the decay does not explain.
     decay = _decay(len(mean), constant)
@@ -123,8 +116,10 @@ def _left_over(mean: Floats, constant: float) -> float:
     return float(np.sum((away - decay * np.sum(away * decay) / np.sum(decay**2)) ** 2))
 
 
-def _p_value(amplitudes: Floats) -> float:
-    # Two-sided, of a mean amplitude of zero.
+def _p_value(responses: Floats, constant: float) -> float:
+    # Two-sided, of a mean amplitude of zero; the least-squares amplitude of the decay in each response.
+    decay = _decay(responses.shape[1], constant)
+    amplitudes = responses @ decay / np.sum(decay**2)
     spread = float(np.std(amplitudes, ddof=1))
     if spread == 0:
         return 0.0 if np.any(amplitudes) else 1.0

@@ -89,21 +89,15 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
         for version in set().union(*(versions.get(name, set()) for name in _part_names(release, source))):
             series = source.find_series(KernelVersion.parse(upstream_version(version)))
             if series and flavour:
-                ways = _ways(series, release, version, known)
+                alternatives = [
+                    [known[key] for name in names if (key := (name.format(release=release), version)) in known]
+                    for names in series.parts
+                ]
+                # Best first: signed or, if that is not there, unsigned.
+                ways = itertools.product(*alternatives)
                 candidates += [Candidate(source.name, release, flavour, series, parts) for parts in ways]
     # Sorting is stable: of one version, the preferred packages stay first.
     return sorted(candidates, key=lambda c: (Version(c.version), c.release), reverse=True)
-
-
-def _ways(
-    series: KernelSeries, release: str, version: str, known: dict[tuple[str, str], Package]
-) -> Iterator[tuple[Package, ...]]:
-    # The sets of packages that make up one kernel, best first: signed or, if that is not there, unsigned.
-    parts = [
-        [known[key] for pattern in alternatives if (key := (pattern.format(release=release), version)) in known]
-        for alternatives in series.parts
-    ]
-    return itertools.product(*parts)
 
 
 def _part_names(release: str, source: KernelSource) -> set[str]:

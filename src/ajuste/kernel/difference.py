@@ -179,7 +179,12 @@ def changes(a: KnownOptions, b: KnownOptions, *, same_source: bool) -> tuple[Opt
 
 def _change(name: str, names: Collection[str], a: KnownOptions, b: KnownOptions, same_source: bool) -> OptionDifference:
     before, after = _explanation(a, name), _explanation(b, name)
-    kind = _kind(name, a, b)
+    kind: Kind = "changed"
+    if a.answer is not None and b.answer is not None:
+        if name not in a.answer.options and name in b.answer.options:
+            kind = "new"
+        elif name in a.answer.options and name not in b.answer.options:
+            kind = "gone"
     reason, follows_from, why = _origin(name, names, a, b, same_source, kind)
     option = _option(b, name) or _option(a, name)
     menus = b.config.menus.get(name) or a.config.menus.get(name) or ()
@@ -267,13 +272,6 @@ def _through(explanation: OptionExplanation, names: Collection[str], name: str) 
     if direct:
         return direct
     return tuple(dict.fromkeys(option for step in explanation.because for option in _through(step, names, name)))
-
-
-def _kind(name: str, a: KnownOptions, b: KnownOptions) -> Kind:
-    if a.answer is None or b.answer is None:
-        return "changed"
-    there = (name in a.answer.options, name in b.answer.options)
-    return {(False, True): "new", (True, False): "gone"}.get(there, "changed")  # type: ignore[return-value]
 
 
 def _explanation(known: KnownOptions, name: str) -> OptionExplanation | None:

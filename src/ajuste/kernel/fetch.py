@@ -69,18 +69,12 @@ def _open_kernel(spec: str, home: Home, say: Say, refresh: bool, thoroughly: boo
     with keeping_in(home.kernels, "kernels"):
         image = None if refresh else _from_cache(wanted, home, say, thoroughly)
         if image is None:
-            image = _from_mirror_alone(spec, wanted, home, say, refresh, thoroughly)
+            waiting = "waiting for another ajuste that is fetching a kernel"
+            with locked(home.kernels / ".lock", waiting=lambda: say(waiting)):
+                # The other process may just have fetched it.
+                image = None if refresh else _from_cache(wanted, home, lambda _: None, thoroughly)
+                image = image or _from_mirror(spec, wanted, home, say, refresh, thoroughly)
     return image.model_copy(update={"spec": spec})
-
-
-def _from_mirror_alone(
-    spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool, thoroughly: bool
-) -> KernelImage:
-    # One process at a time.
-    with locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")):
-        # The other process may just have fetched it.
-        image = None if refresh else _from_cache(wanted, home, lambda _: None, thoroughly)
-        return image or _from_mirror(spec, wanted, home, say, refresh, thoroughly)
 
 
 def package_lists(source: KernelSource, home: Home, say: Say) -> Archive:

@@ -167,21 +167,17 @@ def _option(tree: Kconfig, name: str) -> KconfigOption | None:
         return None
     node = next((place for place in symbol.nodes if place.prompt), symbol.nodes[0])
     help_node = next((place for place in symbol.nodes if place.help), node)
+    paragraph = " ".join((help_node.help or "").strip().split("\n\n")[0].split())
+    sentence = _SENTENCE.match(paragraph)
     return KconfigOption(
         name=name,
         kind=TYPE_TO_STR[symbol.orig_type] if symbol.orig_type else "bool",
         title=node.prompt[0] if node.prompt else "",
-        help=_first_sentence(help_node.help or ""),
+        help=sentence[1] if sentence else paragraph,
         menus=_menus(tree, node),
         file=node.filename,
         line=node.linenr,
     )
-
-
-def _first_sentence(text: str) -> str:
-    paragraph = " ".join(text.strip().split("\n\n")[0].split())
-    sentence = _SENTENCE.match(paragraph)
-    return sentence[1] if sentence else paragraph
 
 
 def _menus(tree: Kconfig, node: MenuNode) -> tuple[str, ...]:
@@ -412,18 +408,15 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
-    nearest = _nearest_names(name.upper().removeprefix("CONFIG_"), [symbol.name for symbol in tree.unique_defined_syms])
+    option, known = name.upper().removeprefix("CONFIG_"), [symbol.name for symbol in tree.unique_defined_syms]
+    # First those that have the name as a word of theirs, then those with a similar spelling.
+    within = sorted((other for other in known if f"_{option}_" in f"_{other}_"), key=len)
+    alike = nearest_names(option, known, most=_NEAREST, parts=False)
+    nearest = tuple(dict.fromkeys([*within, *alike]))[:_NEAREST]
     sentence = f"this kernel has no option {name}"
     if nearest:
         sentence += f"; similar: {_listed(nearest)}"
     return OptionExplanation(name=name, value="", wanted=wanted, cause="unknown", sentence=sentence, nearest=nearest)
-
-
-def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:
-    # First those that have `name` as a word of theirs, then those that are spelt alike.
-    within = sorted((option for option in known if f"_{name}_" in f"_{option}_"), key=len)
-    alike = nearest_names(name, known, most=_NEAREST, parts=False)
-    return tuple(dict.fromkeys([*within, *alike]))[:_NEAREST]
 
 
 if __name__ == "__main__":

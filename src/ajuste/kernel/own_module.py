@@ -143,7 +143,11 @@ def _fetch(packages: list[Package], directory: Path, image: KernelImage, archive
             place = _place(tree, image.release)
             if not (place / "Makefile").is_file():
                 raise RunError(f"the package {packages[0]} has no headers of {image.release}")
-            _relocate(tree, directory)
+            # The makefiles name where the packages would be installed.
+            for file in sorted((tree / _INSTALLED.strip("/")).glob("linux-headers-*/Makefile")):
+                text = file.read_text(encoding="utf-8")
+                if _INSTALLED in text:
+                    file.write_text(text.replace(_INSTALLED, f"{directory}{_INSTALLED}"), encoding="utf-8")
             record = Headers(directory=_place(directory, image.release), packages=tuple(map(str, packages)))
             (tree / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
             write_inventory(tree)
@@ -153,14 +157,6 @@ def _fetch(packages: list[Package], directory: Path, image: KernelImage, archive
             f"the headers of {image.release} were not found on the mirror: {gone}",
             hint=f"fetch a newer kernel: ajuste kernel fetch {image.spec} --refresh",
         ) from gone
-
-
-def _relocate(tree: Path, directory: Path) -> None:
-    # The makefiles name where the packages would be installed.
-    for file in sorted((tree / _INSTALLED.strip("/")).glob("linux-headers-*/Makefile")):
-        text = file.read_text(encoding="utf-8")
-        if _INSTALLED in text:
-            file.write_text(text.replace(_INSTALLED, f"{directory}{_INSTALLED}"), encoding="utf-8")
 
 
 _PROGRAMS: Final = {"make": "make", "gcc": "gcc", "ld": "binutils", "strip": "binutils", "setpriv": "util-linux"}
@@ -265,20 +261,14 @@ def built_modules(
     for configuration in resolved.configurations:
         for name in configuration.modules:
             of_machine = modules.setdefault(configuration.machine, {})
-            if name not in of_machine:
-                of_machine[name] = _built(name, images[configuration.kernel], configuration, resolved, home, say)
+            if name in of_machine:
+                continue
+            try:
+                of_machine[name] = build_module(name, images[configuration.kernel], home, say)
+            except AjusteError as failure:
+                hints = [failure.hint, _without(configuration, resolved)]
+                raise type(failure)(failure.message, hint="\n".join(filter(None, hints)) or None) from failure
     return {machine: tuple(files.values()) for machine, files in modules.items()}
-
-
-def _built(
-    name: str, image: KernelImage, wanting: ResolvedConfiguration, resolved: ResolvedStudy, home: Home, say: Say
-) -> Path:
-
-    try:
-        return build_module(name, image, home, say)
-    except AjusteError as failure:
-        hints = [failure.hint, _without(wanting, resolved)]
-        raise type(failure)(failure.message, hint="\n".join(filter(None, hints)) or None) from failure
 
 
 def _without(wanting: ResolvedConfiguration, resolved: ResolvedStudy) -> str | None:

@@ -139,11 +139,9 @@ class _Closure:
 
     def require(self, relations: Iterable[tuple[Relation, ...]], by: str) -> None:
         for alternatives in relations:
-            if not any(self._is_met(relation) for relation in alternatives):
+            provided = ((relation, self.provided.get(relation.name, ())) for relation in alternatives)
+            if not any(relation.is_met_by(package) for relation, packages in provided for package in packages):
                 self._choose(alternatives, by)
-
-    def _is_met(self, relation: Relation) -> bool:
-        return any(relation.is_met_by(package) for package in self.provided.get(relation.name, ()))
 
     def _choose(self, alternatives: tuple[Relation, ...], by: str) -> None:
         refused = ""

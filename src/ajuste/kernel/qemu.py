@@ -105,7 +105,11 @@ def _read(directory: Path) -> QemuImage | None:
 
 def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     source = qemu_source()
-    suites = source.suites.get(_codename()) or _suites_for_others(source)
+    try:
+        codename = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    except OSError:
+        codename = ""
+    suites = source.suites.get(codename) or _suites_for_others(source)
     archive = package_lists(kernel_sources()[source.source], home, say)
     archive.refresh(force=refresh)
     choices = _choose(archive, source, suites)
@@ -128,13 +132,6 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     raise RunError(f"could not download QEMU {source.minimum}: {gone}", hint="try again with --refresh")
 
 
-def _codename() -> str:
-    try:
-        return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
-    except OSError:
-        return ""
-
-
 def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
     # Those whose QEMU runs with the C library of this machine, which is none of the distribution's own. Raises
     # RequestError where there are none.
@@ -151,7 +148,9 @@ def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> li
     # The program's package and its companions, for each version that will do, newest first.
     known = [p for p in archive.packages([source.package, *source.companions]) if set(p.suites).intersection(suites)]
     known.sort(key=lambda p: Version(p.version), reverse=True)
-    programs = [p for p in known if p.name == source.package and _upstream(p) >= Version(source.minimum)]
+    minimum = Version(source.minimum)
+    versions = ((p, Version(p.version).upstream_version or "0") for p in known if p.name == source.package)
+    programs = [p for p, upstream in versions if Version(upstream) >= minimum]
     choices = []
     for program in programs:
         packages = [program]
@@ -162,10 +161,6 @@ def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> li
         if len(packages) == 1 + len(source.companions):
             choices.append(packages)
     return choices
-
-
-def _upstream(package: Package) -> Version:
-    return Version(Version(package.version).upstream_version or "0")
 
 
 def _fetch(

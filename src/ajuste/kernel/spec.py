@@ -303,7 +303,10 @@ def parse_spec(text: str) -> KernelSpec:
     if colon and kind in sources:
         return _packaged(text, sources[kind], rest)
     if not colon:
-        raise RequestError(f"{text!r} is not a kernel; expected {FORMS}", hint=_guess(text.strip()))
+        hint = f"write path:{kind} for a file" if "/" in kind else "list kernels with ajuste kernel list"
+        if _VERSION.match(kind):
+            hint = f"did you mean debian:{kind}?"
+        raise RequestError(f"{text!r} is not a kernel; expected {FORMS}", hint=hint)
     kinds = [*sources, BUILT, TO_BUILD, "path"]
     near = did_you_mean(f"{word}:{rest}" for word in nearest_names(kind, kinds))
     raise RequestError(
@@ -454,12 +457,6 @@ def _patch_text(path: Path) -> str:
     # A file's name that is not taken for anything else.
     text = str(path)
     return f"./{text}" if _is_option(text) or _OF_A_PACKAGE.fullmatch(text) else text
-
-
-def _guess(text: str) -> str:
-    if _VERSION.match(text):
-        return f"did you mean debian:{text}?"
-    return f"write path:{text} for a file" if "/" in text else "list kernels with ajuste kernel list"
 
 
 def _kernel_file(text: str, rest: str) -> KernelFile:

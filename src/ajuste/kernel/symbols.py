@@ -77,7 +77,12 @@ def read_vmlinux(vmlinuz: Path) -> bytes:
     try:
         offset, length = struct.unpack_from("<II", image, _PAYLOAD)
         start = 512 * ((image[_SETUP_SECTS] or 4) + 1) + offset
-        content = _decompressed(image[start : start + length])
+        payload = image[start : start + length]
+        read_format = next((read for magic, read in _FORMATS.items() if payload.startswith(magic)), None)
+        if read_format is None:
+            name = "LZO" if payload.startswith(_LZO) else f"a format that begins with {payload[:4].hex() or 'nothing'}"
+            raise ValueError(f"{name} is not supported; expected gzip, bzip2, LZMA, XZ, LZ4 or Zstandard")
+        content = read_format(payload)
     except (*_MALFORMED, struct.error) as error:
         raise RequestError(
             f"cannot decompress the kernel in {vmlinuz}: {error}", hint="fetch or build the kernel again"
@@ -85,14 +90,6 @@ def read_vmlinux(vmlinuz: Path) -> bytes:
     if content[:4] != b"\x7fELF":
         raise RequestError(f"{vmlinuz} does not carry an ELF file", hint="fetch or build the kernel again")
     return content
-
-
-def _decompressed(payload: bytes) -> bytes:
-    read_format = next((read for magic, read in _FORMATS.items() if payload.startswith(magic)), None)
-    if read_format is None:
-        name = "LZO" if payload.startswith(_LZO) else f"a format that begins with {payload[:4].hex() or 'nothing'}"
-        raise ValueError(f"{name} is not supported; expected gzip, bzip2, LZMA, XZ, LZ4 or Zstandard")
-    return read_format(payload)
 
 
 class _Decompressor(Protocol):

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, Literal, NoReturn
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -210,10 +210,12 @@ class Access:
         # The cookie replaces the token in the address, which the browser's history would keep.
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
         place = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
+        # Percent-encoded: a line break in a header would begin another one.
+        location = quote(place, safe="/?&=%+:,;@~!$'()*-._[]").encode("ascii")
         cookie = f"{self._cookie}={token}; Path=/; HttpOnly; SameSite=Strict"
         headers = [
             *_HEADERS,
-            (b"location", _ascii(place)),
+            (b"location", location),
             (b"set-cookie", cookie.encode()),
             (b"cache-control", b"no-store"),
             (b"content-length", b"0"),
@@ -319,13 +321,6 @@ async def _refuse(scope: Scope, send: Send, status: int, message: str, hint: str
 
 def _query(scope: Scope) -> list[tuple[str, str]]:
     return parse_qsl(scope.get("query_string", b"").decode("latin-1")[:8192], keep_blank_values=True)
-
-
-def _ascii(place: str) -> bytes:
-    # Percent-encoded: a line break in a header would begin another one.
-    from urllib.parse import quote
-
-    return quote(place, safe="/?&=%+:,;@~!$'()*-._[]").encode("ascii")
 
 
 # Serving an application on this machine only, until somebody interrupts it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +51,8 @@ class RunIndex:
 
     def of(self, heads: Sequence[Head]) -> dict[str, RunFacts]:
         """Return the facts of those runs that are known by now; a few unknown ones are read at once."""
-        missing = self._missing(heads)
+        known = self._known
+        missing = [head for head in heads if known.get(head.id, NOTHING_KNOWN).check != head.check]
         if 0 < len(missing) <= _AT_ONCE:
             self._read(missing)
         elif missing and (self._reading is None or not self._reading.is_alive()):
@@ -63,10 +64,6 @@ class RunIndex:
     def is_reading(self) -> bool:
         """Return whether more will be known soon."""
         return self._reading is not None and self._reading.is_alive()
-
-    def _missing(self, heads: Iterable[Head]) -> list[Head]:
-        known = self._known
-        return [head for head in heads if known.get(head.id, NOTHING_KNOWN).check != head.check]
 
     def _read(self, heads: Sequence[Head]) -> None:
         checks = {head.id: head.check for head in heads}
@@ -94,7 +91,10 @@ class RunIndex:
 def _facts(check: int, resolved: Mapping[str, Any], results: Mapping[str, Any]) -> RunFacts:
     study = resolved["study"]
     tables = study.get("factors") or study.get("factor") or ()
-    settings = [name for table in tables for name in _settings(table)]
+    settings: list[str] = []
+    for table in tables:
+        names = [name for level in (table.get("settings") or {}).values() for name in level]
+        settings += names or [str(table["name"])]
     deciding = {metric["name"] for metric in resolved.get("deciding", ())}
     verdicts = [verdict for verdict in results.get("verdicts", ()) if verdict["metric"] in deciding]
     # A gate asks only whether its limit is exceeded.
@@ -102,11 +102,6 @@ def _facts(check: int, resolved: Mapping[str, Any], results: Mapping[str, Any]) 
     words = Counter(verdict["verdict"] for verdict in decided)
     title, question = str(study.get("title") or study["name"]), str(study.get("question", ""))
     return RunFacts(check, title[:300], question[:500], tuple(dict.fromkeys(settings)), dict(words))
-
-
-def _settings(table: Mapping[str, Any]) -> Iterable[str]:
-    names = [name for level in (table.get("settings") or {}).values() for name in level]
-    return names or [str(table["name"])]
 
 
 def _read(file: Path, url: str) -> dict[str, RunFacts]:

@@ -103,7 +103,11 @@ class Jobs:
         self._command = tuple(command)
 
     def all(self) -> list[Job]:
-        jobs = [job for directory in self._directories() if (job := _read(directory)) is not None]
+        try:
+            directories = [path for path in self.directory.iterdir() if path.is_dir()]
+        except OSError:
+            directories = []
+        jobs = [job for directory in directories if (job := _read(directory)) is not None]
         return sorted(jobs, key=lambda job: (job.created, job.id), reverse=True)
 
     def find(self, job_id: str) -> Job:
@@ -186,12 +190,6 @@ class Jobs:
             message, _, hint = problem.partition("\n  ")
             raise RequestError(message or f"ajuste {words[0]} failed", hint=hint or None)
         return done.stdout.decode(errors="replace")
-
-    def _directories(self) -> list[Path]:
-        try:
-            return [path for path in self.directory.iterdir() if path.is_dir()]
-        except OSError:
-            return []
 
 
 def _environment(rights: Asked | None) -> dict[str, str] | None:

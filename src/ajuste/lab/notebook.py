@@ -214,19 +214,14 @@ def compare(
     )
     study = adhoc_study(request, known, parse_kernel=parse_spec)
     options = RunOptions(home(), accept_risk=accept_risk)
-    return _measured(
-        study, options, named=_command_line(request), fresh=fresh, quiet=quiet, name_chosen=name is not None
-    )
+    # The command for a terminal that repeats the run; it also names the run.
+    words = [word for command in request.commands for word in ("--", *command)]
+    command_line = shlex.join(["ajuste", "compare", *words_of(request), *words])
+    return _measured(study, options, named=command_line, fresh=fresh, quiet=quiet, name_chosen=name is not None)
 
 
 def _levels(levels: Levels) -> str:
     return ",".join(map(str, levels))
-
-
-def _command_line(request: Request) -> str:
-    # The command for a terminal that repeats the run; it also names the run.
-    commands = [word for command in request.commands for word in ("--", *command)]
-    return shlex.join(["ajuste", "compare", *words_of(request), *commands])
 
 
 def _measured(

@@ -154,7 +154,9 @@ class LabService:
             file.write_text(text, encoding="utf-8")
             yield file
         except RequestError as problem:
-            raise _without(directory, problem) from None
+            prefix = f"{directory}{os.sep}"
+            hint = None if problem.hint is None else problem.hint.replace(prefix, "")
+            raise RequestError(str(problem).replace(prefix, ""), hint=hint) from None
         finally:
             file.unlink(missing_ok=True)
             directory.rmdir()
@@ -200,12 +202,6 @@ class LabService:
     def delete(self, runs: Iterable[str]) -> None:
         """Delete runs. Raises RequestError for one that is measured now."""
         forget([self.head(run) for run in runs], self.store, self.home)
-
-
-def _without(directory: Path, problem: RequestError) -> RequestError:
-    prefix = f"{directory}{os.sep}"
-    message = str(problem).replace(prefix, "")
-    return RequestError(message, hint=None if problem.hint is None else problem.hint.replace(prefix, ""))
 
 
 def _plain(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -201,25 +201,22 @@ class RunWatch:
         counted = Counter(trial.status for trial in self._trials)
         job = self._service.jobs.of_run(self._run.id)
         going_on = self._service.is_going_on(self._run)
+        left = ""
+        if going_on and (rest := time_left(self._resolved.study, self._trials, done, self._findings, self._clock())):
+            seconds, at_most = rest
+            left = f"{'at most' if at_most else 'about'} {duration(seconds)} left" if seconds else "about to end"
         return {
             "blocks": done,
             "most_blocks": budget.max_blocks,
             "count": len(self._trials),
             "flagged": counted["flagged"],
             "failed": counted["failed"],
-            "left": self._left(done) if going_on else "",
+            "left": left,
             "doing": job.doing if job is not None and going_on else "",
             "going_on": going_on,
             "ours": job is not None and job.alive,
             "problem": job.problem if job is not None and not going_on else "",
         }
-
-    def _left(self, done: int) -> str:
-        left = time_left(self._resolved.study, self._trials, done, self._findings, self._clock())
-        if left is None:
-            return ""
-        seconds, at_most = left
-        return f"{'at most' if at_most else 'about'} {duration(seconds)} left" if seconds else "about to end"
 
     def _tell(self, event: str) -> None:
         for queue in self._viewers:

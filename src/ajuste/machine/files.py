@@ -9,6 +9,7 @@ import errno
 import fcntl
 import grp
 import hashlib
+import json
 import os
 import pwd
 import shutil
@@ -20,7 +21,7 @@ from functools import cache
 from io import BufferedWriter
 from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import Any, Final
 
 from ajuste.model.caller import LARGEST_ID, calling_ids, open_kept
 from ajuste.model.error import RequestError
@@ -85,18 +86,14 @@ def _require_followed(link: Path, status: os.stat_result, above: os.stat_result)
     # Not even a link of root's, where another user can put it in the place of another name.
     if os.geteuid() != 0:
         return
-    if status.st_uid not in _trusted(os.environ).links:
+    trusted = _trusted(os.environ).links
+    if status.st_uid not in trusted:
         raise RequestError(f"{link} is a link owned by {user_name(status.st_uid)}", hint=_NAME_IT)
-    if why := _exchangeable(above):
-        raise RequestError(f"{link} is a link in a directory that {why}", hint=_NAME_IT)
-
-
-def _exchangeable(directory: os.stat_result) -> str:
-    # Why others can put something of root's in the place of something else that is in the directory.
-    if directory.st_uid not in _trusted(os.environ).links:
-        return f"belongs to {user_name(directory.st_uid)}"
-    others = "" if directory.st_mode & stat.S_ISVTX else _writers(directory)
-    return f"is writable by {others}" if others else ""
+    directory = f"{link} is a link in a directory that"
+    if above.st_uid not in trusted:
+        raise RequestError(f"{directory} belongs to {user_name(above.st_uid)}", hint=_NAME_IT)
+    if not above.st_mode & stat.S_ISVTX and (others := _writers(above)):
+        raise RequestError(f"{directory} is writable by {others}", hint=_NAME_IT)
 
 
 @dataclass(frozen=True)
@@ -408,6 +405,15 @@ def read_kept(file: Path) -> bytes:
 def sealed(text: str) -> str:
     """Return ``text`` of one line below its own checksum, for ``unsealed``."""
     return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n"
+
+
+def read_sealed(file: Path) -> dict[str, Any]:
+    """Return the JSON object of a sealed file, without anything where it is missing, damaged or another value."""
+    try:
+        known = json.loads(unsealed(read_kept(file)))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def unsealed(content: bytes) -> bytes:

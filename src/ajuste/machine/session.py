@@ -58,20 +58,14 @@ def machine_marks() -> dict[str, str]:
     """Return kernel, processor and identity of this machine, as far as they matter to measurements. They only ever go
     into a fingerprint: an identity must not be shown as it is (machine-id(5)).
     """
+    # As /proc/cpuinfo says it (proc_cpuinfo(5)); the architecture where it says nothing.
+    lines = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
+    processors = (value.strip() for key, _, value in lines if key.strip() == "model name")
     return {
         "kernel": f"{platform.release()} {platform.version()}",
-        "processor": _processor(),
+        "processor": next(processors, platform.machine()),
         "machine": hashlib.sha256(b"ajuste" + _identity()).hexdigest(),
     }
-
-
-def _processor() -> str:
-    # As /proc/cpuinfo says it (proc_cpuinfo(5)); the architecture where it says nothing.
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "model name":
-            return value.strip()
-    return platform.machine()
 
 
 def _identity() -> bytes:

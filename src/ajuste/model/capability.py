@@ -182,7 +182,11 @@ class Asked:
         if rule(self.asker, kind) == "named" and self.named:
             hint = f"allowed here: {', '.join(sorted(self.named)[:10])}"
         place = f"{where}: " if where else ""
-        raise RequestError(f"{place}{value[:80]!r} is {_words(kind)}, which {_CALLED[self.asker]} {message}", hint=hint)
+        words = re.split(r"[:;]| with `", KINDS[kind])[0]
+        raise RequestError(
+            f"{place}{value[:80]!r} is {words[:1].lower() + words[1:]}, which {_CALLED[self.asker]} {message}",
+            hint=hint,
+        )
 
 
 _CALLED: Final[Mapping[Asker, str]] = {
@@ -220,11 +224,6 @@ _HINTS: Final[Mapping[Kind, str]] = {
     "kernel build": "use a kernel package such as debian:6.12, or one that the owner built: mine:NAME",
     "kernel source": "use a kernel package such as debian:6.12, or one that the owner built: mine:NAME",
 }
-
-
-def _words(kind: Kind) -> str:
-    text = re.split(r"[:;]| with `", KINDS[kind])[0]
-    return text[:1].lower() + text[1:]
 
 
 def granted(asker: Asker, named: Iterable[str]) -> Asked:

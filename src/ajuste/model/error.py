@@ -97,19 +97,14 @@ def _likeness(matcher: SequenceMatcher[str], name: str, other: str, least: float
     # Return the similarity of `other` to `name`, up to 1, or 0 below `least`. `matcher` knows `name`.
     matcher.set_seq1(other)
     short, long = sorted((len(name), len(other)))
-    weight = _weight_of_part(short, long) if parts else 0.0
+    weight = 0.0  # of a part beside the whole: the smaller the part, the less
+    if parts and short >= 3 and long >= 1.5 * short:
+        weight = 0.9 if long < 8 * short else 0.6
     common = matcher.quick_ratio() * (short + long) / 2  # letters, in whatever order: most names have too few
     if not common or max(2 * common / (short + long), weight * common / short) < least:
         return 0.0
     part = _likeness_of_part(matcher, name, other) if weight else 0.0
     return max(matcher.ratio(), weight * part if part >= LEAST_OF_PART else 0.0)
-
-
-def _weight_of_part(short: int, long: int) -> float:
-    # Return the weight of a part beside the whole: the smaller the part, the less.
-    if long < 1.5 * short or short < 3:
-        return 0.0
-    return 0.9 if long < 8 * short else 0.6
 
 
 def _likeness_of_part(matcher: SequenceMatcher[str], name: str, other: str) -> float:

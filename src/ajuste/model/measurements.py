@@ -170,7 +170,11 @@ class Gathering:
         for metric in dict.fromkeys(chain.from_iterable(metrics)):
             if metric not in self._metrics:
                 self._metrics[metric] = [np.full(self._rows, np.nan)]
-            self._metrics[metric].append(_column(metrics, metric))
+            try:
+                column = np.fromiter(map(itemgetter(metric), metrics), np.float64, len(metrics))
+            except KeyError:
+                column = np.fromiter((figures.get(metric, np.nan) for figures in metrics), np.float64, len(metrics))
+            self._metrics[metric].append(column)
         self._rows += len(metrics)
         for parts in self._metrics.values():
             missing = self._rows - sum(map(len, parts))
@@ -180,7 +184,12 @@ class Gathering:
     def measurements(self) -> Measurements:
         """Return all rows, in the order of the design."""
         whole = {name: _joined(parts, np.int64) for name, parts in self._whole.items()}
-        order = _order(whole["block"], whole["position"], whole["attempt"])
+        blocks, positions, attempts = (np.diff(whole[name]) for name in ("block", "position", "attempt"))
+        follows = (blocks > 0) | ((blocks == 0) & ((positions > 0) | ((positions == 0) & (attempts > 0))))
+        # What comes in the order of the design need not be sorted.
+        order: Order = slice(None)
+        if not np.all(follows):
+            order = np.lexsort((whole["attempt"], whole["position"], whole["block"]))
         columns: dict[str, Any] = {name: column[order] for name, column in whole.items()}
         columns |= {name: coding.column(order) for name, coding in self._coded.items()}
         return Measurements(
@@ -209,20 +218,6 @@ def measurements(trials: Iterable[Trial]) -> Measurements:
         not_supported=[tuple(trial.not_supported.items()) for trial in rows],
     )
     return gathering.measurements()
-
-
-def _column(metrics: Sequence[Mapping[str, float]], name: str) -> NDArray[np.float64]:
-    try:
-        return np.fromiter(map(itemgetter(name), metrics), np.float64, len(metrics))
-    except KeyError:
-        return np.fromiter((figures.get(name, np.nan) for figures in metrics), np.float64, len(metrics))
-
-
-def _order(block: Whole, position: Whole, attempt: Whole) -> Order:
-    # The order of the design; what comes in that order need not be sorted.
-    blocks, positions, attempts = np.diff(block), np.diff(position), np.diff(attempt)
-    follows = (blocks > 0) | ((blocks == 0) & ((positions > 0) | ((positions == 0) & (attempts > 0))))
-    return slice(None) if bool(np.all(follows)) else np.lexsort((attempt, position, block))
 
 
 def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
@@ -41,7 +40,7 @@ def read(source: ResultSource) -> MeasuredTable:
     separator = max(",;\t", key=source.text.lstrip("\ufeff\r\n").split("\n", 1)[0].count)
     rows = csv_rows(source.text, separator, file)
     line, first = next(rows, (1, []))
-    head = [_column_name(field.strip()) for field in first]
+    head = [name.lower() if name.lower() in (CONFIGURATION, BLOCK) else name for name in map(str.strip, first)]
     _check_head(head, Place(file, line))
     if set(_SUMMARIES) <= set(head):
         raise RequestError(
@@ -88,10 +87,6 @@ def _columns(rows: Iterator[tuple[int, list[str]]], count: int, file: Path) -> t
     return columns, lines
 
 
-def _column_name(field: str) -> str:
-    return field.lower() if field.lower() in (CONFIGURATION, BLOCK) else field
-
-
 def column_metric(field: str) -> Metric:
     """Return the metric of a column: ``time [ms]`` is in milliseconds."""
     named = _HEAD.match(field)
@@ -120,15 +115,13 @@ def _numbers(
         values = list(map(float, column))
     except ValueError:
         values = []
-    if values and _all_plain(column, np.abs(np.array(values))):
-        return values
+    if values:
+        sizes = np.abs(np.array(values))
+        # Whether nothing is among them that only Python takes for a number, or that cannot be computed with.
+        sound = bool(np.all((sizes < LARGEST) & ((sizes > 1 / LARGEST) | (sizes == 0))))
+        if sound and max(map(len, column)) <= _LONGEST_FIELD and "_" not in "".join(column):
+            return values
     return [number(field, name, separator, Place(file, line), hint) for field, line in zip(column, lines, strict=True)]
-
-
-def _all_plain(column: Sequence[str], sizes: NDArray[np.float64]) -> bool:
-    # Whether nothing is among them that only Python takes for a number, or that cannot be computed with.
-    sound = bool(np.all((sizes < LARGEST) & ((sizes > 1 / LARGEST) | (sizes == 0))))
-    return sound and max(map(len, column)) <= _LONGEST_FIELD and "_" not in "".join(column)
 
 
 def _column(columns: Sequence[list[str]], head: Sequence[str], name: str) -> list[str] | None:

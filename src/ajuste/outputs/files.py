@@ -48,16 +48,13 @@ def read_source(source: ResultSource, chosen: str | None = None) -> MeasuredTabl
         raise RequestError(f"--format {chosen}: format not found; expected one of {', '.join(NAMES)}")
     documents = [kind for kind in DOCUMENTS if chosen in (None, kind.name)]
     texts = [kind for kind in TEXTS if chosen in (None, kind.name)]
+    is_document = source.text.lstrip()[:1] in ("{", "[")
     for text in texts:
-        if text.recognise(source.text) and not (text.name == "csv" and chosen is None and _is_document(source.text)):
+        if text.recognise(source.text) and not (text.name == "csv" and chosen is None and is_document):
             return text.read(source)
     if documents:
         return _document(source, documents)
     raise RequestError(f"this is not the output of {texts[-1].title}", place=place, hint=KNOWN)
-
-
-def _is_document(text: str) -> bool:
-    return text.lstrip()[:1] in ("{", "[")
 
 
 def _document(source: ResultSource, documents: Sequence[DocumentFormat]) -> MeasuredTable:
@@ -109,14 +106,12 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), request: FileRe
     groups: dict[str, list[Path]] = {}
     for path, name in zip(files, chosen, strict=True):
         groups.setdefault(name, []).extend(matching_files(path))
-    tables = [(name, _together(name, paths, wanted)) for name, paths in groups.items()]
+    tables: list[tuple[str, MeasuredTable]] = []
+    for name, paths in groups.items():
+        sources = (ResultSource(_text(file), name, file, wanted.runs) for file in paths)
+        tables.append((name, joined((source.file, read_source(source, wanted.format)) for source in sources)))
     firsts = [paths[0] for paths in groups.values()]
     return _directed(joined(zip(firsts, apart(tables), strict=True)), wanted)
-
-
-def _together(name: str, files: Sequence[Path], wanted: FileRequest) -> MeasuredTable:
-    sources = (ResultSource(_text(file), name, file, wanted.runs) for file in files)
-    return joined((source.file, read_source(source, wanted.format)) for source in sources)
 
 
 def matching_files(wanted: Path) -> list[Path]:

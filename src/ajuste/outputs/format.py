@@ -375,7 +375,10 @@ def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
         for metric in table.metrics:
             _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
         for cell, cell_sample in table.samples.items():
-            sample = cell_sample if number == 1 else _of_file(cell_sample, number)
+            sample = cell_sample
+            if number > 1 and isinstance(cell_sample, Values):
+                blocks = tuple(f"{block} of file {number}" for block in cell_sample.blocks)
+                sample = replace(cell_sample, blocks=blocks)
             samples[cell] = _both(samples[cell], sample, cell, file, number) if cell in samples else sample
     return MeasuredTable(
         " and ".join(formats),
@@ -385,12 +388,6 @@ def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
         tuple(notes),
         frozenset(main),
     )
-
-
-def _of_file(sample: Sample, number: int) -> Sample:
-    if not isinstance(sample, Values):
-        return sample
-    return replace(sample, blocks=tuple(f"{block} of file {number}" for block in sample.blocks))
 
 
 def _require_same_unit(first: Metric, other: Metric, file: Path) -> None:

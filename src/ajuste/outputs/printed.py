@@ -199,9 +199,15 @@ class PrintedReport:
             value = quantity(text, metric.unit)
             if value is None:
                 _refuse(f"found {excerpt(text)} in {excerpt(line)}", f"a number in {metric.unit or 'no unit'}", place)
-            which = match.groupdict().get("which", "")
+            printed = metric
+            if "{" in metric.name:
+                which = match.groupdict().get("which", "")
+                # 99.90 is 99.9.
+                plain = which.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(which) else which[:LONGEST_PART]
+                name, title = (form.format(plain, section=section) for form in (metric.name, metric.title))
+                printed = metric.model_copy(update={"name": name, "title": title})
             scaled = value * row.factor if text[-1].isdigit() else value
-            yield PrintedFigure(_called(metric, which, section), scaled, place.line or 0, row.again)
+            yield PrintedFigure(printed, scaled, place.line or 0, row.again)
 
     def _complete(self, run: _Run, file: Path) -> Sequence[PrintedFigure]:
         for name in self.needed:
@@ -209,15 +215,6 @@ class PrintedReport:
                 _refuse(f"the run that begins here has no {name}", f"{self.title}, complete", Place(file, run.start))
         zeros = (PrintedFigure(metric, 0.0, run.start) for metric in self.zeros if metric.name not in run.figures)
         return (*run.figures.values(), *zeros)
-
-
-def _called(metric: Metric, which: str, section: str) -> Metric:
-    # `metric` with `{}` and `{section}` in its name replaced; 99.90 is 99.9.
-    if "{" not in metric.name:
-        return metric
-    plain = which.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(which) else which[:LONGEST_PART]
-    name, title = (text.format(plain, section=section) for text in (metric.name, metric.title))
-    return metric.model_copy(update={"name": name, "title": title})
 
 
 def _refuse(problem: str, expected: str, place: Place) -> NoReturn:

@@ -68,7 +68,10 @@ def _cut_line(line: str) -> str:
 
 def cut(output: Output) -> Output:
     """Return the output with the rest counted in ``dropped_bytes``: each byte that is not UTF-8 as one."""
-    text, longest = output.text, _longest(output.text)
+    text, longest = output.text, LONGEST_TEXT
+    if len(text) > LONGEST_OTHER:
+        is_other = "\0" in text or text.translate(_CONTROLS).count(_REPLACED) > _OTHER_SHARE * len(text)
+        longest = LONGEST_OTHER if is_other else LONGEST_TEXT
     if len(text) <= longest:
         return output
     end = longest // 2 if longest == LONGEST_TEXT else 0
@@ -79,13 +82,6 @@ def cut(output: Output) -> Output:
     mark = f"\n[{dropped:,} bytes left out; SHA-256 of what was read: {whole}]\n"
     shortened = text[:begin] + mark + (text[-end:] if end else "")
     return output.model_copy(update={"text": shortened, "dropped_bytes": dropped})
-
-
-def _longest(text: str) -> int:
-    if len(text) <= LONGEST_OTHER:
-        return LONGEST_TEXT
-    is_other = "\0" in text or text.translate(_CONTROLS).count(_REPLACED) > _OTHER_SHARE * len(text)
-    return LONGEST_OTHER if is_other else LONGEST_TEXT
 
 
 _PAUSED: Mapping[str, str] = {

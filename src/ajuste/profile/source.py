@@ -62,7 +62,9 @@ def read_profile(spec: str, sources: Sources, facts: MachineFacts) -> Profile:
         return _of_sysctl(spec, spec.removeprefix("sysctl:"), sources)
     path = Path(spec)
     if not path.exists():
-        raise RequestError(f"profile {spec!r} not found; expected {FORMS}", hint=_guess(spec, sources))
+        is_tuned = spec in sources.installed.names() or re.fullmatch(r"[a-z]+-[a-z-]+", spec)
+        hint = f"write tuned:{spec} for a tuned profile" if is_tuned else None
+        raise RequestError(f"profile {spec!r} not found; expected {FORMS}", hint=hint)
     if path.is_dir() and not (path / tuned.FILE).is_file():
         return _of_sysctl(spec, spec, sources)
     file = path / tuned.FILE if path.is_dir() else path
@@ -70,12 +72,6 @@ def read_profile(spec: str, sources: Sources, facts: MachineFacts) -> Profile:
         around = tuned.Folders([file.absolute().parent.parent, *sources.installed.folders])
         return tuned.read_tuned(file.absolute(), around, facts, spec=spec, origin=str(file))
     return _of_sysctl(spec, spec, sources)
-
-
-def _guess(spec: str, sources: Sources) -> str | None:
-    if spec in sources.installed.names() or re.fullmatch(r"[a-z]+-[a-z-]+", spec):
-        return f"write tuned:{spec} for a tuned profile"
-    return None
 
 
 def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: MachineFacts) -> Profile:
@@ -167,14 +163,10 @@ def _lines(path: Path) -> list[ProfileLine]:
         option, equals, value = bare.removeprefix("-").partition("=")
         if not option.strip() or not (equals or may_fail):
             raise RequestError("expected NAME = VALUE", hint="see sysctl.d(5)", place=Place(path, number))
-        lines.append(
-            ProfileLine("sysctl", _dotted(option.strip()), " ".join(value.split()), path, number, may_fail=may_fail)
-        )
+        file = sysctl_path(option.strip())
+        name = file.removeprefix(FOLDER)
+        dotted = name.replace("/", ".")
+        if sysctl_path(dotted) != file:  # a part has a dot of its own
+            dotted = name
+        lines.append(ProfileLine("sysctl", dotted, " ".join(value.split()), path, number, may_fail=may_fail))
     return lines
-
-
-def _dotted(option: str) -> str:
-    # One spelling for each: with dots, but where a part has a dot of its own.
-    file = sysctl_path(option)
-    dotted = file.removeprefix(FOLDER).replace("/", ".")
-    return dotted if sysctl_path(dotted) == file else file.removeprefix(FOLDER)

@@ -10,7 +10,6 @@ from typing import Final
 
 from ajuste.model.cost import ROLES, CostComparison, CostGraph, CostRow
 from ajuste.model.explanation import Explanation
-from ajuste.model.modelled import ModelledMachine
 from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, Section, Table
@@ -49,7 +48,9 @@ def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tu
 def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name: str, title: str) -> Plot:
     # A frame is as wide as both trials together.
     wholes = [_subtree_totals(graph, trial) for trial in (graph.baseline, graph.own)]
-    depths = _depths(graph)
+    depths: list[int] = []
+    for parent in graph.parents:
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
     shades = [_shade(before, after) for before, after in zip(*wholes, strict=True)]
     values = [before + after for before, after in zip(*wholes, strict=True)]
     rows = min(_MOST_ROWS, 1 + max(d for d, value in zip(depths, values, strict=True) if _SEEN * value >= values[0]))
@@ -89,13 +90,6 @@ def _subtree_totals(graph: CostGraph, itself: tuple[int, ...]) -> list[int]:
     for place in range(len(totals) - 1, 0, -1):
         totals[graph.parents[place]] += totals[place]
     return totals
-
-
-def _depths(graph: CostGraph) -> list[int]:
-    depths: list[int] = []
-    for parent in graph.parents:
-        depths.append(depths[parent] + 1 if parent >= 0 else 0)
-    return depths
 
 
 def _shade(before: int, after: int) -> str:
@@ -175,7 +169,14 @@ def _section(costs: CostComparison, called: tuple[str, str], place: int, *, seve
         *(Paragraph(note, "dim", detail=True) for note in costs.notes),
     )
     under = f" under {called[1]}" if several else ""
-    about = f"{_ABOUT} {_modelled_words(costs.modelled.machine)}" if costs.modelled else _ABOUT
+    about = _ABOUT
+    if costs.modelled:
+        machine = costs.modelled.machine
+        about += (
+            f" Modelled figures are those of a model of {machine.title}, which sees every access of the guest. Time is "
+            f"{machine.instructions_per_cycle} instructions a cycle at {machine.frequency_mhz} MHz, and the latency of "
+            "every miss in full: a real processor does other things while it waits."
+        )
     return Section(f"What costs what{under}", blocks, f"costs-{place}", "Costs", about=about, brief=0)
 
 
@@ -187,14 +188,6 @@ def _paragraphs(sentences: Sequence[str], most: int) -> Iterator[Paragraph]:
 def cost_sentences(costs: CostComparison) -> tuple[str, ...]:
     """Return what was counted, then what was modelled."""
     return (*costs.sentences, *(costs.modelled.sentences if costs.modelled else ()))
-
-
-def _modelled_words(machine: ModelledMachine) -> str:
-    return (
-        f"Modelled figures are those of a model of {machine.title}, which sees every access of the guest. Time is "
-        f"{machine.instructions_per_cycle} instructions a cycle at {machine.frequency_mhz} MHz, and the latency of "
-        "every miss in full: a real processor does other things while it waits."
-    )
 
 
 def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ajuste.analysis.summary import MOST_BLOCKS
-from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, NoiseFinding, Power, amount
+from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, amount
 from ajuste.model.wording import count_of
 from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, Section, Table, Tone
 
@@ -15,14 +15,21 @@ _MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("!
 
 def diagnosis_report(diagnosis: Diagnosis) -> Report:
     """Return the verdict, what can be detected, the disturbances with advice, and what does not disturb."""
-    disturbing = tuple(map(_item, (finding for finding in diagnosis.findings if finding.severity in _MARKS)))
+    disturbing = []
+    for finding in diagnosis.findings:
+        if finding.severity in _MARKS:
+            mark, tone = _MARKS[finding.severity]
+            limit = f" (from {amount(finding.threshold, finding.unit)} on)" if finding.threshold is not None else ""
+            advice = (f"→ {line}" for line in finding.advice)
+            more = (f"{finding.said}{limit}.", *advice)
+            disturbing.append(Item(finding.title, more=more, mark=mark, tone=tone))
     quiet = [f"{finding.said}." for finding in diagnosis.findings if finding.severity == "none"]
     unknown = [f"{finding.title}: {finding.said}." for finding in diagnosis.findings if finding.severity == "unknown"]
     sections = (
         Section("What a study could see here", tuple(_effects(diagnosis))),
         Section(
             "Disturbances, most important first",
-            (Listing(disturbing) if disturbing else Paragraph("None found."),),
+            (Listing(tuple(disturbing)) if disturbing else Paragraph("None found."),),
         ),
         *_busy(diagnosis),
         *((Section("No disturbance", _dim_listing(quiet)),) if quiet else ()),
@@ -43,7 +50,11 @@ def _effects(diagnosis: Diagnosis) -> Iterator[Block]:
     )
     rows = tuple(Row((f"{effect.effect_percent:g} %", *_blocks(effect))) for effect in diagnosis.effects)
     yield Table.of((Column("Effect"), Column("Blocks"), Column("Range")), rows)
-    parts = [f"{power.blocks} blocks show {_effect(power)}" for power in diagnosis.powers]
+    parts = [
+        f"{power.blocks} blocks show "
+        + ("nothing" if power.effect_percent is None else f"effects from {amount(power.effect_percent, '%')} on")
+        for power in diagnosis.powers
+    ]
     yield Paragraph(f"{'; '.join(parts)}.")
 
 
@@ -52,17 +63,6 @@ def _blocks(effect: NoiseEffect) -> tuple[str, str]:
         return f"over {MOST_BLOCKS:,}", ""
     high = f"over {MOST_BLOCKS:,}" if effect.high is None else f"{effect.high:,}"
     return f"about {effect.blocks:,}", f"{effect.low:,} … {high}" if effect.low is not None else ""
-
-
-def _effect(power: Power) -> str:
-    return "nothing" if power.effect_percent is None else f"effects from {amount(power.effect_percent, '%')} on"
-
-
-def _item(finding: NoiseFinding) -> Item:
-    mark, tone = _MARKS[finding.severity]
-    limit = f" (from {amount(finding.threshold, finding.unit)} on)" if finding.threshold is not None else ""
-    advice = (f"→ {line}" for line in finding.advice)
-    return Item(finding.title, more=(f"{finding.said}{limit}.", *advice), mark=mark, tone=tone)
 
 
 def _busy(diagnosis: Diagnosis) -> tuple[Section, ...]:

@@ -40,7 +40,11 @@ def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) 
     lanes = (divergence.baseline, divergence.own)
     cpus = sorted({run.cpu for lane in lanes for run in lane.runs})
     places = {(cpu, which): 2 * row + which for row, cpu in enumerate(cpus) for which in range(2)}
-    roles = _colours(lanes)
+    # Tasks beyond the number of series share one colour.
+    tasks = list(dict.fromkeys(run.task for lane in lanes for run in lane.runs if run.task != _IDLE))
+    roles = {task: f"series-{1 + place}" if place < SERIES - 1 else "muted" for place, task in enumerate(tasks)}
+    if any(run.task == _IDLE for lane in lanes for run in lane.runs):
+        roles[_IDLE] = "still"
     ends = [end for lane in lanes for run in lane.runs for end in (run.begin_ns, run.end_ns)]
     unit = common_format(ends, "ns")
     traces = [_runs(lane, task, places, which, roles[task], unit.divisor)
@@ -79,14 +83,6 @@ def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) 
         ),
         wide=True,
     )
-
-
-def _colours(lanes: tuple[DecisionLane, ...]) -> dict[str, str]:
-    # Tasks beyond the number of series share one colour.
-    tasks = list(dict.fromkeys(run.task for lane in lanes for run in lane.runs if run.task != _IDLE))
-    roles = {task: f"series-{1 + place}" if place < SERIES - 1 else "muted" for place, task in enumerate(tasks)}
-    has_idle = any(run.task == _IDLE for lane in lanes for run in lane.runs)
-    return roles | ({_IDLE: "still"} if has_idle else {})
 
 
 def _runs(

@@ -5,7 +5,7 @@ Of a few dozen machines each has a line; of more, those at both ends, and how th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -37,12 +37,19 @@ def fleet_section(results: Results, labels: Labels) -> Section:
     metrics = {metric.name: metric for metric in results.metrics}
     groups = tuple(_group(results, effect, metrics[effect.metric], labels) for effect in results.fleet)
     columns = ("Machines", *(("Effect", "Interval") if groups else ()))
-    table = Table(_columns(columns), groups, "fleet", "Machines like these")
+    heads = (Column("", figure=False), *(Column(title) for title in columns))
+    table = Table(heads, groups, "fleet", "Machines like these")
     pictures = tuple(
         Picture(_plot(results, effect, metrics[effect.metric], f"fleet-{place}"), _subject(results, effect, labels))
         for place, effect in enumerate(results.fleet)
     )
-    blocks: list[Block] = [Paragraph(visible_line(text)) for text in _sentences(results, labels)]
+    sentences = [canary_says(results.canary)] if results.canary is not None else []
+    for effect in results.fleet:
+        text = effect.says[:1].upper() + effect.says[1:]
+        if len(results.fleet) > 1:
+            text = f"{_subject(results, effect, labels)}: {effect.says}"
+        sentences.append(f"{text}. {_new_machine(effect)}")
+    blocks: list[Block] = [Paragraph(visible_line(sentence)) for sentence in sentences]
     if groups:
         blocks += [table, *pictures, Paragraph(_SOURCE, "dim", detail=True)]
     return Section("Machines like these", tuple(blocks), "fleet-section", "Machines")
@@ -54,45 +61,27 @@ def headline_of(results: Results, name: str, title: str, verdict: Verdict) -> st
     across = next((comparison for comparison in results.machines if _is_of(comparison, verdict)), None)
     if fleet_effect is None or across is None:
         return ""
+    differing = fleet_effect.differing
     sides: list[str] = []
     for word in ("improves", "worsens"):
         names = {machine.machine for machine in across.machines if machine.verdict == word}
         if names:
             where = f"{title} on {len(names):,} of {count_of(fleet_effect.machines, 'machine')}"
-            sides.append(f"{word} {f'it on {len(names):,}' if sides else where}{_which(names, fleet_effect)}")
+            fact = ""
+            if differing is not None and names <= set(differing.machines):
+                fact = f", {'all with' if len(names) > 1 else 'with'} {differing.fact}"
+            sides.append(f"{word} {f'it on {len(names):,}' if sides else where}{fact}")
     return f"{name} {' and '.join(sides)}." if sides else ""
-
-
-def _which(names: set[str], fleet_effect: FleetEffect) -> str:
-    if fleet_effect.differing is None or not names <= set(fleet_effect.differing.machines):
-        return ""
-    return f", {'all with' if len(names) > 1 else 'with'} {fleet_effect.differing.fact}"
 
 
 def _is_of(effect: FleetEffect | AcrossMachines, verdict: Verdict) -> bool:
     return (effect.configuration, effect.metric) == (verdict.configuration, verdict.metric)
 
 
-def _columns(titles: Sequence[str]) -> tuple[Column, ...]:
-    return (Column("", figure=False), *(Column(title) for title in titles))
-
-
 def _subject(results: Results, effect: FleetEffect, labels: Labels) -> str:
     configuration = next(c for c in results.configurations if c.name == effect.configuration)
     title = next(metric.title for metric in results.metrics if metric.name == effect.metric)
     return f"{title}, {labels.short(configuration)}"
-
-
-def _sentences(results: Results, labels: Labels) -> Iterator[str]:
-    if results.canary is not None:
-        yield canary_says(results.canary)
-    for effect in results.fleet:
-        subject = f"{_subject(results, effect, labels)}: " if len(results.fleet) > 1 else ""
-        yield f"{subject}{_capital(effect.says, keep=bool(subject))}. {_new_machine(effect)}"
-
-
-def _capital(text: str, *, keep: bool) -> str:
-    return text if keep else text[:1].upper() + text[1:]
 
 
 def _new_machine(effect: FleetEffect) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -36,21 +36,18 @@ _LARGEST: Final = 1.0
 
 def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return the section; empty if all is decided or could not matter."""
-    findings = _open(results)
+    findings: Sequence[Finding]
+    if results.lines:
+        findings = [line for line in results.lines if line.kind == "line"]
+    else:
+        findings = results.effects if is_screening(results) else results.verdicts
+    findings = [f for f in findings if f.deciding and f.verdict == "undecided" and f.is_open]
     unmeasured = results.stopped == "irrelevant" or (results.stopped == "failed" and not results.blocks)
     if not findings or unmeasured or results.tuning is not None or results.live is not None:
         return ()
     facts = (*_excluded(results, findings, labels), *_needed(results, findings), *_decided_now(results, findings))
     go_on = (CommandBlock("go on", (results.continuation.command,)),) if results.continuation else ()
     return (Section("Not settled", (Facts(facts), *go_on), "unsettled", "Not settled"),)
-
-
-def _open(results: Results) -> list[Finding]:
-    if results.lines:
-        findings: Sequence[Finding] = [line for line in results.lines if line.kind == "line"]
-    else:
-        findings = results.effects if is_screening(results) else results.verdicts
-    return [finding for finding in findings if finding.deciding and finding.verdict == "undecided" and finding.is_open]
 
 
 def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> Iterator[Fact]:
@@ -68,7 +65,10 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
             outside = f"outside {low}{unit} to {high}{unit}"
         else:
             outside = f"above {high}{unit}" if high is not None else f"below {low}{unit}"
-        subject = _subject(finding, names)
+        if isinstance(finding, Verdict):
+            subject = names.get(finding.configuration, finding.configuration)
+        else:
+            subject = finding.line if isinstance(finding, LineEffect) else finding.subject
         items.append(f"{in_sentence(titles.get(finding.metric, finding.metric))} under {subject}: effects {outside}")
     if len(bounded) > _MOST_NAMED:
         items.append(f"and so on for {len(bounded) - _MOST_NAMED} more")
@@ -78,12 +78,6 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
         yield Fact("Excluded", items[0])
     else:
         yield Fact("Excluded", items=tuple(items))
-
-
-def _subject(finding: Finding, names: Mapping[str, str]) -> str:
-    if isinstance(finding, Verdict):
-        return names.get(finding.configuration, finding.configuration)
-    return finding.line if isinstance(finding, LineEffect) else finding.subject
 
 
 def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
@@ -260,7 +254,7 @@ class _Subject:
         undecided = [v for v in verdicts if v.verdict == "undecided" and self._reaches(v, _no_effect(v))]
         worse = [v for v in verdicts if v.verdict in ("worsens", "undecided") and v not in undecided]
         if better:
-            return self._of_best(self._best(better), verdicts)
+            return self._of_best(better, verdicts)
         if len(verdicts) == 1:
             return self._say(self._of_single(verdicts[0]))
         if all(v.verdict == "equivalent" for v in verdicts):
@@ -273,21 +267,23 @@ class _Subject:
         rest = f"{counted} {verb} {self._title}" if worse else self._title
         return self._say(f"{self._not_settled([v.configuration for v in undecided])}: {rest}.")
 
-    def _of_best(self, best: Verdict, verdicts: Sequence[Verdict]) -> Headline:
-        rivals = self._rivals(best, verdicts)
-        if not rivals:
-            return self._say(f"{self._use(best)} {self._change(best)}.", best.configuration)
-        first = f"{self._name(best)} {self._change(best, briefly=True)}"
-        sentence = f"Not settled: {first}, but {self._count_or_name(rivals)} may be better."
-        return self._say(sentence, best.configuration)
-
-    def _best(self, better: Sequence[Verdict]) -> Verdict:
+    def _of_best(self, better: Sequence[Verdict], verdicts: Sequence[Verdict]) -> Headline:
         # The winner of the ranking or of the surface: nothing that is shown is better than what is called best.
         ranking, surface = self._ranking, self._surface
         winner = ranking.winner if ranking else surface.best if surface else None
         ranked = [verdict for verdict in better if verdict.configuration == winner]
         toward = min if self.metric.direction == "lower" else max
-        return ranked[0] if ranked else toward(better, key=lambda verdict: verdict.estimate or 0.0)
+        best = ranked[0] if ranked else toward(better, key=lambda verdict: verdict.estimate or 0.0)
+        name = self._name(best)
+        rivals = self._rivals(best, verdicts)
+        if not rivals:
+            explained = {entry.name for entry in self.results.explained}
+            is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
+            subject = f"Use {name}: it" if is_setting else name
+            return self._say(f"{subject} {self._change(best)}.", best.configuration)
+        first = f"{name} {self._change(best, briefly=True)}"
+        sentence = f"Not settled: {first}, but {self._count_or_name(rivals)} may be better."
+        return self._say(sentence, best.configuration)
 
     def _rivals(self, best: Verdict, verdicts: Sequence[Verdict]) -> list[str]:
         # The configurations that may be better than `best` by more than what matters.
@@ -339,14 +335,11 @@ class _Subject:
     def _not_settled(self, others: Sequence[str]) -> str:
         # `Not settled between A and B after 12 blocks`.
         after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
-        other = self._level_alone(others[0]) if len(others) == 1 else ""
+        other = ""
+        if len(others) == 1 and len(self.labels.factors) == 1 and not self.labels.factors[0].speaks_for_itself:
+            # The level of the only factor, whose name stands before it.
+            other = next((self.labels.short(c) for c in self.results.configurations if c.name == others[0]), "")
         return f"Not settled between {self._baseline} and {other or self._count_or_name(others)}{after}"
-
-    def _level_alone(self, name: str) -> str:
-        # The level of the only factor, whose name stands before it.
-        configuration = next((candidate for candidate in self.results.configurations if candidate.name == name), None)
-        is_named = len(self.labels.factors) == 1 and not self.labels.factors[0].speaks_for_itself
-        return self.labels.short(configuration) if configuration is not None and is_named else ""
 
     def _count_or_name(self, configurations: Sequence[str]) -> str:
         if len(configurations) > 1:
@@ -453,11 +446,6 @@ class _Subject:
     def _setting(self, name: str) -> str:
         configuration = next((candidate for candidate in self.results.configurations if candidate.name == name), None)
         return self.labels.setting(configuration) if configuration is not None else name
-
-    def _use(self, verdict: Verdict) -> str:
-        explained = {entry.name for entry in self.results.explained}
-        is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
-        return f"Use {self._name(verdict)}: it" if is_setting else self._name(verdict)
 
     def _change(self, verdict: Verdict, *, briefly: bool = False) -> str:
         # `cuts elapsed time from 8.1 s to 7.1 s (−12 %)`; `briefly` it is `cuts elapsed time by 12 %`.

@@ -62,7 +62,12 @@ def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
     """Return all areas in order, with texts as they were read; long lists (flags of the processor) are counted."""
     areas: dict[str, Any] = inventory.model_dump(mode="json", exclude={"inventory", "virtual_nics"})
     pages = {name: _things(value) if name in _OF_THINGS else _facts(value) for name, value in areas.items()}
-    pages["mitigations"] = _words(inventory.mitigations)
+    # A line for each mitigation; those with a value that few people look for together.
+    quiet = [(value, names) for value, names in _by_value(inventory.mitigations) if value in _QUIET]
+    pages["mitigations"] = [
+        *(Fact(name, value) for name, value in inventory.mitigations.items() if value not in _QUIET),
+        *(Fact(value, ", ".join(names)) for value, names in quiet),
+    ] or [Fact("none", "", tone="dim")]
     pages["nics"].append(Fact("virtual", f"{inventory.virtual_nics} (bridges, tunnels, containers), not described"))
     return tuple(Area(area_title(name), tuple(lines)) for name, lines in pages.items())
 
@@ -74,7 +79,7 @@ def area_title(name: str) -> str:
 
 def value_text(field: str, value: Any) -> str:
     """Return a value of ``field`` (the last part of a dotted path) in its unit."""
-    unit = _unit(field)
+    unit = next((unit for suffix, unit in _UNITS.items() if field.endswith(f"_{suffix}")), "")
     if value is None:
         return "not there"
     if isinstance(value, bool):
@@ -102,13 +107,6 @@ def _facts(mapping: Mapping[str, Any]) -> list[Fact]:
         *lines,
         *(Fact(reason[:1].upper() + reason[1:], names, tone="dim") for reason, names in _lacking(mapping)),
     ]
-
-
-def _words(mapping: Mapping[str, str]) -> list[Fact]:
-    # A line for each name of a plain mapping; those with a value that few people look for together.
-    lines = [Fact(name, value) for name, value in mapping.items() if value not in _QUIET]
-    quiet = [(value, names) for value, names in _by_value(mapping) if value in _QUIET]
-    return [*lines, *(Fact(value, ", ".join(names)) for value, names in quiet)] or [Fact("none", "", tone="dim")]
 
 
 def _things(things: Mapping[str, Any]) -> list[Fact]:
@@ -168,10 +166,6 @@ def _phrase(name: str) -> str:
     unit = next((suffix for suffix in _UNITS if name.endswith(f"_{suffix}")), None)
     words = (name.removesuffix(f"_{unit}") if unit else name).split("_")
     return " ".join(_SPELLINGS.get(word, word) for word in words)
-
-
-def _unit(field: str) -> str:
-    return next((unit for suffix, unit in _UNITS.items() if field.endswith(f"_{suffix}")), "")
 
 
 def _size(value: int, unit: str) -> str:

@@ -8,10 +8,10 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from ajuste.model.base import BaseModel
-from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, ShownFeature
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, KernelOptions, Proof, ShownFeature
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results, ThreeSigma
-from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect, Verdict
+from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect
 from ajuste.model.wording import count_of, in_sentence, visible_line
 from ajuste.report.document import (
     Block,
@@ -30,7 +30,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format
 from ajuste.report.tables import deciding_metrics, mean_format
-from ajuste.report.verdicts import EffectStyle, effect_style, known, word_badge
+from ajuste.report.verdicts import effect_style, known, word_badge
 
 
 def listing_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -271,31 +271,25 @@ def estimate_of(effect: MachineEffect) -> float:
 def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> RowGroup:
     verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (across.configuration, across.metric))
     machines, omitted = shown_machines(across.machines)
-    verdicts = [_as_verdict(verdict, effect) for effect in machines]
+    verdicts = [
+        verdict.model_copy(update={"estimate": e.estimate, "low": e.low, "high": e.high, "verdict": e.verdict})
+        for e in machines
+    ]
     style = effect_style(verdicts, metric.unit)
     marked = across.agreement in ("depends", "differ")
     configuration = next(c for c in results.configurations if c.name == across.configuration)
     tested = "" if across.p_value is None else f" (p = {across.p_value:.2g} that all are equal)"
     others = f"; {omitted:,} machines between these ends are omitted" if omitted else ""
+    rows = []
+    for effect, local in zip(machines, verdicts, strict=True):
+        interval = NOTHING if effect.low is None and effect.high is None else style[local.scale].interval(local)
+        figures = (str(effect.blocks), style[local.scale].estimate(local), interval)
+        rows.append(Row((effect.machine, *figures, word_badge(effect.verdict)), marked=marked))
     return RowGroup(
         f"{metric.title}, {labels.short(configuration)}{tested}{others}",
-        tuple(
-            Row((effect.machine, *_machines_cells(effect, local, style[local.scale])), marked=marked)
-            for effect, local in zip(machines, verdicts, strict=True)
-        ),
+        tuple(rows),
         summary=f"{count_of(len(across.machines), 'machine')}; --verbose lists them.",
     )
-
-
-def _as_verdict(verdict: Verdict, effect: MachineEffect) -> Verdict:
-    return verdict.model_copy(
-        update={"estimate": effect.estimate, "low": effect.low, "high": effect.high, "verdict": effect.verdict}
-    )
-
-
-def _machines_cells(effect: MachineEffect, verdict: Verdict, style: EffectStyle) -> tuple[Entry, ...]:
-    interval = NOTHING if effect.low is None and effect.high is None else style.interval(verdict)
-    return (str(effect.blocks), style.estimate(verdict), interval, word_badge(effect.verdict))
 
 
 # What the kernels of a run were seen to have, before anything was measured.
@@ -342,7 +336,10 @@ def kernel_options_section(results: Results) -> Section | None:
     """Return the table; ``None`` if nothing is known to differ."""
     kernels = _environment_documents(results, KERNEL_OPTIONS, KernelOptions)
     groups = tuple(
-        RowGroup(_kernel_title(name, kernel), tuple(map(_kernel_option, kernel.options)))
+        RowGroup(
+            _kernel_title(name, kernel),
+            tuple(Row((o.name, o.baseline, o.own, o.because, o.title)) for o in kernel.options),
+        )
         for name, kernel in kernels.items()
     )
     if not groups:
@@ -366,10 +363,6 @@ def _kernel_title(name: str, kernel: KernelOptions) -> str:
     excerpt = "" if kernel.total == len(kernel.options) else f", of which {len(kernel.options)} are shown"
     verb = "differs" if kernel.total == 1 else "differ"
     return f"{name}: {count_of(kernel.total, 'option')} {verb} from {kernel.baseline}{excerpt}"
-
-
-def _kernel_option(option: DifferingOption) -> Row:
-    return Row((option.name, option.baseline, option.own, option.because, option.title))
 
 
 M = TypeVar("M", bound=BaseModel)

@@ -76,7 +76,10 @@ def mail(results: Results, metrics: Sequence[str] = (), study: str = "", mechani
 
 def attached(study: str, of: str = "") -> str:
     """Return the text of a study file for the end of a mail; ``of`` is the study's subject."""
-    return f"\nStudy{f' of {to_ascii(of)}' if of else ''}, as a file for `ajuste run`:\n\n{_ascii_toml(study)}"
+    # The same document: strings of TOML may name any character by its number.
+    plain = "".join(c if c.isascii() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in study)
+    lines = "".join(f"  {visible_line(line)}\n" if line else "\n" for line in plain.splitlines())
+    return f"\nStudy{f' of {to_ascii(of)}' if of else ''}, as a file for `ajuste run`:\n\n{lines}"
 
 
 def compose_mail(
@@ -116,12 +119,6 @@ def to_ascii(text: str) -> str:
 
 def _wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(to_ascii(text), WIDTH, break_on_hyphens=False))
-
-
-def _ascii_toml(text: str) -> str:
-    # The same document: strings of TOML may name any character by its number.
-    plain = "".join(c if c.isascii() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in text)
-    return "".join(f"  {visible_line(line)}\n" if line else "\n" for line in plain.splitlines())
 
 
 def tested_on(results: Results) -> Iterator[str]:

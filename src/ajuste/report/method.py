@@ -255,6 +255,10 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
     compared = len(results.configurations) > 1
     level = f"{100 * results.level:g} %"
     confidence = f"{level} for all verdicts together" if compared else level
+    blocks = str(results.blocks) if results.boots is None else results.counted_blocks
+    paired = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
+    if paired and min(paired) < results.blocks:
+        blocks += f"; each comparison uses those with a clean trial of both, {min(paired)} at least"
     deciding = ", ".join(metric.title for metric in results.metrics if metric.name in deciding_metrics(results))
     elsewhere = results.elsewhere
     origin = (
@@ -268,7 +272,7 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
         else (
             ("Design", results.design),
             ("Fixed", ", ".join(fixed_levels(labels))),
-            ("Blocks", _blocks(results)),
+            ("Blocks", blocks),
             ("Seed", str(results.seed)),
             ("Clock", clock_name(results).capitalize()),
         )
@@ -282,16 +286,8 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
         ("Smallest effect that matters", effect_band(results.smallest_effect) if compared else ""),
         ("Stopped because", "" if elsewhere else results.stopped_because),
     )
-    trials = (Fact("Trials left out", items=each_left_out(results, labels)),) if each_left_out(results, labels) else ()
-    return (*to_facts(*lines), *trials)
-
-
-def _blocks(results: Results) -> str:
-    compared = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
-    text = str(results.blocks) if results.boots is None else results.counted_blocks
-    if compared and min(compared) < results.blocks:
-        return f"{text}; each comparison uses those with a clean trial of both, {min(compared)} at least"
-    return text
+    omitted = each_left_out(results, labels)
+    return (*to_facts(*lines), *((Fact("Trials left out", items=omitted),) if omitted else ()))
 
 
 def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
@@ -299,22 +295,18 @@ def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
     levels = {factor.name: factor.levels for factor in results.factors}
     parts = []
     for explained in results.explained:
+        studied = [(level, labels.level(explained.name, level)) for level in levels.get(explained.name, ())]
         facts = (
             ("Unit", explained.unit),
             ("Default", explained.default),
             ("Where", explained.where),
             ("Value found in this kernel", explained.initial_value or ""),
-            ("Levels studied", ", ".join(_written(labels, explained.name, x) for x in levels.get(explained.name, ()))),
+            ("Levels studied", ", ".join(text if text == level else f"{text} ({level})" for level, text in studied)),
         )
         note = (Paragraph(explained.note, "dim"),) if explained.note else ()
         blocks = (Paragraph(explained.what), Facts(to_facts(*facts)), *note)
         parts.append(Subsection(explained.title or explained.name, blocks, explained.name))
     return tuple(parts)
-
-
-def _written(labels: Labels, factor: str, level: str) -> str:
-    text = labels.level(factor, level)
-    return text if text == level else f"{text} ({level})"
 
 
 # What disturbs a trial, by how the reason begins: its figures differ from trial to trial.
@@ -333,7 +325,9 @@ def left_out(results: Results) -> tuple[str, ...]:
     if not disturbed:
         return ()
     every = "slices" if results.live is not None else "trials"
-    if results.clock == "wall" and results.live is None and not tally.failed and _all_repeated(results):
+    slots = Counter((trial.configuration, trial.block) for trial in results.trials if trial.status == "flagged")
+    all_repeated = max(slots.values(), default=0) < 2
+    if results.clock == "wall" and results.live is None and not tally.failed and all_repeated:
         became = "repeated"
     elif tally.flagged and tally.failed:
         became = f"left out, {tally.failed:,} of them failed"
@@ -343,11 +337,6 @@ def left_out(results: Results) -> tuple[str, ...]:
     more = len(causes) - _MOST_CAUSES + tally.other_reasons
     words = [*causes[:_MOST_CAUSES], *([count_of(more, "other reason")] if more > 0 else [])]
     return (f"{disturbed:,} of {tally.counted:,} {every} {became}{f': {listed(words)}' if words else ''}.",)
-
-
-def _all_repeated(results: Results) -> bool:
-    slots = Counter((trial.configuration, trial.block) for trial in results.trials if trial.status == "flagged")
-    return max(slots.values(), default=0) < 2
 
 
 def _causes(reason: str) -> list[str]:

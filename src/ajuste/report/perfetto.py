@@ -198,7 +198,8 @@ class _Trial:
         yield instructions
         texts: dict[str, int] = {}
         words = [texts.setdefault(text, len(texts) + 1) for text in self._in_words()]
-        calls = [texts.setdefault(text, len(texts) + 1) for text in self._system_calls()]
+        names = [CostFunction(name=name, file="", space="kernel").system_call or name for name in stream.functions]
+        calls = [texts.setdefault(names[function], len(texts) + 1) for function in stream.calls.functions]
         first = self._packet(
             interned_data=_interned(stream, texts), sequence_flags=pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         )
@@ -219,12 +220,6 @@ class _Trial:
             yield self._event(stream.time_ns(place), event)
         yield self._counted(stream.whole_ns, stream.instructions)
         yield from self._calls(calls)
-
-    def _system_calls(self) -> Iterator[str]:
-        names = [
-            CostFunction(name=name, file="", space="kernel").system_call or name for name in self._stream.functions
-        ]
-        yield from (names[function] for function in self._stream.calls.functions)
 
     def _calls(self, words: Sequence[int]) -> Iterator[Any]:
         # System calls, on the track of their thread; one that does not end has no end there either.

@@ -173,9 +173,22 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(configurations, 'trial')} each: "
         f"at most {trials}, plus repeats of flagged ones{limit}"
     )
+    packages = reboots = ""
+    if plan.packages is not None:
+        download_mb = plan.packages.download_bytes / 1e6
+        fetched = f"{download_mb:.0f} MB to download" if download_mb else "all in the cache"
+        names = ", ".join(f"{name} {plan.packages.versions[name]}" for name in plan.packages.asked)
+        more = count_of(len(plan.packages.versions) - len(plan.packages.asked), "package")
+        packages = f"{names}, and {more} that they require, of Debian {plan.packages.release}; {fetched}"
+    if plan.reboots is not None:
+        time = [duration(count * plan.reboots.seconds) for count in (plan.reboots.least, plan.reboots.most)]
+        reboots = (
+            f"{plan.reboots.least} to {plan.reboots.most} of this machine, in about {time[0]} to {time[1]} without "
+            f"the trials; {count_of(plan.reboots.each, 'block')} in each boot of: {', '.join(plan.reboots.states)}"
+        )
     return to_facts(
         ("Target", plan.target),
-        ("Packages", _packages(plan.packages) if plan.packages else ""),
+        ("Packages", packages),
         ("Boots with", " ".join(plan.kernel_arguments)),
         ("Modules", ", ".join(plan.modules)),
         ("Disk", plan.disk),
@@ -183,25 +196,10 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         ("Clock", f"{plan.clock}, the modelled time of {plan.paced_by}" if plan.paced_by else plan.clock),
         ("Seed", str(plan.seed)),
         ("Blocks", blocks),
-        ("Reboots", _reboots(plan.reboots) if plan.reboots else ""),
+        ("Reboots", reboots),
         ("Design", plan.design),
         ("Time limit", f"{duration(plan.timeout_s)} for each trial"),
     )
-
-
-def _reboots(reboots: PlannedReboots) -> str:
-    time = [duration(count * reboots.seconds) for count in (reboots.least, reboots.most)]
-    return (
-        f"{reboots.least} to {reboots.most} of this machine, in about {time[0]} to {time[1]} without the trials; "
-        f"{count_of(reboots.each, 'block')} in each boot of: {', '.join(reboots.states)}"
-    )
-
-
-def _packages(packages: PlannedPackageSet) -> str:
-    fetched = f"{packages.download_bytes / 1e6:.0f} MB to download" if packages.download_bytes else "all in the cache"
-    names = ", ".join(f"{name} {packages.versions[name]}" for name in packages.asked)
-    more = len(packages.versions) - len(packages.asked)
-    return f"{names}, and {count_of(more, 'package')} that they require, of Debian {packages.release}; {fetched}"
 
 
 def _varied(plan: PlannedStudy) -> Iterator[Fact]:
@@ -272,17 +270,15 @@ def _command(command: PlannedCommand) -> Item:
 
 
 def _order(plan: PlannedStudy) -> Iterator[Item]:
-    short = {configuration.name: _short(configuration, plan) for configuration in plan.configurations}
+    short = {}
+    for configuration in plan.configurations:
+        levels = (level_text(level, plan.units.get(name, "")) for name, level in configuration.levels.items())
+        short[configuration.name] = ", ".join(levels) or configuration.name
     for block, slots in groupby(plan.trials, key=lambda slot: slot.block):
         trials = list(slots)
         seeds = ", ".join(str(seed) for seed in dict.fromkeys(trial.seed for trial in trials))
         names = " → ".join(short.get(trial.configuration, trial.configuration) for trial in trials)
         yield Item(f"{block_name(block, plan.warm_up_blocks)} (seed {seeds})", names)
-
-
-def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:
-    levels = (level_text(level, plan.units.get(name, "")) for name, level in configuration.levels.items())
-    return ", ".join(levels) or configuration.name
 
 
 def _measured(plan: PlannedStudy) -> tuple[Fact, ...]:

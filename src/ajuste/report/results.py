@@ -13,7 +13,6 @@ from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import (
-    Badge,
     Block,
     CommandBlock,
     Fact,
@@ -156,13 +155,15 @@ def _counts(results: Results, decided: Sequence[Metric]) -> Block:
     if not decided:
         text = "No verdict yet." if len(results.configurations) > 1 else "Nothing is compared."
         return Paragraph(text, "dim")
-    return Verdicts(tuple((metric.title, _badges(results, metric.name)) for metric in decided))
-
-
-def _badges(results: Results, metric: str) -> tuple[Badge, ...]:
-    if results.lines:
-        return counted_lines([line for line in results.lines if line.metric == metric and line.kind == "line"])
-    return counted((metric_effects if is_screening(results) else metric_verdicts)(results, metric))
+    counts = []
+    for metric in decided:
+        if results.lines:
+            lines = [line for line in results.lines if line.metric == metric.name and line.kind == "line"]
+            counts.append((metric.title, counted_lines(lines)))
+        else:
+            findings = metric_effects if is_screening(results) else metric_verdicts
+            counts.append((metric.title, counted(findings(results, metric.name))))
+    return Verdicts(tuple(counts))
 
 
 def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -> Picture | None:
@@ -281,15 +282,14 @@ def _important(results: Results) -> tuple[str, ...]:
     current = (f"Values before the run: {', '.join(values)}.",) if named else ()
     inference = (results.elsewhere.inference,) if results.elsewhere and len(results.configurations) > 1 else ()
     emulated = () if results.clock == "virtual" else clock_notes(results)
-    return (*_changed_levels(results), *left_out(results), *emulated, *inference, *other_notes(results), *current)
-
-
-def _changed_levels(results: Results) -> Iterator[str]:
     # Levels that the kernel did not take as they were written.
-    for configuration in results.configurations:
-        for factor, level in configuration.levels.items():
-            if (read := configuration.read_back.get(factor, level)) != level:
-                yield f"{factor}: {level} was written, {read} was read back."
+    changed = [
+        f"{factor}: {level} was written, {read} was read back."
+        for configuration in results.configurations
+        for factor, level in configuration.levels.items()
+        if (read := configuration.read_back.get(factor, level)) != level
+    ]
+    return (*changed, *left_out(results), *emulated, *inference, *other_notes(results), *current)
 
 
 def _metrics(

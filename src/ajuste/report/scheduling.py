@@ -160,13 +160,8 @@ def _shares(spread: Spread, floor: float) -> tuple[list[float], list[float]]:
             shares.append(floor)
         edges.append(begin)
         shares.append(100 * count / spread.count)
-        end = _next_class(begin)
+        end = begin + max(1.0, 2.0 ** math.floor(math.log2(begin)) / _PER_DOUBLING)
     return [*edges, end or 1.0], [*shares, floor]
-
-
-def _next_class(begin: float) -> float:
-    octave = 2.0 ** math.floor(math.log2(begin))
-    return begin + max(1.0, octave / _PER_DOUBLING)
 
 
 def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
@@ -330,11 +325,7 @@ def _counts(title: str, values: list[int]) -> Row:
 
 def _times(title: str, values_ns: list[float] | list[int]) -> Row:
     # Each in the unit that suits it: they can be far apart.
-    return Row((title, *map(_time, values_ns)))
-
-
-def _time(value_ns: float) -> str:
-    return common_format([value_ns], "ns").with_unit(value_ns) if value_ns else NOTHING
+    return Row((title, *(common_format([value], "ns").with_unit(value) if value else NOTHING for value in values_ns)))
 
 
 _TaskFigures = Callable[[Recording], dict[str, str]]

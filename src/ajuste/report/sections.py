@@ -7,7 +7,6 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionChange
-from ajuste.model.surface import Surface
 from ajuste.model.tuning import Tuning
 from ajuste.model.wording import change, count_of, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
@@ -30,39 +29,29 @@ _MOST_CORRELATED: Final = 2
 
 def surface_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return a section for each combination of the other factors' levels; empty without numeric factors."""
-    return tuple(
-        Section(_title(views[0]), tuple(_blocks(views, place)), f"surface-{place}", "Surface" if place == 0 else "")
-        for place, views in enumerate(_groups(results, labels))
-    )
+    by_levels: dict[tuple[tuple[str, str], ...], list[View]] = {}
+    for surface in results.surfaces:
+        by_levels.setdefault(tuple(surface.fixed.items()), []).append(surface_view(results, surface, labels, {}))
+    sections = []
+    for place, (levels, views) in enumerate(by_levels.items()):
+        view, name = views[0], f"surface-{place}"
+        fixed = [f"{view.factor(factor)} = {labels.level(factor, level)}" for factor, level in levels]
+        title = f"Over {listed([view.factor(axis.factor) for axis in view.surface.axes])}"
+        title += f", with {listed(fixed)}" if fixed else ""
+        sections.append(Section(title, tuple(_blocks(views, name)), name, "Surface" if place == 0 else ""))
+    return tuple(sections)
 
 
-def _blocks(views: Sequence[View], place: int) -> Iterator[Block]:
-    by_view = [list(_surface_sentences(view)) for view in views if view.surface.deciding]
+def _blocks(views: Sequence[View], name: str) -> Iterator[Block]:
+    deciding = [view for view in views if view.surface.deciding]
+    by_view = [list(_surface_sentences(view)) for view in deciding]
     yield from (Paragraph(sentences[0]) for sentences in by_view if sentences)
     yield from (Paragraph(sentence, detail=True) for sentences in by_view for sentence in sentences[1:])
-    yield from map(Picture, _plots(views, f"surface-{place}"))
-
-
-def _groups(results: Results, labels: Labels) -> list[list[View]]:
-    # The surfaces with the same levels of the other factors.
-    groups: dict[tuple[tuple[str, str], ...], list[View]] = {}
-    for surface in results.surfaces:
-        groups.setdefault(tuple(surface.fixed.items()), []).append(surface_view(results, surface, labels, {}))
-    return list(groups.values())
-
-
-def _plots(views: Sequence[View], name: str) -> Iterator[Plot]:
-    deciding = [view for view in views if view.surface.deciding]
-    yield from _deciding_plots(deciding, name)
-    yield from _explaining_plots([view for view in views if not view.surface.deciding], f"{name}-why")
+    yield from map(Picture, _deciding_plots(deciding, name))
+    yield from map(Picture, _explaining_plots([view for view in views if not view.surface.deciding], f"{name}-why"))
     if not views[0].surface.fixed:
-        yield from _correlation_plots(deciding, name)
-
-
-def _title(view: View) -> str:
-    factors = listed([view.factor(axis.factor) for axis in view.surface.axes])
-    fixed = [f"{view.factor(f)} = {view.labels.level(f, level)}" for f, level in view.surface.fixed.items()]
-    return f"Over {factors}" + (f", with {listed(fixed)}" if fixed else "")
+        plots = (correlation_plot(v.results, v.metric, f"{name}-{at}-correlation") for at, v in enumerate(deciding))
+        yield from (Picture(plot) for plot in plots if plot is not None)
 
 
 def _deciding_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
@@ -86,11 +75,6 @@ def _explaining_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
     yield from (plot for plot in (*maps, *curves) if plot is not None)
 
 
-def _correlation_plots(views: Sequence[View], name: str) -> list[Plot]:
-    plots = (correlation_plot(v.results, v.metric, f"{name}-{at}-correlation") for at, v in enumerate(views))
-    return [plot for plot in plots if plot is not None]
-
-
 def _along(view: View) -> range:
     return range(len(view.surface.axes))
 
@@ -98,10 +82,14 @@ def _along(view: View) -> range:
 def _surface_sentences(view: View) -> Iterator[str]:
     title = visible_line(view.metric.title)
     if view.surface.flat:
-        yield _flat(view, title)
+        # Rounded up to a tenth of a percent, so that what is said holds.
+        share = -(-view.surface.within * 1000 // 1) / 1000 if view.surface.within else 0.0
+        alike = f"within ±{percent(share)} of the baseline" if share else "equivalent to the baseline"
+        points = count_of(len(view.surface.points), _noun(view))
+        yield f"No setting matters here: all {points} are {alike} ({in_sentence(title)})."
         return
     if view.surface.best is not None:
-        yield _best(view, view.surface, title)
+        yield _best(view, title)
     for place in _along(view):
         if sentence := _regions(view, place):
             yield sentence
@@ -109,25 +97,17 @@ def _surface_sentences(view: View) -> Iterator[str]:
         yield from _goes_along(view, title)
 
 
-def _flat(view: View, title: str) -> str:
-    within = f" within ±{percent(_rounded_up(view.surface.within))} of the baseline" if view.surface.within else ""
-    alike = within or " equivalent to the baseline"
-    points = count_of(len(view.surface.points), _noun(view))
-    return f"No setting matters here: all {points} are{alike} ({in_sentence(title)})."
-
-
-def _rounded_up(share: float) -> float:
-    # To a tenth of a percent, so that what is said holds.
-    return -(-share * 1000 // 1) / 1000
-
-
-def _best(view: View, surface: Surface, title: str) -> str:
+def _best(view: View, title: str) -> str:
+    surface = view.surface
     best = next(point for point in surface.points if point.configuration == surface.best)
     against = next((v for v in metric_verdicts(view.results, surface.metric) if v.configuration == surface.best), None)
     figures = [view.fmt.with_unit(best.value)]
     if against is not None and against.estimate is not None:
         figures.append(f"{against.effect} against the baseline")
-    text = f"{title}: best at {_settings(view, best.configuration)} ({', '.join(figures)})."
+    levels = view.configurations[best.configuration].levels
+    names = [axis.factor for axis in surface.axes]
+    settings = ", ".join(f"{view.factor(name)} = {view.labels.level(name, levels[name])}" for name in names)
+    text = f"{title}: best at {settings} ({', '.join(figures)})."
     others = [name for name in surface.best_set if name != surface.best]
     if len(others) + 1 == len(surface.points):
         return f"{text} The others are not distinguishable from it after {count_of(surface.blocks, 'block')}."
@@ -141,12 +121,6 @@ def _best(view: View, surface: Surface, title: str) -> str:
 
 def _noun(view: View) -> str:
     return "level" if len(view.surface.axes) == 1 else "combination"
-
-
-def _settings(view: View, configuration: str) -> str:
-    levels = view.configurations[configuration].levels
-    named = [(axis.factor, levels[axis.factor]) for axis in view.surface.axes]
-    return ", ".join(f"{view.factor(factor)} = {view.labels.level(factor, level)}" for factor, level in named)
 
 
 def _regions(view: View, place: int) -> str:

@@ -36,8 +36,11 @@ class SideBySide:
 def side_by_side(results: Sequence[Results]) -> SideBySide:
     """Return the comparison of those runs, which are called A, B, … in their order."""
     names = tuple(_LETTERS[place] if place < len(_LETTERS) else str(place + 1) for place in range(len(results)))
-    differing = _differing([run.environment for run in results])
-    return SideBySide(tuple(results), names, _effects(results), tuple(differing))
+    flat = [dict(_flat(environment_facts(run.environment))) for run in results]
+    facts = dict.fromkeys(fact for environment in flat for fact in environment)
+    rows = [(fact, [environment.get(fact) for environment in flat]) for fact in facts]
+    differing = tuple((fact, values) for fact, values in rows if len(set(values)) > 1)
+    return SideBySide(tuple(results), names, _effects(results), differing)
 
 
 def effect_text(verdict: Verdict | None) -> str | None:
@@ -185,18 +188,17 @@ def _effect_table(
     for (configuration, metric), verdicts in effects:
         cells: tuple[Entry, ...] = (
             settings.get(configuration, configuration),
-            *(_cell(verdict) for verdict in verdicts),
+            *(
+                Cell(NOTHING, missing="this run has no such verdict")
+                if verdict is None
+                else Cell(verdict.effect, note=verdict.verdict)
+                for verdict in verdicts
+            ),
         )
         marked = len({verdict.verdict for verdict in verdicts if verdict is not None}) > 1
         groups.setdefault(titles.get(metric, metric), []).append(Row(cells, marked=marked))
     columns = (Column("Configuration", figure=False), *(Column(name) for name in compared.names))
     return Table(columns, tuple(RowGroup(title, tuple(rows)) for title, rows in groups.items()), name=name)
-
-
-def _cell(verdict: Verdict | None) -> Cell:
-    if verdict is None:
-        return Cell(NOTHING, missing="this run has no such verdict")
-    return Cell(verdict.effect, note=verdict.verdict)
 
 
 def _environment_table(compared: SideBySide) -> Table:
@@ -223,13 +225,6 @@ def _effects(results: Sequence[Results]) -> dict[tuple[str, str], list[Verdict |
             verdicts = effects.setdefault((verdict.configuration, verdict.metric), [None] * len(results))
             verdicts[place] = verdict
     return effects
-
-
-def _differing(environments: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str | None]]]:
-    flat = [dict(_flat(environment_facts(environment))) for environment in environments]
-    names = dict.fromkeys(name for facts in flat for name in facts)
-    rows = [(name, [facts.get(name) for facts in flat]) for name in names]
-    return [(name, values) for name, values in rows if len(set(values)) > 1]
 
 
 def _flat(facts: Iterable[Fact], way: str = "") -> Iterator[tuple[str, str]]:

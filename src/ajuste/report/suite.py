@@ -55,11 +55,16 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
     """Return the answer and the members, with links from ``page`` to their reports in ``pages``."""
     labels = result_labels(result.results)
     sentences = _answers(result, labels)
+    reports = (
+        Listing(tuple(_item(member, pages, page) for member in result.members if member.run)),
+        CommandBlock("again", result.results.reproduce),
+        Paragraph(f"Digest {result.results.digest}", "dim", verbose=True),
+    )
     sections = (
         Section("Members", tuple(_tables(result, labels)), "members", "Members", _about(result)),
         *note_sections(tuple(_notes(result)), clock_notes(result.results)),
         *_pictures(result, labels),
-        Section("Reports of the members", tuple(_runs(result, pages, page)), "runs", "Reports"),
+        Section("Reports of the members", reports, "runs", "Reports"),
     )
     return Report(
         title=result.results.title,
@@ -91,18 +96,13 @@ def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
     for configuration in others:
         verdicts = [verdict for verdict in result.results.verdicts if verdict.configuration == configuration.name]
         counts = Counter(verdict.verdict for verdict in verdicts)
-        outcomes = listed([_counted(word, counts[word]) for word in ORDER if counts[word]])
+        outcomes = listed([f"{counts[w]} {_VERBS[w][0 if counts[w] == 1 else 1]}" for w in ORDER if counts[w]])
         means = [_mean_words(mean) for mean in result.means if mean.configuration == configuration.name]
         what = "members" if len(verdicts) == len(measured) else "metrics"
         added = f" The geometric mean changes by {listed(means)}." if means else ""
         yield f"{labels.setting(configuration)}: of {len(verdicts)} {what} {outcomes}.{added}"
     if not others:
         yield f"Nothing is compared: {count_of(len(measured), 'member')} measured." if measured else _NOTHING
-
-
-def _counted(word: Word, count: int) -> str:
-    singular, plural = _VERBS[word]
-    return f"{count} {singular if count == 1 else plural}"
 
 
 def _mean_words(mean: SuiteMean) -> str:
@@ -267,13 +267,6 @@ def _pictures(result: SuiteResult, labels: Labels) -> tuple[Section, ...]:
     names = {f"member-{place}": metric.title for place, metric in enumerate(result.results.metrics)}
     pictures = tuple(Picture(plot, names[plot.name.rpartition("-")[0]]) for plot in plots)
     return (Section("Effects", pictures, "effects", "Effects"),) if pictures else ()
-
-
-def _runs(result: SuiteResult, pages: Path | None, page: Path | None) -> Iterator[Block]:
-    measured = [member for member in result.members if member.run]
-    yield Listing(tuple(_item(member, pages, page) for member in measured))
-    yield CommandBlock("again", result.results.reproduce)
-    yield Paragraph(f"Digest {result.results.digest}", "dim", verbose=True)
 
 
 def _item(member: SuiteMember, pages: Path | None, page: Path | None) -> Item:

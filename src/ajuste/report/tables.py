@@ -8,7 +8,7 @@ from typing import Final
 
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.verdict import FactorEffect, LineEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import FactorEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import count_of, in_sentence, listed, percent, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import (
@@ -119,16 +119,14 @@ def mean_cell(configuration: Measured, metric: Metric, fmt: NumberFormat) -> Cel
     """Return the mean with its standard deviation, or why there is none."""
     summary = configuration.metrics.get(metric.name)
     if summary is not None:
-        return Cell(fmt.text(summary.mean), _spread(summary, metric, fmt))
+        spread = ""
+        if summary.sd is not None:
+            by_difference = metric.scale == "difference"
+            spread = f"± {fmt.text(summary.sd)}" if by_difference else spread_percent(summary.sd, summary.mean)
+        return Cell(fmt.text(summary.mean), spread)
     if metric.name in configuration.not_supported:
         return Cell(NOT_SUPPORTED, missing=configuration.not_supported[metric.name])
     return Cell(NOTHING, missing="no clean trial")
-
-
-def _spread(summary: Summary, metric: Metric, fmt: NumberFormat) -> str:
-    if summary.sd is None:
-        return ""
-    return f"± {fmt.text(summary.sd)}" if metric.scale == "difference" else spread_percent(summary.sd, summary.mean)
 
 
 def metric_matrix(results: Results, metrics: Sequence[Metric], labels: Labels, name: str = "") -> Table:
@@ -155,11 +153,14 @@ def described(results: Results, configuration: Measured, metric: Metric, labels:
     fmt = mean_format(results, metric)
     spread = f" ± {fmt.text(summary.sd)}" if summary.sd is not None else ""
     used = _cpu_times(configuration) if metric.name == "elapsed" else ""
+    low = "−∞" if summary.low is None else fmt.text(summary.low)
+    high = "∞" if summary.high is None else fmt.text(summary.high)
+    interval = f"{low} … {high} {fmt.unit}".rstrip()
     extent = span_text(summary, fmt)
     facts = (
         Fact("mean ± sd", f"{fmt.text(summary.mean)}{spread} {fmt.unit}".rstrip(), used),
         *(
-            (Fact(f"{100 * results.level:g} % interval", f"{_between(summary, fmt)} (of the mean)"),)
+            (Fact(f"{100 * results.level:g} % interval", f"{interval} (of the mean)"),)
             if summary.low is not None
             else ()
         ),
@@ -168,12 +169,6 @@ def described(results: Results, configuration: Measured, metric: Metric, labels:
         Fact("runs", count_of(summary.n, "run")),
     )
     return Subsection(title, (Facts(facts),))
-
-
-def _between(summary: Summary, fmt: NumberFormat) -> str:
-    high = "∞" if summary.high is None else fmt.text(summary.high)
-    low = "−∞" if summary.low is None else fmt.text(summary.low)
-    return f"{low} … {high} {fmt.unit}".rstrip()
 
 
 def span_text(summary: Summary, fmt: NumberFormat) -> str:
@@ -359,7 +354,10 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
     rows = []
     for configuration in results.configurations:
         verdict = by_configuration.get(configuration.name)
-        figures = (labels.named(configuration), *_measured(configuration, metric, fmt))
+        summary = configuration.metrics.get(metric.name)
+        median = NOTHING if summary is None or summary.median is None else fmt.text(summary.median)
+        extent = NOTHING if summary is None else span_text(summary, fmt)
+        figures = (labels.named(configuration), mean_cell(configuration, metric, fmt), median, extent)
         if verdict is None:
             rows.append(Row((*figures, "", "", "")))
             continue
@@ -369,13 +367,6 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
     quantile = "" if metric.quantile is None else f", the {percent(metric.quantile)} quantile"
     title = f"{title_with_unit(metric, fmt)}{quantile}"
     return RowGroup(title, tuple(rows), _summary(results, metric, fmt, styles, labels))
-
-
-def _measured(configuration: Measured, metric: Metric, fmt: NumberFormat) -> tuple[Cell, str, str]:
-    summary = configuration.metrics.get(metric.name)
-    median = NOTHING if summary is None or summary.median is None else fmt.text(summary.median)
-    extent = NOTHING if summary is None else span_text(summary, fmt)
-    return mean_cell(configuration, metric, fmt), median, extent
 
 
 def _summary(
@@ -389,7 +380,12 @@ def _summary(
         summary = configuration.metrics.get(metric.name)
         figure = _typical(configuration, verdicts, summary.mean) if summary is not None else None
         mean = fmt.with_unit(figure) if figure is not None else "no figure"
-        effect = _effect_text(results, verdicts.get(configuration.name), styles)
+        effect = ""
+        if (verdict := verdicts.get(configuration.name)) is not None:
+            words = verdict_text(verdict, results.smallest_effect)
+            effect = f" ({words})"
+            if verdict.estimate is not None:
+                effect = f" ({styles[verdict.scale].estimate(verdict)}, {words})"
         parts.append(f"{mean} {word} {labels.short(configuration)}{effect}")
     return f"{visible_line(metric.title)}: {'; '.join(parts)}."
 
@@ -400,13 +396,6 @@ def _typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: flo
         return next((verdict.old for verdict in verdicts.values() if verdict.old is not None), mean)
     verdict = verdicts.get(configuration.name)
     return verdict.new if verdict is not None and verdict.new is not None else mean
-
-
-def _effect_text(results: Results, verdict: Verdict | None, styles: dict[Scale, EffectStyle]) -> str:
-    if verdict is None:
-        return ""
-    words = verdict_text(verdict, results.smallest_effect)
-    return f" ({words})" if verdict.estimate is None else f" ({styles[verdict.scale].estimate(verdict)}, {words})"
 
 
 def effect_table(results: Results, metrics: Sequence[Metric], labels: Labels) -> Table | None:
@@ -474,30 +463,20 @@ def line_table(results: Results, metrics: Sequence[Metric]) -> Table | None:
 def _lines(results: Results, metric: Metric) -> tuple[Row, ...]:
     lines = metric_lines(results, metric.name)
     styles = effect_style(lines, metric.unit)
-    return tuple(
-        Row(
-            (
-                Cell("the whole profile" if line.kind == "whole" else visible_line(line.line), _sets(line)),
-                *_figures(line, styles[line.scale]),
-                word_badge(line.verdict, role_text(line)),
-            ),
-            remark=visible_line(line.remark or (line.reason if line.role in ("depends", "undecided") else "")),
+    rows = []
+    for line in lines:
+        style, levels = styles[line.scale], ", ".join(dict.fromkeys(line.sets.values()))
+        places = f" in {len(line.sets)} places" if len(line.sets) > 1 else ""
+        name = "the whole profile" if line.kind == "whole" else visible_line(line.line)
+        part = NOTHING if line.part is None else f"{number(100 * line.part, 0)} %"
+        alone = last = ""
+        if line.kind != "whole":
+            alone, last = (style.estimate(line.model_copy(update=b.model_dump())) for b in (line.alone, line.last))
+        cells = (
+            Cell(name, visible_line(f"= {levels}{places}") if line.sets else ""),
+            *(style.estimate(line), style.interval(line), part, alone, last),
+            word_badge(line.verdict, role_text(line)),
         )
-        for line in lines
-    )
-
-
-def _sets(line: LineEffect) -> str:
-    levels = dict.fromkeys(line.sets.values())
-    if not levels:
-        return ""
-    more = f" in {len(line.sets)} places" if len(line.sets) > 1 else ""
-    return visible_line(f"= {', '.join(levels)}{more}")
-
-
-def _figures(line: LineEffect, style: EffectStyle) -> tuple[str, ...]:
-    part = NOTHING if line.part is None else f"{number(100 * line.part, 0)} %"
-    if line.kind == "whole":
-        return (style.estimate(line), style.interval(line), part, "", "")
-    sides = (style.estimate(line.model_copy(update=bounds.model_dump())) for bounds in (line.alone, line.last))
-    return (style.estimate(line), style.interval(line), part, *sides)
+        remark = line.remark or (line.reason if line.role in ("depends", "undecided") else "")
+        rows.append(Row(cells, remark=visible_line(remark)))
+    return tuple(rows)

@@ -171,19 +171,16 @@ class _Printer:
             table.add_column(min_width=min(width, self.out.width // 2), max_width=_WIDEST_NAME, overflow="fold")
             table.add_column(overflow="fold")
             for name, fact in zip(names, flat, strict=True):
-                table.add_row(Text(name, style="dim"), self._fact_text(fact))
+                text = Text(visible_line(fact.text), style=_STYLES[fact.tone])
+                text.append(f"  {visible_line(fact.note)}" if fact.note else "", style="dim")
+                for item in fact.items:
+                    text.append(f"{chr(10) if text.plain else ''}{visible_line(item)}")
+                table.add_row(Text(name, style="dim"), joined(text))
             self.out.table(table, indent=indent)
         for fact in facts:
             if fact.parts and (self.verbose or not fact.folded):
                 self.out.say(visible_line(fact.name), style="bold", indent=indent)
                 self._facts(fact.parts, indent + INDENT)
-
-    def _fact_text(self, fact: Fact) -> Text:
-        text = Text(visible_line(fact.text), style=_STYLES[fact.tone])
-        text.append(f"  {visible_line(fact.note)}" if fact.note else "", style="dim")
-        for item in fact.items:
-            text.append(f"{chr(10) if text.plain else ''}{visible_line(item)}")
-        return joined(text)
 
     def _table(self, table: Table, indent: int) -> None:
         if table.brief and not self.verbose:
@@ -198,7 +195,9 @@ class _Printer:
                 self._group(table, group, indent + (INDENT if group.title else 0))
 
     def _group(self, table: Table, group: RowGroup, indent: int) -> None:
-        columns, rows = _without_empty(table.columns, group.rows)
+        count = len(table.columns)
+        filled = [place for place in range(count) if place == 0 or any(_words(row.cells[place]) for row in group.rows)]
+        columns, rows = _with_columns(filled, table.columns, group.rows)
         fitting = next(
             (made for made in _layouts(table, columns, rows, brief=not self.verbose) if self.out.fits(made, indent)),
             None,
@@ -223,14 +222,6 @@ class _Printer:
         figures = [(column, cell) for column, cell in cells if not isinstance(cell, Badge) and _words(cell)]
         texts = [f"{column.title} {_words(cell)}".strip() for column, cell in figures]
         self.out.say(visible_line("; ".join(texts)), indent=indent + INDENT)
-
-
-def _without_empty(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    return _with_columns(
-        [place for place in range(len(columns)) if place == 0 or any(_words(row.cells[place]) for row in rows)],
-        columns,
-        rows,
-    )
 
 
 def _with_columns(

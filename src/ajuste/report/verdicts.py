@@ -146,13 +146,10 @@ def _style(scale: Scale, verdicts: Sequence[Finding], unit: str) -> EffectStyle:
     estimates = [value for v in verdicts if (value := known(v.estimate)) is not None]
     if not all(map(is_percentage, estimates)):
         return EffectStyle("factor", NumberFormat(""))
-    return EffectStyle("percent", NumberFormat("%", decimals=_percent_decimals(widths)))
-
-
-def _percent_decimals(widths: Sequence[float]) -> int:
     # One decimal; more, up to three, where intervals are narrower than that shows.
     narrowest = min((100 * width for width in widths if width > 0), default=1.0)
-    return next((decimals for decimals in (1, 2) if narrowest >= 10.0**-decimals), 3)
+    decimals = next((decimals for decimals in (1, 2) if narrowest >= 10.0**-decimals), 3)
+    return EffectStyle("percent", NumberFormat("%", decimals=decimals))
 
 
 # Effects of factors, and of the lines of a profile that was taken apart.

@@ -37,9 +37,10 @@ def supported(results: Results, wanted: str | None = None) -> str:
         if _is_better(verdicts) and not _constraints_not_kept(results, name)
     ]
     if not better:
+        counts = tally(verdict for verdicts in _deciding(results).values() for verdict in verdicts)
+        words = ", ".join(f"{count} × {word}" for word, count in counts) or "nothing was compared"
         raise RequestError(
-            f"no configuration of the run {results.run} is known to be better than {_baseline(results)}: "
-            f"{_verdict_counts(results)}",
+            f"no configuration of the run {results.run} is known to be better than {_baseline(results)}: {words}",
             hint=_what_can_be_done(results),
         )
     return min(better, key=lambda name: _at_least(_deciding(results)[name]))
@@ -105,11 +106,6 @@ def _at_least(verdicts: Sequence[Verdict]) -> float:
 
 def _baseline(results: Results) -> str:
     return next(configuration.name for configuration in results.configurations if configuration.baseline)
-
-
-def _verdict_counts(results: Results) -> str:
-    counts = tally(verdict for verdicts in _deciding(results).values() for verdict in verdicts)
-    return ", ".join(f"{count} × {word}" for word, count in counts) or "nothing was compared"
 
 
 def _what_can_be_done(results: Results) -> str:

@@ -57,7 +57,11 @@ class BootSchedule(FixedSchedule):
 
     def parts(self, slots: Sequence[Slot]) -> Sequence[Sequence[Slot]]:
         def key(slot: Slot) -> tuple[int, int]:
-            return boot_round(self.study.study, slot.block), self._rank(slot)
+            # Within a round, its boots come in a random order of their states.
+            states, round_ = self.study.boots, boot_round(self.study.study, slot.block)
+            keys = raw_bits((self.study.study.design.seed, round_, _BOOT_STATES), len(states))
+            order = [states[place] for place in sorted(range(len(states)), key=lambda place: (keys[place], place))]
+            return round_, order.index(self.study.find(slot.configuration).boot or BootState())
 
         ordered = sorted(slots, key=lambda slot: (*key(slot), slot.block, slot.position))
         return [list(group) for _, group in groupby(ordered, key=key)]
@@ -75,10 +79,3 @@ class BootSchedule(FixedSchedule):
 
     def tell(self, number: int, watcher: BlockWatcher) -> None:
         watcher.block_done(number, self.expected)
-
-    def _rank(self, slot: Slot) -> int:
-        # The place of the slot's state in the random order of its round's boots.
-        states, round_ = self.study.boots, boot_round(self.study.study, slot.block)
-        keys = raw_bits((self.study.study.design.seed, round_, _BOOT_STATES), len(states))
-        order = [states[place] for place in sorted(range(len(states)), key=lambda place: (keys[place], place))]
-        return order.index(self.study.find(slot.configuration).boot or BootState())

@@ -73,8 +73,12 @@ def with_patches(study: Study, home: Home) -> Study:
                 hint="write one with ajuste reproduce RUN -o FILE",
                 place=study.kernel_place(text),
             )
-        files = tuple(_kept_text(str(patch), texts[str(patch)], home) for patch in spec.patches)
-        names[text] = str(spec.model_copy(update={"patches": files}))
+        files = []
+        for patch in spec.patches:
+            content = texts[str(patch)].encode()
+            files.append(_folder(hashlib.sha256(content).hexdigest(), home) / patch)
+            _put(content, files[-1])
+        names[text] = str(spec.model_copy(update={"patches": tuple(files)}))
     expect = renamed(study.expect, names) if study.expect else None
     return with_kernels(study, names).model_copy(update={"patches": (), "expect": expect})
 
@@ -160,13 +164,6 @@ def _put(content: bytes, file: Path) -> None:
     make_directory(file.parent)
     replace_file(file, content, mode=0o700)
     hold(file.parent)
-
-
-def _kept_text(name: str, text: str, home: Home) -> Path:
-    content = text.encode()
-    file = _folder(hashlib.sha256(content).hexdigest(), home) / name
-    _put(content, file)
-    return file
 
 
 def _keep(content: bytes, name: str, home: Home) -> str:

@@ -97,7 +97,9 @@ def continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) 
     more = max(known) if len(known) == len(open_verdicts) else max(results.blocks, FEWEST_MORE)
     budget = resolved.study.budget
     blocks = budget.max_blocks if stopped == "budget" else results.blocks
-    enough = _round_number(blocks + _GROWN * more)
+    wanted = blocks + _GROWN * more
+    step = 10 ** max(0, math.floor(math.log10(wanted)) - 1)
+    enough = int(math.ceil(wanted / step) * step)  # rounded up to two digits
     options: list[str] = []
     if enough > budget.max_blocks:
         options += ["--blocks", f"{budget.min_blocks}..{enough}"]
@@ -149,12 +151,6 @@ def _seconds_per_block(record: KeptRecord, resolved: ResolvedStudy) -> float | N
         if trial.started:  # Trials of imported outputs may have no time.
             spans.add(trial)
     return 60 * spans.minutes / len(last) if last else None
-
-
-def _round_number(value: float) -> int:
-    # Round up to two digits.
-    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
-    return int(math.ceil(value / step) * step)
 
 
 def _duration(seconds: float) -> str:

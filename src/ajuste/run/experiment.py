@@ -28,7 +28,7 @@ from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.fleet import Fleet
 from ajuste.run.outcome import results_of
-from ajuste.run.relevance import ActivityObserver, RelevanceLook
+from ajuste.run.relevance import RelevanceLook
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
 from ajuste.study.named import require_allowed, require_allowed_run
@@ -393,8 +393,11 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
     first = keeper(options.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
         stack.callback(_keep_late_findings, executors, environment, ready)
+        look = None
         # A search tries levels that a look in its first block could not see.
-        look = None if experiment.resolver else _look(bed.observer(experiment, catalogue()), environment, watcher, keep)
+        if experiment.resolver is None and (observer := bed.observer(experiment, catalogue())) is not None:
+            look = RelevanceLook(observer, keep, watcher.warn, read_no_chance(environment))
+            look.remind()
         stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
@@ -404,19 +407,6 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
         _keep_late_findings(executors, environment, ready)  # A run that ended cannot change.
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
         store.stop_run(run, stop.why, stop.words)
-
-
-def _look(
-    observer: ActivityObserver | None,
-    environment: Mapping[str, Any],
-    watcher: Watcher,
-    keep: Callable[[tuple[NoChance, ...]], None],
-) -> RelevanceLook | None:
-    if observer is None:
-        return None
-    look = RelevanceLook(observer, keep, watcher.warn, read_no_chance(environment))
-    look.remind()
-    return look
 
 
 def _keep_late_findings(

@@ -54,7 +54,10 @@ class Fleet:
         """
         warm_up = self.study.study.design.warm_up
         done = Counter(name for block, name in history.machines.items() if block >= warm_up)
-        machines = self._in_order(history)
+        # In the order in which they began, so that a resumed run has the same stages.
+        started = dict.fromkeys(history.machines[block] for block in sorted(history.machines))
+        present = self.present()
+        machines = [*(name for name in started if name in present), *sorted(set(present) - started.keys())]
         each = self.plan.each or self._for_a_verdict_of_each(len(machines))
         members = self._stage(machines, done, each)
         wave = [name for name in members if done[name] < each]
@@ -70,12 +73,6 @@ class Fleet:
             done.update(wave)
         left = sum(max(0, each - done[name]) for name in machines[: self.plan.stages[-1]])
         return last, replace(limits, min_blocks=max(1, measured + left), max_blocks=max(1, measured + left))
-
-    def _in_order(self, history: TrialHistory) -> list[str]:
-        # In the order in which they began, so that a resumed run has the same stages.
-        started = dict.fromkeys(history.machines[block] for block in sorted(history.machines))
-        present = self.present()
-        return [*(name for name in started if name in present), *sorted(set(present) - started.keys())]
 
     def _for_a_verdict_of_each(self, machines: int) -> int:
         study = self.study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -61,6 +61,7 @@ def _computed(run: Run, store: Store) -> Results:
 
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     record = KeptRecord(run, store)
+    places = [place for place in run.environment.values() if isinstance(place, dict)]
     results = _assembler(resolved)(
         resolved,
         record,
@@ -69,13 +70,15 @@ def _computed(run: Run, store: Store) -> Results:
         stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
         environment={**run.environment, **_commands(resolved)},
         reproduce=[with_root(command, resolved) for command in reproducing_commands(run, resolved)],
-        notes=_notes(run),
+        notes=[note for place in places if isinstance(note := place.get(NOTES), str)],
         created=run.created,
         ajuste=run.ajuste,
         **({"machines": machines} if (machines := store.machines(run)) else {}),
         **({"no_chance": no_chance} if (no_chance := read_no_chance(run.environment)) else {}),
     )
-    if left_out := _left_out(run.environment):
+    # Untrusted workers, whose trials were dropped.
+    if reasons := dict.fromkeys(str(place[LEFT_OUT]) for place in places if LEFT_OUT in place):
+        left_out = (f"A worker was left out: {reason}." for reason in reasons)
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
     results = results.model_copy(update={"continuation": continuation(record, resolved, results)})
     return with_facets(MeasuredRun(run, store, record, resolved, results))
@@ -106,13 +109,6 @@ def _command_line(configuration: ResolvedConfiguration) -> str:
     return line(configuration.workload) + (f"; beside it {loads}" if loads else "")
 
 
-def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
-    # Untrusted workers, whose trials were dropped.
-    machines = [machine for machine in environment.values() if isinstance(machine, dict)]
-    reasons = [str(machine[LEFT_OUT]) for machine in machines if LEFT_OUT in machine]
-    return tuple(f"A worker was left out: {reason}." for reason in dict.fromkeys(reasons))
-
-
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     # Imported late: the analysis of a search takes long to load.
     if resolved.live is not None:
@@ -126,8 +122,3 @@ def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     from ajuste.analysis.search.results import assemble_search
 
     return assemble_search
-
-
-def _notes(run: Run) -> list[str]:
-    places = [place for place in run.environment.values() if isinstance(place, dict)]
-    return [note for place in places if isinstance(note := place.get(NOTES), str)]

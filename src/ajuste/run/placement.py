@@ -92,19 +92,12 @@ def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
 def _read_package(folder: Path) -> TunedTree | None:
     try:
         record = _Record.model_validate_json(read_kept(folder / _RECORD))
+        hold(folder)
     except (OSError, ValidationError):
         return None
-    if _gone_or_damaged(folder):
+    if find_any_damage(folder) is not None:
         return None
     return TunedTree(folder / "tree", record.package, record.suite)
-
-
-def _gone_or_damaged(folder: Path) -> bool:
-    try:
-        hold(folder)
-    except OSError:
-        return True
-    return find_any_damage(folder) is not None
 
 
 def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:

@@ -158,12 +158,10 @@ class GuestObserver(ActivityObserver):
         # Counting is slow: done if the study counts instructions anyway, or if no sampler can tell. It ends with the
         # workload, so it cannot show activity that is observed later.
         study = self.resolved.study
-        if study.target.clock != "virtual" or study.workload.observe_s:
+        if study.target.clock != "virtual" or study.workload.observe_s or not self.functions:
             return False
-        return bool(self.functions) and (self.resolved.counts_instructions or self._needs_functions)
-
-    @property
-    def _needs_functions(self) -> bool:
+        if self.resolved.counts_instructions:
+            return True
         conditions = conditions_for(self.resolved, self.catalogue)
         return any(condition.functions and not any(map(_samplers, groups)) for condition, groups in conditions)
 

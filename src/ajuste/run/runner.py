@@ -163,7 +163,10 @@ class Runner:
             last = self._measure_blocks(number)
             if number == schedule.first and (stop := schedule.hopeless()):  # The first block has all its attempts now.
                 return stop
-            self._end_look(anew=looks)
+            if self.look is not None:
+                if looks:
+                    self.look.end(self.executors)
+                schedule.no_chance = explains_all(self.look.no_chance or (), self.study.factors)
             stop = schedule.look(last) or self._harm(last)
             schedule.tell(last, self.watcher)
             if stop is not None:
@@ -172,9 +175,8 @@ class Runner:
         return stop
 
     def _harm(self, last: int) -> Stop | None:
-        if self.fleet is None or not isinstance(self._schedule, FixedSchedule):
-            return None
-        if last < self.study.study.design.warm_up:
+        counts = last >= self.study.study.design.warm_up
+        if self.fleet is None or not isinstance(self._schedule, FixedSchedule) or not counts:
             return None
         return self.fleet.harm(self._schedule.findings(last), self._history.trials(last), self._history)
 
@@ -187,13 +189,6 @@ class Runner:
         self.look.begin()
         return True
 
-    def _end_look(self, *, anew: bool) -> None:
-        if self.look is None:
-            return
-        if anew:
-            self.look.end(self.executors)
-        self._schedule.no_chance = explains_all(self.look.no_chance or (), self.study.factors)
-
     def _keep_study(self, study: ResolvedStudy) -> None:
         # So the run can be read without computing its suggestions again.
         self.study = study
@@ -203,7 +198,11 @@ class Runner:
     def _measure_blocks(self, first: int) -> int:
         # Blocks without a decision in between are measured together. Returns the last one.
         schedule, warm_up = self._schedule, self.study.study.design.warm_up
-        last = self._last_of_wave(first)
+        if self.fleet is None:
+            last = first + self._more_blocks(first)
+        else:
+            self.executors.prepared(self.study.find(self.study.baseline).machine)
+            last, schedule.limits = self.fleet.assign(first, self._history, schedule.limits)
         alike = schedule.last_alike(first)
         last = max(last if alike is None else min(last, alike), schedule.together(first))
         parts = schedule.parts([slot for number in range(first, last + 1) for slot in schedule.block(number)])
@@ -242,13 +241,6 @@ class Runner:
                 return True
         return False
 
-    def _last_of_wave(self, first: int) -> int:
-        if self.fleet is None:
-            return first + self._more_blocks(first)
-        self.executors.prepared(self.study.find(self.study.baseline).machine)
-        last, self._schedule.limits = self.fleet.assign(first, self._history, self._schedule.limits)
-        return last
-
     def _more_blocks(self, first: int) -> int:
         seconds = self._history.seconds_of(first - 1)
         executor = next(iter(self.executors.entered.values()), None)
@@ -273,7 +265,12 @@ class Runner:
                 self._tell_finished({trial.request.slot.block for trial in done})
         except Untrusted as untrusted:
             self.executors.refresh_environments()
-            self._drop(untrusted.where)
+            places = {place for where in untrusted.where for place in self._places_by_worker.pop(where, ())}
+            # If blocks depend on earlier trials, all later trials may rest on the untrusted ones.
+            if places and self._schedule.follows_from_trials:
+                first = min(block for block, _, _ in places)
+                places |= {_place(trial) for trial in self.store.trials(self.run) if trial.slot.block >= first}
+            self.store.drop_trials(self.run, sorted(places))
             raise _Dropped from None
 
     def _request(self, slot: Slot) -> TrialRequest:
@@ -285,14 +282,6 @@ class Runner:
     def _tell_started(self, request: TrialRequest) -> None:
         _LOG.info("trial begun", extra=_which(request.slot, request.attempt))
         self.watcher.trial_started(request.slot.configuration, request.slot.block)
-
-    def _drop(self, untrusted: Sequence[str]) -> None:
-        # If blocks depend on earlier trials, all later trials may rest on the untrusted ones.
-        places = {place for where in untrusted for place in self._places_by_worker.pop(where, ())}
-        if places and self._schedule.follows_from_trials:
-            first = min(block for block, _, _ in places)
-            places |= {_place(trial) for trial in self.store.trials(self.run) if trial.slot.block >= first}
-        self.store.drop_trials(self.run, sorted(places))
 
     def _read(self, done: TrialDone) -> Trial:
         request, before = done.request, self._before.setdefault(done.machine, {})

@@ -140,7 +140,7 @@ class SearchSchedule(Schedule):
         if before in ("warm-up", "explore") and (leg := self._explore(ledger, tried_points)) is not None:
             return leg
         if before == "check":
-            return self._check(ledger, number)
+            return self._check(number)
         return self._replicate(ledger, tried_points)
 
     def _explore(self, ledger: Ledger, tried_points: Mapping[str, Tried]) -> Leg | None:
@@ -148,8 +148,13 @@ class SearchSchedule(Schedule):
         count = AT_ONCE if exploring else self._allotment.first - 1
         if exploring and self._spent + 1 + count > self._allotment.explore:
             return None
-        start = tried_points or {self.study.baseline: self._start()}
-        points = self._sampler.suggest(list(start.values()), count, self._taken(ledger))
+        start = list(tried_points.values())
+        if not start:  # The baseline without trials.
+            point = self._space.baseline
+            nothing = (0.0,) * len(self.goal.objectives)
+            row = self._space.row(self._space.point_levels(point))
+            start = [Tried(point, row, nothing, nothing, (0.0,) * len(self.goal.limits))]
+        points = self._sampler.suggest(start, count, self._taken(ledger))
         return Leg(phase="explore", names=tuple(self._ask(point) for point in points)) if points else None
 
     def _replicate(self, ledger: Ledger, tried_points: Mapping[str, Tried]) -> Leg | Stop:
@@ -177,7 +182,7 @@ class SearchSchedule(Schedule):
                 return Leg(phase="replicate", names=tuple(names))
         return Leg(phase="check", names=tuple(finalists(names, distinct, objectives)))
 
-    def _check(self, ledger: Ledger, number: int) -> Leg | Stop:
+    def _check(self, number: int) -> Leg | Stop:
         # The leg is repeated until everything is certain or the trials are spent.
         leg = self._legs[-1]
         blocks = sum(leg.phase == "check" for leg in self._legs)
@@ -237,13 +242,6 @@ class SearchSchedule(Schedule):
             ]
             points.update(product(*alike))
         return points
-
-    def _start(self) -> Tried:
-        # The baseline without trials.
-        point = self._space.baseline
-        nothing = (0.0,) * len(self.goal.objectives)
-        row = self._space.row(self._space.point_levels(point))
-        return Tried(point, row, nothing, nothing, (0.0,) * len(self.goal.limits))
 
     def _ask(self, point: Point) -> str:
         # Adds the configuration at `point` to the study, and returns its name.

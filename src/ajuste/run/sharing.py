@@ -102,7 +102,11 @@ def import_bundle(file: Path, store: Store) -> list[Imported]:
         imported = []
         taken = {run.id for run in store.runs()}
         for bundled in runs:
-            if bundled.run.id in taken and not _alike(bundled, StoredRun(store.find_run(bundled.run.id), store)):
+            if bundled.run.id not in taken:
+                continue
+            stored = StoredRun(store.find_run(bundled.run.id), store)
+            # Results are not compared: different versions may have computed them.
+            if stored.head != bundled.head or [*stored.recorded] != [*bundled.recorded]:
                 raise RequestError(
                     f"run {bundled.run.id} is in the store already, with other content; nothing was imported",
                     hint=f"remove that run with ajuste store delete {bundled.run.id}, "
@@ -126,11 +130,6 @@ def import_bundle(file: Path, store: Store) -> list[Imported]:
             store.delete([run for run in done if run.id in here])
             raise
     return imported
-
-
-def _alike(run: StoredRun, other: StoredRun) -> bool:
-    # Results are not compared: different versions may have computed them.
-    return run.head == other.head and [*run.recorded] == [*other.recorded]
 
 
 @contextmanager

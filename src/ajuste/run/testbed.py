@@ -281,8 +281,12 @@ class GuestTestbed(Testbed):
             if configuration.scheduler
         }
         packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
-        root = _root_of(study, self.options)
-        marks |= {"packages": root.sha256} if root else {}
+        root = None
+        if target.packages:
+            from ajuste.executor.guest.root import fetch_root
+
+            root = fetch_root(target.packages, home, self.options.say)
+            marks["packages"] = root.sha256
         # Under another version of QEMU a guest may run otherwise.
         key = fingerprint(resolved, marks | {"QEMU": emulator.version})
         return Experiment(resolved, images, packages, key, modules=modules, root=root)
@@ -376,14 +380,6 @@ class ClusterTestbed(GuestTestbed):
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
         return None
-
-
-def _root_of(study: Study, options: RunOptions) -> GuestRoot | None:
-    if not study.target.packages:
-        return None
-    from ajuste.executor.guest.root import fetch_root
-
-    return fetch_root(study.target.packages, options.home, options.say)
 
 
 def _somewhere(program: str) -> str:

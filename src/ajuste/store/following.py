@@ -72,7 +72,13 @@ class RunFollower:
         with self._database.reading() as connection:
             owners = [head.id for head in runs.owners(connection, run_id)]
             added = connection.execute(query.where(TRIALS.c.run_id.in_(owners))).all()
-            return [_new_trial(row.number, row.figures) for row in added]
+            new = []
+            for trial, content in added:
+                figures = from_json(content)
+                values = figures.pop("slot") | figures
+                known = {name: value for name, value in values.items() if name in NewTrial.__dataclass_fields__}
+                new.append(NewTrial(number=trial, **known))
+        return new
 
     def stopped(self, run_id: str) -> tuple[str, str] | None:
         """Return why a run ended, also in words; empty while it goes on. None where it is gone."""
@@ -97,10 +103,3 @@ class RunFollower:
                         results = contents.get((run_id, RESULTS))
                         text = zlib.decompress(results).decode() if results else ""
                         yield run_id, json.loads(contents[run_id, STUDY])["resolved"], text
-
-
-def _new_trial(number: int, content: bytes) -> NewTrial:
-    figures = from_json(content)
-    slot = figures.pop("slot")
-    known = {name: value for name, value in (slot | figures).items() if name in NewTrial.__dataclass_fields__}
-    return NewTrial(number=number, **known)

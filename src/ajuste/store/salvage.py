@@ -185,7 +185,10 @@ def salvage(url: str, file: Path) -> Salvaged:
         ):
             remains = Remains(source, done.lost)
             for table in (RUNS, DOCUMENTS, TRIALS):
-                _copy(remains, table, copied)
+                intact = remains.each(table)
+                while batch := list(islice(intact, _AT_ONCE)):
+                    # Pages that refer to the wrong ones may show a row twice.
+                    keep(copied, table, batch, instead="OR IGNORE")
             counted = next((row.runs for row in remains.each(STORE)), None)
             _settle(copied, done, counted)
     except OSError as error:
@@ -194,12 +197,6 @@ def salvage(url: str, file: Path) -> Salvaged:
         ) from error
     done.lost = list(dict.fromkeys(done.lost))
     return done
-
-
-def _copy(remains: Remains, table: sa.Table, copied: sa.Connection) -> None:
-    rows = remains.each(table)
-    while batch := list(islice(rows, _AT_ONCE)):
-        keep(copied, table, batch, instead="OR IGNORE")  # Pages that refer to the wrong ones may show a row twice.
 
 
 def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:

@@ -65,8 +65,14 @@ class Store:
         ``base``, the id of a run that ended, begins with the trials of that, and is called after it.
         """
         now = self._now()
+        run_id = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        if base:
+            first = base.partition(".")[0]
+            with self._database.reading() as connection:
+                taken = {head.id for head in rows.heads(connection)}
+            run_id = next(name for number in count(2) if (name := f"{first}.{number}") not in taken)
         run = Run(
-            id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}" if not base else self._following(base),
+            id=run_id,
             study=study,
             fingerprint=fingerprint,
             seed=seed,
@@ -306,13 +312,6 @@ class Store:
         RequestError if it is held elsewhere. A file is a store of one machine, where ``exclusive`` is enough.
         """
         return self._database.held(fingerprint, seed, what)
-
-    def _following(self, base: str) -> str:
-        # Return the id of another run of what a run has measured.
-        first = base.partition(".")[0]
-        with self._database.reading() as connection:
-            taken = {head.id for head in rows.heads(connection)}
-        return next(run_id for number in count(2) if (run_id := f"{first}.{number}") not in taken)
 
 
 def _run(connection: sa.Connection, head: Head) -> Run:

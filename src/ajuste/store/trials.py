@@ -5,8 +5,9 @@ Each is verified where it is read, and in the end that none is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
+from operator import itemgetter
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -22,6 +23,8 @@ from ajuste.store.schema import OF_TRIAL, TRIALS, called, keep, sealed, verified
 _OUTPUTS: Final = frozenset({"events", "console"})
 # Rows that are read at a time: few enough to stay in the processor's caches.
 _AT_ONCE: Final = 1_000
+# The values of a write that are compared; not its time.
+_KEY: Final = itemgetter("tunable", "asked", "before", "after")
 
 
 def keep_trials(connection: sa.Connection, run_id: str, trials: Sequence[Trial], machine: str) -> None:
@@ -113,14 +116,10 @@ def read_measurements(connection: sa.Connection, run_id: str) -> Measurements:
                 configuration=[slot["configuration"] for slot in slots],
                 status=[trial["status"] for trial in figures],
                 reason=[trial["reason"] for trial in figures],
-                written=[_key(trial["written"]) for trial in figures],
+                written=[tuple(map(_KEY, trial["written"])) for trial in figures],
                 not_supported=[tuple(trial["not_supported"].items()) for trial in figures],
             )
     return gathering.measurements()
-
-
-def _key(writes: Sequence[Mapping[str, str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple((write["tunable"], write["asked"], write["before"], write["after"]) for write in writes)
 
 
 def _written(key: tuple[tuple[str, ...], ...]) -> tuple[Written, ...]:

@@ -42,7 +42,13 @@ def back_up(url: str, file: Path) -> Findings:
     Raises RequestError if ``file`` is there already and for a server, RunError where the copy cannot be written or is
     not sound: then there is none.
     """
-    original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={redact_password(url)}")
+    original = store_file(url)
+    if original is None:
+        place = redact_password(url)
+        raise RequestError(
+            f"the store {place} is on a server; expected a file",
+            hint=f"back it up with pg_dump --format=custom --file={file} --dbname={place}",
+        )
     require_there(original)
     try:
         with new_store(file) as made:
@@ -91,13 +97,6 @@ def _held(run: Head, store: Store, home: Home) -> Iterator[None]:
         store.reserved(run.fingerprint, run.seed, what),
     ):
         yield
-
-
-def _file(url: str, hint: str) -> Path:
-    file = store_file(url)
-    if file is None:
-        raise RequestError(f"the store {redact_password(url)} is on a server; expected a file", hint=hint)
-    return file
 
 
 @dataclass(frozen=True)

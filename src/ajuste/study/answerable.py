@@ -65,9 +65,12 @@ def boot_range(study: Study, states: int) -> tuple[int, int]:
 
 def check_answerable(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     """Yield what a guest cannot answer, and what to do instead."""
+    # Counts of instructions are exact in a guest.
+    counts = {"instructions", "branches", *(metric.name for metric in PARTS_OF_INSTRUCTIONS)}
+    only_counts = counts.issuperset(study.analysis.metrics)
     for index, factor in enumerate(study.factors):
         for question, names in _questions_about(study, factor, catalogue):
-            if question.answer == "refused" and not (question.counts and _only_counts(study)) and not names.rest:
+            if question.answer == "refused" and not (question.counts and only_counts) and not names.rest:
                 yield Problem(("factor", index), f"{names.words}: {question.why}", question.instead)
 
 
@@ -127,9 +130,3 @@ def _differing(levels: Sequence[Sequence[str]]) -> set[str]:
 def _is_about(question: GuestQuestion, kind: str, name: str) -> bool:
     patterns = {"tunables": question.tunables, "arguments": question.arguments, "options": question.options}
     return any(fnmatchcase(name, pattern) for pattern in patterns.get(kind, ()))
-
-
-def _only_counts(study: Study) -> bool:
-    # Return whether only counts of instructions decide, which are exact in a guest.
-    counts = {"instructions", "branches", *(metric.name for metric in PARTS_OF_INSTRUCTIONS)}
-    return counts.issuperset(study.analysis.metrics)

@@ -26,7 +26,11 @@ class BuiltinStudy:
 
 def builtin_studies() -> list[BuiltinStudy]:
     """Return all builtin studies, by name."""
-    return [_read_builtin(path) for path in builtin_files(_FOLDER).values()]
+    documents = ((path, tomllib.loads(path.read_text(encoding="utf-8"))) for path in builtin_files(_FOLDER).values())
+    return [
+        BuiltinStudy(document["name"], document.get("title", ""), document.get("question", ""), path)
+        for path, document in documents
+    ]
 
 
 def builtin_files(folder: str) -> dict[str, Path]:
@@ -55,8 +59,3 @@ def find_file(name_or_path: str, folder: str, what: str, hint: str) -> Path:
         raise RequestError(f"{what} file {name_or_path} not found", hint=hint)
     near = nearest(name_or_path, list(known)) or f"; expected one of {', '.join(known)}, or a file"
     raise RequestError(f'{what} "{name_or_path}" not found{near}', hint=hint)
-
-
-def _read_builtin(path: Path) -> BuiltinStudy:
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
-    return BuiltinStudy(document["name"], document.get("title", ""), document.get("question", ""), path)

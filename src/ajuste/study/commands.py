@@ -12,7 +12,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.catalogue.programs import install_hint, search_hint
 from ajuste.design.blocks import perturbation
 from ajuste.model.error import RequestError
-from ajuste.model.plan import Attributes, Command, Perturbation, Plan, Scratch, Write
+from ajuste.model.plan import Attributes, Command, Perturbation, Plan, Scratch
 from ajuste.model.trial import Slot
 from ajuste.outputs.trial_status import TrialReading
 from ajuste.study.factors import WORKLOAD_PREFIX, process_attributes, varies
@@ -63,7 +63,13 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
 
 def trial_reading(study: ResolvedStudy, configuration: str) -> TrialReading:
     """Return how to read the outputs of the study's workload under that configuration."""
-    loads = study.find(configuration).loads
+    resolved = study.find(configuration)
+    loads = resolved.loads
+    # A value of a range, or one that a search suggests, may be rounded: the kernel's next one is as good as any.
+    ranges = [f"/{factor.name}/" for factor in study.factors if factor.span is not None and factor.span.points]
+    written = {write.tunable for write in resolved.writes}
+    if study.search is None:
+        written = {tunable for tunable in written if any(f"/{tunable}/" in names for names in ranges)}
     return TrialReading(
         parser=study.parser,
         patterns=study.patterns,
@@ -73,17 +79,9 @@ def trial_reading(study: ResolvedStudy, configuration: str) -> TrialReading:
         shares_of=tuple(load.number for load in loads) if study.shares else None,
         any_exit=study.study.workload.ignore_failure,
         keep_output=study.study.workload.keep_output,
-        services=tuple(service.name for service in study.find(configuration).services),
-        rounded=frozenset(write.tunable for write in study.find(configuration).writes if _of_range(study, write)),
+        services=tuple(service.name for service in resolved.services),
+        rounded=frozenset(written),
     )
-
-
-def _of_range(study: ResolvedStudy, write: Write) -> bool:
-    # Return whether its value is of a range, or suggested by a search: the kernel's next one is as good as any.
-    if study.search is not None:
-        return True
-    names = (f"/{factor.name}/" for factor in study.factors if factor.span is not None and factor.span.points)
-    return any(f"/{write.tunable}/" in name for name in names)
 
 
 BUNDLED = "ajuste-workloads"
@@ -222,7 +220,9 @@ class Commands:
         too. Services are there for the preparation, which is no part of their accounts.
         """
         setup = () if self._study.target.on_host else self.setup
-        prepare, loading = self._extra_commands("prepare"), self._loading(scheduler)
+        prepare = self._extra_commands("prepare")
+        # A scheduler comes from a program that is left running.
+        loading = (self._scheduling("load", f"{SCHEDULERS}/{scheduler}"),) if scheduler else ()
         if not served.services:
             return (*setup, *prepare, *loading)
         return (*setup, *loading, *served.started, *prepare, *served.accounting)
@@ -230,15 +230,9 @@ class Commands:
     def after(self, scheduler: str, served: Served) -> tuple[Command, ...]:
         """Return the commands after each trial."""
         cleanup = () if self._study.target.on_host else self.cleanup
-        return (*served.stopped, *self._unloading(scheduler), *cleanup)
-
-    def _loading(self, scheduler: str) -> tuple[Command, ...]:
-        # Return the commands that load `scheduler`, if any, from a program that is left running.
-        return (self._scheduling("load", f"{SCHEDULERS}/{scheduler}"),) if scheduler else ()
-
-    def _unloading(self, scheduler: str) -> tuple[Command, ...]:
-        # Return the commands that end that program; they fail if the kernel did not keep the scheduler until then.
-        return (self._scheduling("unload"),) if scheduler else ()
+        # Fails if the kernel did not keep the scheduler until then.
+        unloading = (self._scheduling("unload"),) if scheduler else ()
+        return (*served.stopped, *unloading, *cleanup)
 
     def _scheduling(self, *words: str) -> Command:
         return Command(argv=(self._site.bundled, "scheduler", *words), environment={"LANG": "C.UTF-8"})
@@ -250,13 +244,11 @@ class Commands:
         for index, load, program in self._background:
             if is_there(load.when, levels):
                 endless = bool(load.kind) and self._catalogue.workloads[load.kind or ""].endless
-                commands += [self._load(load, program)] * load.count
+                argv = self.services.fill((program, *self._arguments(load, {})))
+                attributes = process_attributes(load.attributes, {})
+                commands += [self._command(argv, attributes, in_place=load.kind is None)] * load.count
                 loads += [Load(number=index + 1, endless=endless)] * load.count
         return tuple(commands), tuple(loads)
-
-    def _load(self, load: BackgroundTable, program: str) -> Command:
-        argv = self.services.fill((program, *self._arguments(load, {})))
-        return self._command(argv, process_attributes(load.attributes, {}), in_place=load.kind is None)
 
     def _arguments(self, job: WorkloadTable | BackgroundTable, parameters: Mapping[str, str]) -> tuple[str, ...]:
         if job.command is not None:
@@ -265,22 +257,19 @@ class Commands:
 
     def _command(self, argv: tuple[str, ...], attributes: Attributes, *, in_place: bool) -> Command:
         # `in_place`: where the caller is; most workloads of the catalogue need no place.
+        environment: dict[str, str] = {}  # its caller's, where it has that, is not written down
+        if not self._site.in_place:
+            bundled = (self._site.bundled,) if BUNDLED in self._study.workload.programs else ()
+            directories = [str(PurePosixPath(path).parent) for path in (*self.programs, *bundled)]
+            search_path = ":".join(dict.fromkeys((*ORDINARY_PATH, *directories)))
+            environment = {"HOME": GUEST_HOME, "LANG": "C.UTF-8", "PATH": search_path}
         return Command(
             argv=argv,
-            environment=self._environment,
+            environment=environment,
             directory=self._directory(in_place=in_place),
             attributes=self._checked(attributes),
             user=None if self._study.workload.as_root else self._site.user,
         )
-
-    @property
-    def _environment(self) -> dict[str, str]:
-        # Return a command's environment; its caller's, where it has that, is not written down.
-        if self._site.in_place:
-            return {}
-        bundled = (self._site.bundled,) if BUNDLED in self._study.workload.programs else ()
-        directories = [str(PurePosixPath(path).parent) for path in (*self.programs, *bundled)]
-        return {"HOME": GUEST_HOME, "LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *directories)))}
 
     def _directory(self, *, in_place: bool) -> str:
         # The file system made for the trial, if there is one, or beside the study's own files.
@@ -321,7 +310,11 @@ class Commands:
     def _command_program(self, name: str, path: KeyPath) -> str:
         if name == BUNDLED:
             return self._site.bundled
-        return self._variant_program(name) if is_study_file(name) else self._host_program(name, path)
+        if not is_study_file(name):
+            return self._host_program(name, path)
+        if self._site.in_place:
+            return str((study_directory(self._study) / normal_name(name)).absolute())
+        return str(PurePosixPath(self._site.directory) / normal_name(name))
 
     def _program(self, job: WorkloadTable | BackgroundTable, path: KeyPath) -> str:
         if job.command is not None:
@@ -333,11 +326,6 @@ class Commands:
             return self._site.bundled
         return self._host_program(kind.program, (*path, "kind"), kind.package)
 
-    def _variant_program(self, name: str) -> str:
-        if self._site.in_place:
-            return str((study_directory(self._study) / normal_name(name)).absolute())
-        return str(PurePosixPath(self._site.directory) / normal_name(name))
-
     def _host_program(self, name: str, path: KeyPath, package: str = "") -> str:
         # Find a program on this machine, unless the site has it.
         if there := self._there(name):
@@ -346,7 +334,10 @@ class Commands:
             # Ordinary users do not have /usr/sbin in their PATH, but plan what root runs.
             program = self._find(name) or (None if "/" in name else self._find(f"/usr/sbin/{name}"))
             if program is None:
-                raise self._missing_program(name, path, package or self._package(name))
+                kinds = self._catalogue.workloads.values()
+                package = package or next((kind.package for kind in kinds if kind.program == name), "")
+                package = package or next((kind.needs[name] for kind in kinds if name in kind.needs), "")
+                raise self._missing_program(name, path, package)
             self._paths[name] = program
         return self._paths[name]
 
@@ -370,9 +361,3 @@ class Commands:
         if not self._there(name) and name not in self._paths and (path := self._find(f"/usr/sbin/{name}")):
             self._paths[name] = path
         return self._host_program(name, ("scratch", "filesystem"), _MAKERS.get(name, ""))
-
-    def _package(self, name: str) -> str:
-        # The Debian package of a program that the catalogue knows.
-        kinds = self._catalogue.workloads.values()
-        package = next((kind.package for kind in kinds if kind.program == name), "")
-        return package or next((kind.needs[name] for kind in kinds if name in kind.needs), "")

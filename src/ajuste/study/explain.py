@@ -45,14 +45,13 @@ def _several(table: FactorTable) -> Explained:
     if not any(table.settings.values()):
         what = f"It sets nothing: what runs beside the workload depends on it ({', '.join(table.settings)})."
         return Explained(name=table.name, title="a condition", what=what, unit="", condition=True)
-    levels = (f"{level}: {_settings_text(settings)}" for level, settings in table.settings.items())
+    levels: list[str] = []
+    for level, settings in table.settings.items():
+        changes = ", ".join(f"{name} = {value}" for name, value in settings.items())
+        levels.append(f"{level}: {changes or 'nothing'}")
     return Explained(
         name=table.name, title="several settings at once", what=f"What each level sets. {'; '.join(levels)}.", unit=""
     )
-
-
-def _settings_text(settings: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} = {level}" for name, level in settings.items()) or "nothing"
 
 
 def _explain_boot(name: str) -> Explained:

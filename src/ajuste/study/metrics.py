@@ -23,7 +23,6 @@ from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, Timeli
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import Study
 from ajuste.study.site import study_directory
-from ajuste.study.target import TargetTable
 
 
 def deciding_metrics(study: Study, catalogue: Catalogue) -> tuple[Metric, ...]:
@@ -174,9 +173,9 @@ def modelled_machine(study: Study, catalogue: Catalogue) -> ModelledMachine | No
 
 def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     """Yield a machine that does not exist or fit, and metrics that need one."""
-    where = ("target", "machine", "model")
-    if study.target.machine is not None:
-        if study.target.on_host:
+    target, where = study.target, ("target", "machine", "model")
+    if target.machine is not None:
+        if target.on_host:
             return
         try:
             machine = modelled_machine(study, catalogue)
@@ -186,8 +185,8 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         else:
             if not can_count_instructions(study):
                 yield Problem(where, "a machine can be modelled only in a guest with the virtual clock")
-            elif machine and (problem := _misfit(machine, study.target)):
-                place = where if study.target.topology is None else ("target", "topology")
+            elif machine and (problem := machine.problem_with(target.cpus, target.nodes, target.topology)):
+                place = where if target.topology is None else ("target", "topology")
                 yield Problem(place, f"{machine.name} does not fit the guest: {problem}")
         return
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
@@ -199,10 +198,6 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
                     "name one with --machine NAME, or model = NAME in [target.machine]: "
                     f"{', '.join(catalogue.machines)}, or a TOML file of your own",
                 )
-
-
-def _misfit(machine: ModelledMachine, target: TargetTable) -> str:
-    return machine.problem_with(target.cpus, target.nodes, target.topology)
 
 
 def _wants_any(study: Study, names: Collection[str]) -> bool:
@@ -292,23 +287,21 @@ def resolve_samplers(study: Study) -> tuple[Sampler, ...]:
 
 def resolve_timelines(study: Study) -> tuple[Timeline, ...]:
     """Return the study's timelines, each with what its figure is."""
-    return tuple(
-        Timeline(
-            name=table.name,
-            source=table.source,
-            key=table.key,
-            take=table.take,
-            fraction=table.fraction,
-            since=table.since,
-            counter=_is_counter(table),
+    timelines: list[Timeline] = []
+    for table in study.workload.timelines:
+        figure = figure_sources()[table.source].find(table.key)
+        timelines.append(
+            Timeline(
+                name=table.name,
+                source=table.source,
+                key=table.key,
+                take=table.take,
+                fraction=table.fraction,
+                since=table.since,
+                counter=figure is not None and figure.kind == "counter",
+            )
         )
-        for table in study.workload.timelines
-    )
-
-
-def _is_counter(table: TimelineTable) -> bool:
-    figure = figure_sources()[table.source].find(table.key)
-    return figure is not None and figure.kind == "counter"
+    return tuple(timelines)
 
 
 def timeline_metrics(study: Study) -> tuple[Metric, ...]:
@@ -322,31 +315,25 @@ def timeline_metrics(study: Study) -> tuple[Metric, ...]:
 
 def _metric(table: TimelineTable, samplers: tuple[SamplerTable, ...]) -> Metric:
     since = f"since the workload's {table.since}"
-    part = f"until {100 * table.fraction:g} % of its change" if table.take == "delay" else ""
+    part, unit, resolution = "", table.unit, 1.0 if table.take in _COUNTED else 0.0
+    if table.take == "delay":
+        part = f"until {100 * table.fraction:g} % of its change"
+        unit = unit or "s"
+        intervals = [sampler.interval_ms for sampler in samplers if sampler.source == table.source]
+        resolution = min(intervals, default=0.0) / 1000
+    elif not unit:
+        figure = figure_sources()[table.source].find(table.key)
+        unit = figure.unit if figure else ""
+        unit = f"{unit}/s" if table.take == "rate" else unit
     return Metric(
         name=table.name,
         title=table.title or table.name,
-        unit=table.unit or _unit(table),
+        unit=unit,
         direction=table.direction,
         scale=table.scale,
-        resolution=_resolution(table, samplers),
+        resolution=resolution,
         what=" ".join(filter(None, (f"the {table.take} of {table.source} {table.key}", part, since))),
     )
-
-
-def _unit(table: TimelineTable) -> str:
-    if table.take == "delay":
-        return "s"
-    figure = figure_sources()[table.source].find(table.key)
-    unit = figure.unit if figure else ""
-    return f"{unit}/s" if table.take == "rate" else unit
-
-
-def _resolution(table: TimelineTable, samplers: tuple[SamplerTable, ...]) -> float:
-    if table.take == "delay":
-        intervals = [s.interval_ms for s in samplers if s.source == table.source]
-        return min(intervals, default=0.0) / 1000
-    return 1.0 if table.take in _COUNTED else 0.0
 
 
 def check_precision(study: Study) -> Iterator[Problem]:

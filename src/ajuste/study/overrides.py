@@ -126,7 +126,11 @@ def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
     _require_guest(study, place)
     machine = MachineTable(model=absolute_machine(name))
     target = study.target.model_copy(update={"machine": machine})
-    changed = study.model_copy(update={"target": target, "analysis": _with_modelled_time(study.analysis)})
+    analysis = study.analysis
+    # Studies that name nothing to describe describe all they have.
+    if analysis.describe is not None and MODELLED_TIME not in (*analysis.metrics, *analysis.describe):
+        analysis = analysis.model_copy(update={"describe": (*analysis.describe, MODELLED_TIME)})
+    changed = study.model_copy(update={"target": target, "analysis": analysis})
     for problem in check_modelled(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed
@@ -135,13 +139,6 @@ def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
 def _require_guest(study: Study, place: Place) -> None:
     if study.target.on_host:
         raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
-
-
-def _with_modelled_time(analysis: AnalysisTable) -> AnalysisTable:
-    # Add modelled time to what a study describes, if it names that; others describe all they have.
-    if analysis.describe is None or MODELLED_TIME in (*analysis.metrics, *analysis.describe):
-        return analysis
-    return analysis.model_copy(update={"describe": (*analysis.describe, MODELLED_TIME)})
 
 
 def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
@@ -363,7 +360,10 @@ def _on_disk(study: Study, disk: DiskTable, name: str) -> Study:
 
 def _on_host(study: Study) -> Study:
     device = PurePosixPath(study.scratch.device).name if study.scratch and study.scratch.device else ""
-    factors = tuple(factor for factor in study.factors if not _fixes(factor, device))
+    # Without those that have one level only, for something of that device.
+    factors = tuple(
+        factor for factor in study.factors if not (device and len(factor.levels) == 1 and f"[{device}]" in factor.name)
+    )
     for factor in factors:
         if {KERNEL_FACTOR, KERNEL_ARGUMENTS} & set(names_set(factor)):
             raise _impossible(study, f"it varies the {factor.name} by booting guests")
@@ -395,11 +395,6 @@ def _measured(analysis: AnalysisTable) -> AnalysisTable:
 
     described = None if analysis.describe is None else without_modelled(analysis.describe)
     return analysis.model_copy(update={"metrics": without_modelled(analysis.metrics), "describe": described})
-
-
-def _fixes(factor: FactorTable, device: str) -> bool:
-    # Return whether it has one level only, for something of `device`.
-    return bool(device) and len(factor.levels) == 1 and f"[{device}]" in factor.name
 
 
 def _impossible(study: Study, why: str) -> RequestError:

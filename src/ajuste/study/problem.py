@@ -327,7 +327,10 @@ def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Pr
 def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
     path, kind = detail["loc"], detail["type"]
     context = detail.get("ctx", {})
-    actual = f"found {_show(detail['input'])}"
+    value = detail["input"]
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    text = {"True": "true", "False": "false"}.get(text, text).replace("\n", "\\n")
+    actual = f"found {text if len(text) <= 60 else text[:57] + '…'}"
     if kind == "extra_forbidden":
         fields = fields_at(model, path[:-1])
         return Problem(path, f"unknown field{nearest(str(path[-1]), fields) or '; expected ' + ', '.join(fields)}")
@@ -342,9 +345,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
     if kind == "string_pattern_mismatch":
         return Problem(path, f"{actual}; expected text that matches {context['pattern']}")
     if kind == "value_error":
-        return Problem(
-            path, str(context["error"]) if isinstance(detail["input"], dict) else f"{actual}; {context['error']}"
-        )
+        return Problem(path, str(context["error"]) if isinstance(value, dict) else f"{actual}; {context['error']}")
     text = detail["msg"]
     for theirs, ours in _BOUNDS:
         text = text.replace(theirs, ours)
@@ -366,9 +367,3 @@ def _find_table(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for inner in get_args(annotation) if (model := _find_table(inner))), None)
-
-
-def _show(value: Any) -> str:
-    text = repr(value) if not isinstance(value, str) else f'"{value}"'
-    text = {"True": "true", "False": "false"}.get(text, text).replace("\n", "\\n")
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -329,6 +329,7 @@ def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
 def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dict[str, Any]:
     defaults = IN_GUEST if benchmark.in_guest else ON_HOST
     metrics = [read_metric(text) for text in benchmark.metric]
+    program, *arguments = benchmark.command
     places = {side: str(trees.place(side)) for side in trees.labels}
     first, *_, last = trees.labels.values()
     limit = f"more than {100 * benchmark.limit:g} %"
@@ -350,7 +351,12 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
             "files": [f"{places[side]}/{normal_name(name)}" for name in benchmark.files for side in places],
             "metric": [metric for metric in metrics if isinstance(metric, dict)],
             "variant": [
-                {"name": side, "command": _command(benchmark, place), "directory": place}
+                {
+                    "name": side,
+                    # A program of the revision is at its place.
+                    "command": [f"{place}/{normal_name(program)}" if is_study_file(program) else program, *arguments],
+                    "directory": place,
+                }
                 for side, place in places.items()
             ],
         },
@@ -364,9 +370,3 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
         "design": {"warm_up": defaults.warm_up},
         "budget": {"max_blocks": defaults.max_blocks, "max_minutes": benchmark.max_time / 60},
     }
-
-
-def _command(benchmark: BenchmarkTable, place: str) -> list[str]:
-    # Return a command with a program of the revision at its own place.
-    program, *arguments = benchmark.command
-    return [f"{place}/{normal_name(program)}" if is_study_file(program) else program, *arguments]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +52,10 @@ def beyond_limits(document: dict[str, Any]) -> list[Problem]:
             return [problem]
         if values > MOST_VALUES:
             return [Problem((), f"has more than {MOST_VALUES} values; expected at most {MOST_VALUES}")]
-        waiting += [((*path, key), inner) for key, inner in _elements(value)]
+        if isinstance(value, dict):
+            waiting += [((*path, key), inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*path, index), inner) for index, inner in enumerate(value)]
     return []
 
 
@@ -68,13 +71,6 @@ def _problem(path: KeyPath, value: Any) -> Problem | None:
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         return Problem(path, f"is a number of {value.bit_length()} bits; expected at most 64")
     return None
-
-
-def _elements(value: Any) -> Iterator[tuple[str | int, Any]]:
-    if isinstance(value, dict):
-        yield from value.items()
-    elif isinstance(value, list):
-        yield from enumerate(value)
 
 
 # Largest study file: none is written by hand that is larger than this.
@@ -203,8 +199,10 @@ def json_schema(catalogue: Catalogue) -> dict[str, Any]:
     ending = [name for name in catalogue.workloads if name not in endless]
     _suggest(tables["FactorTable"]["properties"]["name"], factors)
     for field in ("metrics", "describe"):
-        for items in _arrays(tables["AnalysisTable"]["properties"][field]):
-            _suggest(items, metrics)
+        of_field = tables["AnalysisTable"]["properties"][field]
+        for choice in (of_field, *of_field.get("anyOf", ())):
+            if "items" in choice:
+                _suggest(choice["items"], metrics)
     levels = tables["FactorTable"]["properties"]["levels"]
     a_list = {name: levels.pop(name) for name in ("type", "items", "minItems", "default")}
     del a_list["default"]
@@ -223,7 +221,3 @@ def json_schema(catalogue: Catalogue) -> dict[str, Any]:
 def _suggest(field: dict[str, Any], names: Iterable[str]) -> None:
     field.pop("type", None)
     field["anyOf"] = [{"enum": list(dict.fromkeys(names))}, {"type": "string"}]
-
-
-def _arrays(field: dict[str, Any]) -> list[dict[str, Any]]:
-    return [choice["items"] for choice in (field, *field.get("anyOf", ())) if "items" in choice]

@@ -101,7 +101,10 @@ class Resolver:
             settings |= set_by(table, level)
         kernel = settings.get(KERNEL_FACTOR) or self.study.target.kernel or ""
         parts = _parts(settings, self.knobs, kernel, self.study, self.catalogue)
-        written = _as_written(self.study, self.factors, levels)
+        written = {
+            table.name: table.levels[factor.levels.index(level)]
+            for table, factor, level in zip(self.study.factors, self.factors, levels, strict=True)
+        }
         background, loads = self.commands.background(written)
         served = self.commands.services.of(parts.services, written)
         return ResolvedConfiguration(
@@ -261,13 +264,6 @@ def _name(study: Study, knobs: Knobs, kernel: str, levels: tuple[str, ...]) -> s
         there = frozenset(place for place, (table, level) in enumerate(varied) if level != table.baseline_level)
         return subset_name(there, [table.name for table, _ in varied])
     return " ".join(_level_name(table, knobs.get(table.name, {}).get(kernel), level) for table, level in varied)
-
-
-def _as_written(study: Study, factors: tuple[Factor, ...], levels: tuple[str, ...]) -> dict[str, str]:
-    return {
-        table.name: table.levels[factor.levels.index(level)]
-        for table, factor, level in zip(study.factors, factors, levels, strict=True)
-    }
 
 
 @dataclass

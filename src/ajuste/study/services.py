@@ -251,7 +251,10 @@ class Services:
         command = self._make(self.fill(self._argv[index, "command"], name), attributes, in_place=True)
         environment = dict(zip(table.environment, self.fill(tuple(table.environment.values()), name), strict=True))
         command = command.model_copy(update={"user": user, "environment": {**command.environment, **environment}})
-        ready = self._ready(index, table)
+        default = "port" if ("port", "") in _named(table.command) else "none"
+        ready = self._command_or(index, "ready", table.ready or default, name)
+        if ready == "port":
+            ready = f"port:{self._ports[name]}"
         words = ["start", "--name", name, "--directory", directory, "--ready", ready]
         words += ["--port", str(self._ports[name])] if name in self._ports else []
         words += ["--within", _milliseconds(min(table.ready_timeout_s, LONGEST_SHARE * self._study.workload.timeout_s))]
@@ -273,11 +276,6 @@ class Services:
         command = self._make(argv, Attributes(), in_place=True)
         filled = command.model_copy(update={"user": self._users[table.called]})
         return filled if self._in_each_trial else filled.model_copy(update={"directory": self._site.directory})
-
-    def _ready(self, index: int, table: ServiceTable) -> str:
-        default = "port" if ("port", "") in _named(table.command) else "none"
-        ready = self._command_or(index, "ready", table.ready or default, table.called)
-        return f"port:{self._ports[table.called]}" if ready == "port" else ready
 
     def _command_or(self, index: int, field: str, value: object, name: str) -> str:
         # Return a command, or any other value, as `ajuste-service` takes it.

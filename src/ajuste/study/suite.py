@@ -192,8 +192,9 @@ def member_study(
         device = (member.guest.device or suite.table.guest.device) if request.in_guest else None
         placed = {"device": device} if device is not None else {}
         document["scratch"] = placed | member.scratch.model_dump(exclude_unset=True)
+    kind = known.workloads.get(workload.kind or "")
     document["analysis"] |= {
-        "metrics": list(member.metrics or (_main(workload, known),)),
+        "metrics": list(member.metrics or ((kind.main if kind else "") or DEFAULT_METRIC,)),
         "confidence": together.member_confidence(member),
     }
     if request.min_effect is None and suite.table.smallest_effect is not None:
@@ -215,11 +216,6 @@ def guest_programs(suite: Suite, known: Catalogue) -> tuple[str, ...]:
             programs |= {kind.program, *kind.needs} if kind else {(job.command or ("",))[0]}
         programs |= set(member.workload.programs)
     return tuple(sorted(name for name in programs if name and name != BUNDLED and not is_study_file(name)))
-
-
-def _main(workload: WorkloadTable, known: Catalogue) -> str:
-    kind = known.workloads.get(workload.kind or "")
-    return (kind.main if kind else "") or DEFAULT_METRIC
 
 
 def _guest(suite: Suite, member: MemberTable, request: Request) -> Mapping[str, Any]:

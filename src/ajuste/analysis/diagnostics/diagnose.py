@@ -224,7 +224,10 @@ def _naive(residuals: Residuals) -> Naive | None:
     if len(residuals) < FEWEST_TRIALS:
         return None
     error, windows = error_in(residuals.values)
-    narrowing = _narrowing(residuals)
+    within = residuals.values - residuals.block_averages[residuals.block]
+    freedom = len(residuals) - len(residuals.names) - residuals.blocks + 1
+    variance = float(np.sum(within**2)) / freedom if freedom > 0 else 0.0
+    narrowing = residuals.sd / variance**0.5 if variance > 0 else None
     gain = (
         f" Within blocks a difference varies {number(narrowing)} times less." if narrowing and narrowing > 1.1 else ""
     )
@@ -237,13 +240,6 @@ def _naive(residuals: Residuals) -> Naive | None:
         says=f"A t test at {percent(LEVEL)} on two equal configurations, each measured {BATCH} times in a row in this "
         f"run, would have found a false difference in {percent(round(error, 3))} of cases.{gain}",
     )
-
-
-def _narrowing(residuals: Residuals) -> float | None:
-    within = residuals.values - residuals.block_averages[residuals.block]
-    freedom = len(residuals) - len(residuals.names) - residuals.blocks + 1
-    variance = float(np.sum(within**2)) / freedom if freedom > 0 else 0.0
-    return residuals.sd / variance**0.5 if variance > 0 else None
 
 
 def _course(residuals: Residuals) -> Course:

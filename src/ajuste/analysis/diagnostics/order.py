@@ -318,8 +318,9 @@ def drift(residuals: Residuals) -> DiagnosticFinding | None:
     """
     if residuals.blocks < FEWEST_BLOCKS_FOR_DRIFT:
         return None
-    averages, places = _grouped(residuals.block_averages)
-    p_value, slope = trend_test(averages, places)
+    size = math.ceil(residuals.blocks / _MOST)
+    averages = residuals.block_averages[: residuals.blocks // size * size].reshape(-1, size).mean(axis=1)
+    p_value, slope = trend_test(averages, np.arange(len(averages), dtype=np.float64) * size)
     total = slope * (residuals.blocks - 1)
     residual = residuals.values - slope * residuals.block
     by_trial = slope / float(np.mean(residuals.each_block))
@@ -347,13 +348,6 @@ def trend_test(values: Floats, places: Floats) -> tuple[float, float]:
     return 2 * ndtr(-score), median(rises / (places[second] - places[first]))
 
 
-def _grouped(averages: Floats) -> tuple[Floats, Floats]:
-    size = math.ceil(len(averages) / _MOST)
-    whole = len(averages) // size * size
-    groups = averages[:whole].reshape(-1, size).mean(axis=1)
-    return groups, np.arange(len(groups), dtype=np.float64) * size
-
-
 FEWEST: Final = 30
 _MOST_CORRELATION: Final = 0.98
 _LONG: Final = 400  # trials from which on what they did themselves is known better than what a model says
@@ -370,7 +364,9 @@ def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
     n = len(residuals)
     if n < FEWEST or residuals.blocks < 3:
         return None
-    detrended = _without_line(residuals.values)
+    places = np.arange(n, dtype=np.float64) - (n - 1) / 2
+    slope = float(np.sum(places * residuals.values)) / float(np.sum(places**2))
+    detrended = residuals.values - residuals.values.mean() - slope * places
     rho = lag_1_correlation(detrended)
     if rho is None:
         return None
@@ -404,12 +400,6 @@ def lag_1_correlation(values: Floats) -> float | None:
     away = values - values.mean()
     whole = float(np.sum(away**2))
     return float(np.sum(away[1:] * away[:-1])) / whole if whole > 0 else None
-
-
-def _without_line(values: Floats) -> Floats:
-    places = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
-    slope = float(np.sum(places * values)) / float(np.sum(places**2))
-    return np.asarray(values - values.mean() - slope * places)
 
 
 def _paired_autocorrelation(residuals: Residuals) -> tuple[float, float]:
@@ -447,7 +437,10 @@ def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
     effect, name = float(effects[strongest]), residuals.names[strongest]
     # The effect is against the mean of all, the bias comes from that against all others.
     others = 1 - float(counts[strongest]) / float(np.sum(counts))
-    bias = effect / others * _more_often_after_another(residuals, strongest)
+    # By what share of their trials the others follow it more often than it follows itself.
+    after, itself = residuals.configuration[:-1] == strongest, residuals.configuration[1:] == strongest
+    more_often = float(np.mean(after[~itself])) - float(np.mean(after[itself]))
+    bias = effect / others * more_often
     affected = abs(bias) > residuals.sd * math.sqrt(2 / residuals.blocks)
     if affected:
         why = f"{name} never follows itself within a block, so it looks off by about {residuals.say(-bias)}."
@@ -464,13 +457,6 @@ def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
         verdict_affected=affected,
         why=why,
     )
-
-
-def _more_often_after_another(residuals: Residuals, place: int) -> float:
-    # Return by what share of their trials the others follow `place` more often than it follows itself.
-    after = residuals.configuration[:-1] == place
-    itself = residuals.configuration[1:] == place
-    return float(np.mean(after[~itself])) - float(np.mean(after[itself]))
 
 
 def variance_between(values: Floats, groups: Whole) -> tuple[float, Floats]:

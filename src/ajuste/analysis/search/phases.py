@@ -103,7 +103,7 @@ def build_ledger(
     trials: Iterable[Trial],
     suggestions: Mapping[str, Suggestion],
     baseline: str,
-    find_name: Callable[[Mapping[str, str]], str | None] = lambda _: None,
+    find_name: Callable[[Mapping[str, str]], str | None],
 ) -> Ledger:
     """Return the ledger of ``trials``, in the order of the design; ``suggestions`` has every configuration by its name.
 
@@ -194,16 +194,18 @@ def kept_limits(
     """Check every limit for each of ``names``: by the ``verdicts`` if relative, else by intervals of ``trials``."""
     clean = clean_trials(trials)
     checked_limits = []
+    unknown: tuple[float | None, float | None, float | None] = (None, None, None)
     for name in names:
         for limit in limits:
+            estimate, low, high = unknown
             if limit.relative:
                 verdict = next(v for v in verdicts if v.configuration == name and v.metric == limit.metric.name)
-                three = (
-                    (verdict.estimate, verdict.low, verdict.high) if verdict.scale == "ratio" else (None, None, None)
-                )
-            else:
-                three = _absolute(limit, clean.values(name, limit.metric.column), alpha)
-            estimate, low, high = three
+                if verdict.scale == "ratio":
+                    estimate, low, high = verdict.estimate, verdict.low, verdict.high
+            elif len(values := clean.values(name, limit.metric.column)):
+                interval = estimate_interval(values, limit.metric, alpha)
+                estimate = interval.mean
+                low, high = (point if math.isfinite(point) else None for point in (interval.low, interval.high))
             checked_limits.append(
                 KeptLimit(
                     configuration=name,
@@ -219,16 +221,6 @@ def kept_limits(
                 )
             )
     return tuple(checked_limits)
-
-
-def _absolute(
-    limit: Constraint, values: NDArray[np.float64], alpha: float
-) -> tuple[float | None, float | None, float | None]:
-    if not len(values):
-        return None, None, None
-    interval = estimate_interval(values, limit.metric, alpha)
-    finite = [point if math.isfinite(point) else None for point in (interval.low, interval.high)]
-    return interval.mean, finite[0], finite[1]
 
 
 def _holds(limit: Constraint, low: float | None, high: float | None) -> Literal["yes", "no", "unknown"]:

@@ -224,7 +224,11 @@ def _tuning(state: SearchState) -> Tuning:
         importance=shares,
         expected=expected,
         flat=flat,
-        same=_same(state),
+        same=tuple(
+            f"{name} became the same configuration as {first}, and counts as that one."
+            for name, first in ledger.same.items()
+            if name != first and name in state.tried
+        ),
     )
 
 
@@ -266,14 +270,6 @@ def _model(state: SearchState) -> tuple[tuple[Importance, ...], ExpectedMap | No
     as_ratio = state.ledger.as_ratio(state.goal.objectives[0])
     flat = surface.flat or (as_ratio and float(np.ptp(averages)) < zone)
     return shares, mapped, flat
-
-
-def _same(state: SearchState) -> tuple[str, ...]:
-    return tuple(
-        f"{name} became the same configuration as {first}, and counts as that one."
-        for name, first in state.ledger.same.items()
-        if name != first and name in state.tried
-    )
 
 
 def _design(tuning: Tuning) -> str:
@@ -319,7 +315,10 @@ def search_answer(
             f"Nothing better than the baseline was found: of {_count(tuning)} the most promising is "
             f"{tuning.winner}: {effect}, {_fresh(tuning)}."
         )
-    naive = "" if tuning.flat else _naive(tuning, verdict)
+    naive = ""
+    if not tuning.flat and tuning.best_trial is not None and verdict.scale == tuning.scales[0]:
+        best_change = change(tuning.best_trial, tuning.scales[0], verdict.unit)
+        naive = f"The best single trial of the search had shown {best_change}."
     return " ".join(filter(None, (finding, naive, *_limits(tuning, tuning.winner))))
 
 
@@ -347,13 +346,6 @@ def _fresh(tuning: Tuning) -> str:
 
 def _effect(verdict: Verdict, metric: Metric) -> str:
     return f"{in_sentence(metric.title)} {verdict.effect} ({verdict.interval})"
-
-
-def _naive(tuning: Tuning, verdict: Verdict) -> str:
-    if tuning.best_trial is None or verdict.scale != tuning.scales[0]:
-        return ""
-    best_change = change(tuning.best_trial, tuning.scales[0], verdict.unit)
-    return f"The best single trial of the search had shown {best_change}."
 
 
 def _front(tuning: Tuning, by_name: dict[tuple[str, str], Verdict], objectives: Sequence[Metric]) -> str:

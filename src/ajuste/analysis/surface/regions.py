@@ -79,14 +79,10 @@ def regions(line: GridLine, *, alpha: float, margin: float) -> tuple[Stretch, ..
 def _change_points(line: GridLine, alpha: float) -> list[int]:
     steps = len(line.x) - 1
     penalty = 2 * fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1))
-    sums = _running_sums(1 / line.error**2, line.x, line.y)
-    return partition(steps, lambda start, end: _chi_squared(sums[:, end + 1] - sums[:, start]), penalty)
-
-
-def _running_sums(weights: Array, x: Array, y: Array) -> Array:
-    x, y = x - x.mean(), y - y.mean()
+    weights, x, y = 1 / line.error**2, line.x - line.x.mean(), line.y - line.y.mean()
     terms = np.stack([weights, weights * x, weights * y, weights * x * x, weights * x * y, weights * y * y])
-    return np.concatenate([np.zeros((6, 1)), np.cumsum(terms, axis=1)], axis=1)
+    sums = np.concatenate([np.zeros((6, 1)), np.cumsum(terms, axis=1)], axis=1)
+    return partition(steps, lambda start, end: _chi_squared(sums[:, end + 1] - sums[:, start]), penalty)
 
 
 def _chi_squared(sums: Array) -> float:
@@ -153,7 +149,10 @@ def _named(line: GridLine, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
         if part.sign == 0:
             return "flat"
         share = abs(float(line.y[part.end] - line.y[part.start])) / sum(moving)
-        return _word(part.sign, share / (float(line.x[part.end] - line.x[part.start]) / whole))
+        steepness = share / (float(line.x[part.end] - line.x[part.start]) / whole)
+        if part.sign < 0:
+            return "fast fall" if steepness >= _FAST else "slow fall" if steepness <= 1 / _FAST else "fall"
+        return "fast rise" if steepness >= _FAST else "slow rise" if steepness <= 1 / _FAST else "rise"
 
     named = [(part, shape(part)) for part in parts]
     return tuple(
@@ -161,12 +160,6 @@ def _named(line: GridLine, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
         for word, group in groupby(named, key=lambda pair: pair[1])
         if (run := list(group))
     )
-
-
-def _word(sign: int, steepness: float) -> Shape:
-    if sign < 0:
-        return "fast fall" if steepness >= _FAST else "slow fall" if steepness <= 1 / _FAST else "fall"
-    return "fast rise" if steepness >= _FAST else "slow rise" if steepness <= 1 / _FAST else "rise"
 
 
 Cost = Callable[[int, int], float]

@@ -111,20 +111,18 @@ def tabulate_blocks(clean: Clean, names: Sequence[str], metric: Metric, *, order
     rounding = np.full(len(values), (metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(averages))) ** 2 / 12)
     positive = bool(np.all(values[np.isfinite(values)] > 0))
     as_ratio = positive and (metric.scale == "ratio" or float(np.max(averages)) > _WIDE * float(np.min(averages)))
+    order = None
+    if order_matters:  # What is repeated runs after all that is not.
+        trials = clean.measured
+        when = trials.attempt[places] * (int(np.max(trials.position, initial=0)) + 1) + trials.position[places]
+        order = np.asarray(when, dtype=np.float64)
     return Blocks(
         names=tuple(name for name, is_measured in zip(names, measured, strict=True) if is_measured),
         values=np.log(values) if as_ratio else values,
         scale="ratio" if as_ratio else "difference",
         rounding=rounding / averages**2 if as_ratio else rounding,
-        order=_order(clean, places) if order_matters else None,
+        order=order,
     )
-
-
-def _order(clean: Clean, places: NDArray[np.int64]) -> Array:
-    # What is repeated runs after all that is not.
-    measured = clean.measured
-    when = measured.attempt[places] * (int(np.max(measured.position, initial=0)) + 1) + measured.position[places]
-    return np.asarray(when, dtype=np.float64)
 
 
 MOST_FREEDOM: Final = 1e6
@@ -202,11 +200,19 @@ def correlations(
     """Return each of ``deciding`` with every other of ``metrics`` that varies, the strongest first."""
     strongest: list[Correlation] = []
     for metric in deciding:
-        columns = [(other, _columns(configurations, metric.name, other.name)) for other in metrics if other != metric]
-        usable = [(other, first, second) for other, (first, second) in columns if _varies(first) and _varies(second)]
+        usable = []
+        for other in metrics:
+            both = [c.metrics for c in configurations if metric.name in c.metrics and other.name in c.metrics]
+            first, second = (np.array([m[name].mean for m in both]) for name in (metric.name, other.name))
+            if other != metric and _varies(first) and _varies(second):
+                usable.append((other.name, first, second))
         alpha = (1 - confidence) / max(1, len(usable))
-        each = [_correlation(metric, other, first, second, confidence, alpha) for other, first, second in usable]
-        strongest += sorted(each, key=lambda row: -abs(row.rho))
+        rows = []
+        for name, first, second in usable:
+            rho, n = rank_correlation(first, second), len(first)
+            low, high = interval(rho, n, alpha)
+            rows.append(Correlation(metric=metric.name, other=name, rho=rho, low=low, high=high, n=n, level=confidence))
+        strongest += sorted(rows, key=lambda row: -abs(row.rho))
     return tuple(strongest)
 
 
@@ -228,11 +234,6 @@ def interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
     return min(rho, math.tanh(math.atanh(held) - half)), max(rho, math.tanh(math.atanh(held) + half))
 
 
-def _columns(configurations: Sequence[Measured], first: str, second: str) -> tuple[Array, Array]:
-    both = [c.metrics for c in configurations if first in c.metrics and second in c.metrics]
-    return np.array([m[first].mean for m in both]), np.array([m[second].mean for m in both])
-
-
 def _ranks(values: Array) -> Array:
     # Ranks from 1 on; `scipy.stats` has them too, but takes longer to load than most analyses take.
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -241,21 +242,6 @@ def _ranks(values: Array) -> Array:
 
 def _varies(values: Array) -> bool:
     return len(values) >= FEWEST and bool(np.ptp(values) > 0)
-
-
-def _correlation(
-    metric: Metric,
-    other: Metric,
-    first: Array,
-    second: Array,
-    confidence: float,
-    alpha: float,
-) -> Correlation:
-    rho = rank_correlation(first, second)
-    low, high = interval(rho, len(first), alpha)
-    return Correlation(
-        metric=metric.name, other=other.name, rho=rho, low=low, high=high, n=len(first), level=confidence
-    )
 
 
 _TINY: Final = 1e-300
@@ -422,7 +408,9 @@ def measured_points(blocks: Blocks, place: int, reference: float, alpha: float) 
     """Return values relative to the figure at ``place`` with the mean ``reference``, as in the verdicts."""
     levels = blocks.levels + (math.log(reference) - blocks.levels[place] if blocks.scale == "ratio" else 0.0)
     natural = np.exp if blocks.scale == "ratio" else np.asarray
-    halves = _half_widths(blocks, alpha / len(levels))
+    variances, freedom = believed(blocks)
+    half_widths = mixture_half_width(blocks.counts.astype(np.float64), variances, freedom, alpha / len(levels))
+    halves = np.where(blocks.counts >= FEWEST_BLOCKS, half_widths, np.inf)
     bounds = zip(natural(levels - halves), natural(levels + halves), strict=True)
     return tuple(
         SurfacePoint(
@@ -433,12 +421,6 @@ def measured_points(blocks: Blocks, place: int, reference: float, alpha: float) 
         )
         for name, value, half, (low, high) in zip(blocks.names, natural(levels), halves, bounds, strict=True)
     )
-
-
-def _half_widths(blocks: Blocks, alpha: float) -> Array:
-    variances, freedom = believed(blocks)
-    half = mixture_half_width(blocks.counts.astype(np.float64), variances, freedom, alpha)
-    return np.where(blocks.counts >= FEWEST_BLOCKS, half, np.inf)
 
 
 def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tuple[bool, float | None]:
@@ -466,11 +448,13 @@ def _curves(
     for axis, fixed, places in lines:
         value_at = dict(zip(axis.levels, axis.values, strict=True))
         values = np.array([value_at[measured[place].levels[axis.factor]] for place in places])
+        # Degrees of freedom along a line: those of its points alone, and what each has from all others.
+        alone = (blocks.counts[places] - 1).astype(np.float64)
         line = GridLine(
             x=np.log(values) if axis.scale == "log" else values,
             y=blocks.levels[places],
             error=errors[places],
-            freedom=_freedom(freedom[places], (blocks.counts[places] - 1).astype(np.float64)),
+            freedom=float(np.sum(alone) + np.min(freedom[places] - alone)),
         )
         stretches = regions(line, alpha=(1 - promise.confidence) / len(lines), margin=margin)
         levels = [measured[place].levels[axis.factor] for place in places]
@@ -491,11 +475,6 @@ def _lines(
         on.sort(key=lambda place: order[measured[place].levels[axis.factor]])
         if len(on) >= FEWEST_POINTS:
             yield ({other.factor: level} if other else {}), on
-
-
-def _freedom(moderate: Array, alone: Array) -> float:
-    # Return the degrees of freedom along a line: those of its points alone, and what each has from all others.
-    return float(np.sum(alone) + np.min(moderate - alone))
 
 
 def _region(stretch: Stretch, levels: Sequence[str], y: Array, blocks: Blocks) -> Region:

@@ -163,7 +163,7 @@ MOST_VARIANCE: Final = 20.0
 _EACH: Final = 2
 
 
-def carry_over(differences: BlockDifferences, control: Floats | None = None) -> CarryOver:
+def carry_over(differences: BlockDifferences, control: Floats | None) -> CarryOver:
     """Estimate what the configuration of a slice does to the next; with a ``control``, at equal load.
 
     Which of the two came before is drawn at random, too: differences of blocks are regressed on it (two-period

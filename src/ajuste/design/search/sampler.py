@@ -235,7 +235,7 @@ class Space:
         """Yield every point, the last axis changing fastest."""
         return [tuple(map(int, point)) for point in np.ndindex(*(len(axis.levels) for axis in self.axes))]
 
-    def some_points(self, generator: np.random.Generator, most: int, near: Sequence[Point] = ()) -> list[Point]:
+    def some_points(self, generator: np.random.Generator, most: int, near: Sequence[Point]) -> list[Point]:
         """Return all points if at most ``most``; otherwise so many at random, and all neighbours of ``near``."""
         if self.size <= most:
             return self.all_points()
@@ -366,7 +366,7 @@ def _dominates(trial: Tried, other: Tried) -> bool:
 # Points spread evenly over the space, for the beginning, when nothing is known.
 
 
-def filling(space: Space, count: int, seed: int, taken: Collection[Point] = ()) -> list[Point]:
+def filling(space: Space, count: int, seed: int, taken: Collection[Point]) -> list[Point]:
     """Return ``count`` new points of a scrambled Sobol sequence, moved to the lattice; fewer if the space is full.
 
     Source: Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import optuna
@@ -60,7 +60,10 @@ class ReplayedSampler:
         for _ in range(MOST_ASKED + count):
             if len(suggested) == count:
                 return suggested
-            trial, point = self._ask()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                trial = self._study.ask(self._distributions)
+            point = tuple(int(trial.params[axis.name]) for axis in self._task.space.axes)
             if point in losses:
                 self._study.tell(trial, losses[point])
             elif point in suggested or point in taken:
@@ -70,12 +73,6 @@ class ReplayedSampler:
                 self._asked.append((trial, point))
         known = {*losses, *suggested, *taken}
         return [*suggested, *unused(self._task.space, count - len(suggested), self._task.seed, known)]
-
-    def _ask(self) -> tuple[Any, Point]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            trial = self._study.ask(self._distributions)
-        return trial, tuple(int(trial.params[axis.name]) for axis in self._task.space.axes)
 
 
 def _penalised_values(outcome: Tried, tried: Sequence[Tried]) -> list[float]:
@@ -125,15 +122,14 @@ class GridSampler:
             if not fits:
                 break
             counts[min(fits, key=lambda place: counts[place])] += 1
-        lines = [_spread(size, count) for size, count in zip(sizes, counts, strict=True)]
+        # The middles of `count` equal parts of `size` levels.
+        lines = [
+            [int((2 * place + 1) * size / (2 * count)) for place in range(count)]
+            for size, count in zip(sizes, counts, strict=True)
+        ]
         grid = [tuple(line[at] for line, at in zip(lines, place, strict=True)) for place in np.ndindex(*counts)]
         np.random.default_rng([self.task.seed, 3]).shuffle(grid)
         return [tuple(map(int, point)) for point in grid]
-
-
-def _spread(size: int, count: int) -> list[int]:
-    # The middles of `count` equal parts of `size` levels.
-    return [int((2 * place + 1) * size / (2 * count)) for place in range(count)]
 
 
 TITLES: Final[dict[SamplerName, str]] = {

@@ -554,17 +554,14 @@ class BenchExecutor(Executor):
             if any(machine.identity == answer.identity for machine in self._there.values()):
                 self._refuse(worker, answer, "another worker already measures on this machine")
             elif (resolved.names, resolved.factors) != (self._resolved.names, self._resolved.factors):
-                names = visible_line(", ".join(resolved.names)[:1000])
-                self._refuse(worker, answer, f"the study has different configurations there: {names}")
+                configurations = visible_line(", ".join(resolved.names)[:1000])
+                self._refuse(worker, answer, f"the study has different configurations there: {configurations}")
             else:
-                name = self._machine_name(answer)
+                # Two machines can have the same name.
+                names = [answer.where, *(f"{answer.where} ({number})" for number in range(2, len(self._names) + 3))]
+                name = next(name for name in names if self._names.setdefault(name, answer.identity) == answer.identity)
                 self._known[name] = {**summarise(inventory), "inventory": inventory.model_dump(mode="json")}
                 self._there[worker] = _Machine(name, worker, answer.identity, resolved)
-
-    def _machine_name(self, answer: Answer) -> str:
-        # Two machines can have the same name.
-        names = [answer.where, *(f"{answer.where} ({number})" for number in range(2, len(self._names) + 3))]
-        return next(name for name in names if self._names.setdefault(name, answer.identity) == answer.identity)
 
     def _refuse(self, worker: str, answer: Answer, reason: str) -> None:
         self._there.pop(worker, None)

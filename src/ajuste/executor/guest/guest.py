@@ -190,7 +190,11 @@ class GuestExecutor(Executor):
             )
             session = stack.enter_context(MachineSession(self._home))
             hold(stack, self._home, self._image.vmlinuz, emulator.binary)
-            initramfs = self._pack(session)
+            if isinstance(self._files, Initramfs):
+                initramfs = self._files
+            else:
+                place, quiet_gate = session.directory / "initramfs", self._clock == "virtual"
+                initramfs = build_initramfs(self._files, self._image, place, quiet_gate=quiet_gate)
             hold(stack, self._home, initramfs.path)
             if self._memory_mib < (least := initramfs.least_memory_mib):
                 raise RequestError(
@@ -317,12 +321,6 @@ class GuestExecutor(Executor):
         self._notes.append(note)
         self._say(note)
 
-    def _pack(self, session: MachineSession) -> Initramfs:
-        if isinstance(self._files, Initramfs):
-            return self._files
-        quiet_gate = self._clock == "virtual"
-        return build_initramfs(self._files, self._image, session.directory / "initramfs", quiet_gate=quiet_gate)
-
     def _choose_accelerator(self, emulator: Emulator, initramfs: Initramfs, session: MachineSession) -> Accelerator:
         if self._clock == "virtual":
             return Accelerator(name="tcg", reason="the virtual clock counts emulated instructions")
@@ -404,8 +402,12 @@ class GuestExecutor(Executor):
             "snapshot": "yes" if snapshot else "no",
             "boot": f"{at_gate.gate.at_ns / 1e9:.3f} s of the guest's time",
         }
-        hello, at_once = at_gate.hello, self._how_many_at_once()
-        return _Ready(session, machine, initramfs, hello, snapshot, kept_as, environment, at_once)
+        at_once = 1
+        if self._clock != "wall":
+            by_cpus = self._jobs or len(os.sched_getaffinity(0))
+            by_memory = psutil.virtual_memory().available // ((self._memory_mib + _MEMORY_OF_QEMU_MIB) << 20)
+            at_once = max(1, min(by_cpus, by_memory))
+        return _Ready(session, machine, initramfs, at_gate.hello, snapshot, kept_as, environment, at_once)
 
     def _at_gate(
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs
@@ -452,13 +454,6 @@ class GuestExecutor(Executor):
                 f"of its console:\n{failure.last_lines or '(nothing was printed)'}",
                 hint=booted.likely_causes(self._image.config, failure.console),
             ) from failure
-
-    def _how_many_at_once(self) -> int:
-        if self._clock == "wall":
-            return 1
-        by_cpus = self._jobs or len(os.sched_getaffinity(0))
-        by_memory = psutil.virtual_memory().available // ((self._memory_mib + _MEMORY_OF_QEMU_MIB) << 20)
-        return max(1, min(by_cpus, by_memory))
 
 
 def _within(number: int, what: str, least: int, most: int) -> int:

@@ -142,23 +142,18 @@ def _add_needs(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str
 def _add_study_files(tree: FileTree, study_files: dict[str, Path], find: FindThere) -> None:
     total_bytes = 0
     for name, source in sorted(study_files.items()):
-        place = _study_place(name)
+        path = PurePosixPath(name)
+        if not name or path.is_absolute() or ".." in path.parts or str(path) != name or not name.isprintable():
+            raise RequestError(f"file {name!r} of the study: expected a relative path such as data/input.txt")
         size_bytes, executable = _check_study_file(name, source)
         total_bytes += size_bytes
         if total_bytes > LARGEST_STUDY_BYTES:
             raise RequestError(
                 f"the study's files are too large; at most {LARGEST_STUDY_BYTES >> 20} MiB in total are supported"
             )
-        tree.add(place, Regular(source.resolve(), 0o755 if executable else 0o644))
+        tree.add(f"/study/{name}", Regular(source.resolve(), 0o755 if executable else 0o644))
         if executable:
             _add_needs(tree, source, find, wanted_by=str(source), depth=0)
-
-
-def _study_place(name: str) -> str:
-    path = PurePosixPath(name)
-    if not name or path.is_absolute() or ".." in path.parts or str(path) != name or not name.isprintable():
-        raise RequestError(f"file {name!r} of the study: expected a relative path such as data/input.txt")
-    return f"/study/{name}"
 
 
 def _check_study_file(name: str, source: Path) -> tuple[int, bool]:

@@ -69,7 +69,11 @@ def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ..
         )
     files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
     files_of_kernel = _Kept(kernel, kernel.vmlinuz.parent, read_checksums(kernel.vmlinuz.parent))
-    built_in = _built_in(kernel.modules, files_of_kernel)
+    built_in: frozenset[str] = frozenset()
+    listing = kernel.modules / "modules.builtin"
+    if listing.is_file():
+        lines = files_of_kernel.read(listing).decode(errors="replace").splitlines()
+        built_in = frozenset(_canonical(_stem(Path(line))) for line in lines if line)
     ordered: dict[str, Module] = {}
     for text in names:
         name, _, parameters = text.strip().partition(" ")
@@ -139,21 +143,19 @@ def _add(
     path = files[name]
     content = _decompressed(path, files_of_kernel.read(path))
     hard, soft = _dependencies(path, content)
-    wanted = (_soft(dependency, files) for dependency in soft)
-    for dependency in (*hard, *(module for module in wanted if module is not None)):
+    wanted = list(hard)
+    for dependency in soft:
+        # It is loaded if it is there. It may be missing (modprobe.d(5)), or an algorithm instead of a module:
+        # `crypto-crc32c` (crypto/api.c), whose plain implementation is `crc32c_generic`.
+        canonical = _canonical(dependency)
+        algorithm = canonical.removeprefix("crypto_")
+        candidates = (canonical, f"{algorithm}_generic", algorithm) if algorithm != canonical else (canonical,)
+        wanted += [candidate for candidate in candidates if candidate in files][:1]
+    for dependency in wanted:
         _add(_canonical(dependency), files_of_kernel, files, built_in, ordered, (*above, name))
     assert kernel.modules is not None
     place = PurePosixPath("/lib/modules") / kernel.release / path.relative_to(kernel.modules).as_posix()
     ordered[name] = Module(name, place.with_name(f"{_stem(path)}.ko"), content)
-
-
-def _soft(name: str, files: dict[str, Path]) -> str | None:
-    # The module that a soft dependency stands for, if it is to be loaded. It may be missing (modprobe.d(5)), or an
-    # algorithm instead of a module: `crypto-crc32c` (crypto/api.c), whose plain implementation is `crc32c_generic`.
-    canonical = _canonical(name)
-    algorithm = canonical.removeprefix("crypto_")
-    candidates = (canonical, f"{algorithm}_generic", algorithm) if algorithm != canonical else (canonical,)
-    return next((candidate for candidate in candidates if candidate in files), None)
 
 
 def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
@@ -186,14 +188,6 @@ def _decompressed(path: Path, content: bytes) -> bytes:
                 return content
     except _MALFORMED as error:
         raise RequestError(f"cannot decompress {path}: {error}", hint="fetch or build the kernel again") from error
-
-
-def _built_in(modules: Path, files_of_kernel: _Kept) -> frozenset[str]:
-    listing = modules / "modules.builtin"
-    if not listing.is_file():
-        return frozenset()
-    lines = files_of_kernel.read(listing).decode(errors="replace").splitlines()
-    return frozenset(_canonical(_stem(Path(line))) for line in lines if line)
 
 
 def _stem(path: Path) -> str:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -92,9 +93,11 @@ def choose_emulator(
     if chosen:
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
+            needs = "modelled time requires" if paced else f"{cpus} CPUs under the {clock} clock require"
+            if topology is not None:
+                needs = "a topology requires"
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {_requirement(clock, cpus, topology, paced=paced)} "
-                f"{oldest[0]}.{oldest[1]} or later",
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {needs} {oldest[0]}.{oldest[1]} or later",
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
         return emulator
@@ -111,12 +114,6 @@ def choose_emulator(
     return Emulator(
         binary=fetched.binary, version=fetched.version, firmware=fetched.firmware, libraries=fetched.libraries
     )
-
-
-def _requirement(clock: Clock, cpus: int, topology: Topology | None, *, paced: bool) -> str:
-    if topology is not None:
-        return "a topology requires"
-    return "modelled time requires" if paced else f"{cpus} CPUs under the {clock} clock require"
 
 
 def installed_emulator(binary: Path) -> Emulator:
@@ -178,9 +175,10 @@ def choose_accelerator(
         return Accelerator(name="tcg", reason=f"this user may not use {DEVICE}")
     boot = boot_id()
     stored = home.state / "accelerator.json"
-    known = _read(stored)
-    if known is not None and (known.boot, known.emulator, known.kernel) == (boot, emulator, kernel):
-        return known.accelerator
+    with suppress(OSError, ValidationError):
+        known = _Answer.model_validate_json(read_kept(stored))
+        if (known.boot, known.emulator, known.kernel) == (boot, emulator, kernel):
+            return known.accelerator
     accelerator = _probe(boots)
     answer = _Answer(boot=boot, emulator=emulator, kernel=kernel, accelerator=accelerator)
     make_directory(stored.parent)
@@ -196,13 +194,6 @@ def _probe(boots: Callable[[], str]) -> Accelerator:
     if failure:
         return Accelerator(name="tcg", reason=f"a trial boot with KVM failed: {failure.splitlines()[0]}")
     return Accelerator(name="kvm", reason="a trial boot with KVM succeeded")
-
-
-def _read(file: Path) -> _Answer | None:
-    try:
-        return _Answer.model_validate_json(read_kept(file))
-    except (OSError, ValidationError):
-        return None
 
 
 # QEMU's command line for a machine, as a pure function.
@@ -250,21 +241,18 @@ class GuestMachine(BaseModel):
         virtual = f"virtual, {self.instruction_ns} ns for each instruction"
         if self.paced_by:
             virtual = f"virtual, the time of the modelled machine {self.paced_by}"
+        cpus_run = "in turns, on one clock" + (f"; all take one turn in {self.turn_us} µs" if self.turn_us else "")
+        if self.quantum_us:
+            cpus_run = f"at once, in quanta of {self.quantum_us} µs"
         return {
             "clock": virtual if self.clock == "virtual" else self.clock,
             "CPUs": str(self.cpus),
             **({"topology": self.topology.in_words} if self.topology else {}),
             "memory": f"{self.memory_mib} MiB",
-            **({"CPUs run": self._how_cpus_run} if self.cpus > 1 and self.clock == "virtual" else {}),
+            **({"CPUs run": cpus_run} if self.cpus > 1 and self.clock == "virtual" else {}),
             **({"nodes": nodes_in_words(self.nodes)} if self.nodes else {}),
             "machine seed": str(self.seed),
         }
-
-    @property
-    def _how_cpus_run(self) -> str:
-        if self.quantum_us:
-            return f"at once, in quanta of {self.quantum_us} µs"
-        return "in turns, on one clock" + (f"; all take one turn in {self.turn_us} µs" if self.turn_us else "")
 
 
 @dataclass(frozen=True)
@@ -297,11 +285,14 @@ class Channels:
 
 def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -> list[str]:
     """Return the arguments, program first. With ``restored`` QEMU waits for a snapshot instead of booting."""
-    firmware = machine.emulator.firmware
+    firmware, topology = machine.emulator.firmware, machine.topology
+    board = "pc"
+    if topology is not None and topology.groups_of_die > 1:
+        board += ",smp-cache.0.cache=l3,smp-cache.0.topology=module"  # else a die has one LLC
     return [
         str(machine.emulator.binary),
         *(("-L", str(firmware)) if firmware else ()),
-        *("-M", _board(machine.topology), "-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"),
+        *("-M", board, "-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"),
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny"),
         *_clock(machine, restored=restored),
         *("-smp", _cpus(machine), "-m", str(machine.memory_mib), "-seed", str(machine.seed)),
@@ -431,9 +422,3 @@ def _cpus(machine: GuestMachine) -> str:
         sizes["modules"] = topology.groups_of_die
     sizes |= {"cores": topology.cores_of_group, "threads": topology.threads}
     return ",".join((str(machine.cpus), *(f"{name}={size}" for name, size in sizes.items())))
-
-
-def _board(topology: Topology | None) -> str:
-    # A die has one LLC, unless it is said otherwise.
-    several = topology is not None and topology.groups_of_die > 1
-    return "pc,smp-cache.0.cache=l3,smp-cache.0.topology=module" if several else "pc"

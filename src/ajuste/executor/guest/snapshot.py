@@ -134,18 +134,14 @@ def what_went_wrong(running: RunningMachine, outcome: Outcome, console: str) -> 
     if outcome is Outcome.LOUD:
         return f"the guest printed more than {LARGEST_OUTPUT_BYTES >> 20} MiB and was ended"
     if outcome is Outcome.STOPPED or "Kernel panic" in console:
-        return f"the guest's kernel panicked{_panic_reason(console)}"
+        line = next((line for line in console.splitlines() if "Kernel panic" in line), "")
+        reason = line.partition("Kernel panic - not syncing: ")[2]
+        return "the guest's kernel panicked" + (f": {reason[:200]}" if reason else "")
     code = running.exit_code
     if code:
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"QEMU ended {how}: {running.complaint() or 'it gave no reason'}"
     return ""
-
-
-def _panic_reason(console: str) -> str:
-    line = next((line for line in console.splitlines() if "Kernel panic" in line), "")
-    reason = line.partition("Kernel panic - not syncing: ")[2]
-    return f": {reason[:200]}" if reason else ""
 
 
 _LOG: Final = logging.getLogger(__name__)

@@ -365,7 +365,7 @@ def needed_by(program: Path, known: Mapping[str, Path] | None = None) -> NeededF
     queue = deque([first])
     while queue:
         current = queue.popleft()
-        for name in _names(current):
+        for name in (*current.needed, *([_UNWINDER] if current.unwinds else [])):
             if name in libraries:
                 continue
             library, cached = _find(name, current, known)
@@ -382,12 +382,6 @@ def needed_by(program: Path, known: Mapping[str, Path] | None = None) -> NeededF
                 links.append((Path("/usr/lib") / name, library.path))
     interpreter = () if first.interpreter is None else (first.interpreter,)
     return NeededFiles(tuple(dict.fromkeys((*interpreter, *libraries.values()))), tuple(links))
-
-
-def _names(current: _Object) -> Iterator[str]:
-    yield from current.needed
-    if current.unwinds:
-        yield _UNWINDER
 
 
 @cache

@@ -169,8 +169,9 @@ class HeldPlan:
             self._agent.end(at_once=True)
         self._agent.close()
         journal = self._journal()
-        if journal is not None and not record_of(journal).exists():
-            _put_back(journal)
+        if journal is None or record_of(journal).exists() or restore_all(_scope(journal)).done:
+            return
+        raise RunError(f"not everything is restored: {journal} has the rest", hint="run `ajuste restore` to try again")
 
     def begin(self) -> tuple[Written, ...]:
         """Put the values in force and start the workload; returns what was written. Raises RunError."""
@@ -222,11 +223,6 @@ class HeldPlan:
     def _lost(self, lost: AgentLostError) -> RunError:
         about = f", saying: {self._agent.complaint}" if self._agent.complaint else ""
         return RunError(f"the agent was lost: {lost}{about}; nothing was adopted, and the old values are restored")
-
-
-def _put_back(journal: Path) -> None:
-    if not restore_all(_scope(journal)).done:
-        raise RunError(f"not everything is restored: {journal} has the rest", hint="run `ajuste restore` to try again")
 
 
 def _scope(journal: Path) -> Scope:
@@ -303,13 +299,24 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
         RunError: Not all was restored; the record is kept.
     """
     journal = directory / adoption.journal
-    messages = []
+    messages: list[str] = []
     if not adoption.is_of_this_boot and adoption.is_set_at_boot and adoption.old:
-        _renew(journal, adoption)
+        # The file has set the values at this boot, so the old ones go back as in the boot of the adoption, by a journal
+        # of this boot. Its process has ended with the earlier boot.
+        pid, started = map(int, journal.stem.split("-")[-2:])
+        content = journal_of_values(
+            adoption.old, session=journal.stem, pid=pid, started_ticks=started, began_s=int(time.time())
+        )
+        replace_file(journal, content, mode=0o600, on_disk=True)
     if journal.exists():
         _forget_processes(journal)
         restoration = restore_all(_scope(journal))
-        messages += [line for event in restoration.events if (line := _event_words(event))]
+        for event in restoration.events:
+            line = event_words(event)
+            if event["event"] == "journal":
+                line = "the values stay as the last reboot left them" if event["state"] == "void" else ""
+            if line:
+                messages.append(line)
         if not restoration.done:
             raise RunError("; ".join([*messages, restoration.complaint, "not everything is restored"]).strip("; "))
     elif adoption.is_of_this_boot:
@@ -318,23 +325,6 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
     record_of(journal).unlink(missing_ok=True)
     sync_to_disk(directory)
     return messages
-
-
-def _renew(journal: Path, adoption: Adoption) -> None:
-    # The file has set the values at this boot, so the old ones go back as in the boot of the adoption, by a journal of
-    # this boot. Its process has ended with the earlier boot.
-    pid, started = map(int, journal.stem.split("-")[-2:])
-    content = journal_of_values(
-        adoption.old, session=journal.stem, pid=pid, started_ticks=started, began_s=int(time.time())
-    )
-    replace_file(journal, content, mode=0o600, on_disk=True)
-
-
-def _event_words(event: dict[str, Any]) -> str:
-    if event["event"] == "journal":
-        is_void = event["state"] == "void"
-        return "the values stay as the last reboot left them" if is_void else ""
-    return event_words(event)
 
 
 def _remove_files(adoption: Adoption) -> list[str]:

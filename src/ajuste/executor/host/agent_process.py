@@ -207,7 +207,7 @@ class AgentProcess:
         with suppress(OSError):
             self._process.stdin.close()
         for how in (signal.SIGTERM, signal.SIGKILL):
-            if self._has_ended(ENDING_SECONDS):
+            if self._has_ended():
                 break
             self._process.send_signal(how)
         self._process.wait()
@@ -235,8 +235,8 @@ class AgentProcess:
         """Return whether it did not end in good order."""
         return (self._process.returncode or 0) < 0
 
-    def _has_ended(self, limit_s: float) -> bool:
-        deadline = time.monotonic() + limit_s
+    def _has_ended(self) -> bool:
+        deadline = time.monotonic() + ENDING_SECONDS
         while time.monotonic() < deadline:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_BETWEEN_CHECKS_SECONDS)

@@ -61,13 +61,18 @@ def why_not_there(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) 
     if where is None:
         return _other_kernel(catalogue, tunable, machine.version)
     if tunable.parts:
-        there = instances_here(catalogue, tunable, machine.version, machine.root)
-        return missing(catalogue.parts, tunable, there).message if there else _none(catalogue, tunable, where, machine)
-    return (
-        _no_device(catalogue, tunable, machine)
-        or _not_offered(where, machine)
-        or (_no_file(where, machine) if where.kind in PATH_KINDS else "")
-    )
+        if there := instances_here(catalogue, tunable, machine.version, machine.root):
+            return missing(catalogue.parts, tunable, there).message
+        absent = f"no {kind(catalogue.parts, tunable)} of this machine has it"
+        return _debugfs(where, machine) or absent + _because(where, machine)
+    if reason := _no_device(catalogue, tunable, machine) or _not_offered(where, machine):
+        return reason
+    if where.kind not in PATH_KINDS:
+        return ""
+    blocked = _debugfs(where, machine)
+    if blocked or machine.exists(where.path):
+        return blocked
+    return "this machine does not have it" + _because(where, machine)
 
 
 def _other_kernel(catalogue: Catalogue, tunable: Tunable, version: KernelVersion) -> str:
@@ -78,11 +83,6 @@ def _other_kernel(catalogue: Catalogue, tunable: Tunable, version: KernelVersion
         reason = error.message.rstrip(".")
         return f"{reason}. This one has {other.name}, which is related but different" if other else error.message
     raise AssertionError(f"{tunable.name} is in no place of Linux {version}, and yet it was located")
-
-
-def _none(catalogue: Catalogue, tunable: Tunable, where: Where, machine: HostMachine) -> str:
-    blocked = _debugfs(where, machine)
-    return blocked or f"no {kind(catalogue.parts, tunable)} of this machine has it" + _because(where, machine)
 
 
 def _no_device(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
@@ -125,13 +125,6 @@ def _no_controller(name: str, machine: HostMachine) -> str:
             f"cgroup v2 has no controller {name} on this machine: the kernel was built without it, or cgroup v1 uses it"
         )
     return ""
-
-
-def _no_file(where: Where, machine: HostMachine) -> str:
-    blocked = _debugfs(where, machine)
-    if blocked or machine.exists(where.path):
-        return blocked
-    return "this machine does not have it" + _because(where, machine)
 
 
 def _debugfs(where: Where, machine: HostMachine) -> str:
@@ -263,35 +256,23 @@ def tunables_here(
     """Return every instance of ``tunables`` on ``machine``, which the entered ``target`` is, with its value. Never
     raises for a value that cannot be read. Raises RunError where the target is lost.
     """
-    every = [instance for tunable in tunables for instance in _instances(catalogue, tunable, machine)]
+    every: list[Tunable] = []
+    for tunable in tunables:
+        names = instances_here(catalogue, tunable, machine.version, machine.root)
+        every += [catalogue.instance(tunable, which) for which in names] or [tunable]
     absent = {instance.name: why_not_there(catalogue, instance, machine) for instance in every}
     values = current_values(target, [instance for instance in every if not absent[instance.name]])
-    current = {
-        instance.name: _explained(values.get(instance.name, Current()), absent[instance.name]) for instance in every
-    }
-    return [
-        Here(
-            tunable=instance,
-            current=current[instance.name],
-            locked=why_not_writable(catalogue, instance, machine) or _no_choice(instance, current[instance.name]),
-        )
-        for instance in every
-    ]
-
-
-def _instances(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> list[Tunable]:
-    names = instances_here(catalogue, tunable, machine.version, machine.root)
-    return [catalogue.instance(tunable, which) for which in names] or [tunable]
-
-
-def _explained(current: Current, absence: str) -> Current:
-    return replace(current, problem=absence) if absence else current
-
-
-def _no_choice(tunable: Tunable, current: Current) -> str:
-    # Some files say in place of a choice that there is none.
-    value = current.value
-    return f"the kernel says {value}" if tunable.type == "choice" and value and value not in tunable.choices else ""
+    here: list[Here] = []
+    for instance in every:
+        current = values.get(instance.name, Current())
+        if absent[instance.name]:
+            current = replace(current, problem=absent[instance.name])
+        locked = why_not_writable(catalogue, instance, machine)
+        # Some files say in place of a choice that there is none.
+        if not locked and instance.type == "choice" and current.value and current.value not in instance.choices:
+            locked = f"the kernel says {current.value}"
+        here.append(Here(tunable=instance, current=current, locked=locked))
+    return here
 
 
 # Facts of this machine that decide whether a tunable can be changed: build options, lockdown, rights, files, devices.
@@ -398,7 +379,8 @@ class HostMachine:
         """Return ``on`` or ``off``, with ``, fixed`` if it cannot be changed; ``None`` if the device lacks it. A group
         counts as fixed if all of it is.
         """
-        features = self._ask(device)
+        with KernelEthtool() as kernel:
+            features = (self._ethtool or kernel).features(device) or {}
         pattern = GROUPS.get(name, name)
         states = [state for feature, state in features.items() if fnmatch(feature, pattern)]
         return next((state for state in states if not state.endswith("fixed")), states[0] if states else None)
@@ -410,10 +392,6 @@ class HostMachine:
     def has_coalescing(self, device: str) -> bool:
         with KernelEthtool() as kernel:
             return bool((self._ethtool or kernel).coalescing(device))
-
-    def _ask(self, device: str) -> dict[str, str]:
-        with KernelEthtool() as kernel:
-            return (self._ethtool or kernel).features(device) or {}
 
     def _text(self, path: str) -> str:
         try:

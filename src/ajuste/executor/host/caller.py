@@ -168,7 +168,12 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 
 def callers_variables(user: User | None, block: bytes | None = None) -> dict[bytes, bytes]:
     """Return ``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
-    variables = _variables(_started_with() if block is None else block)
+    if block is None:
+        try:
+            block = Path("/proc/self/environ").read_bytes()
+        except OSError:
+            block = b"".join(name + b"=" + value + b"\0" for name, value in os.environb.items())
+    variables = _variables(block)
     inherited = {name: value for name, value in variables.items() if not name.startswith(_INTERNAL)}
     if works_for_agent():
         path = inherited.get(b"PATH", os.fsencode(os.defpath))
@@ -200,13 +205,6 @@ def _plan_character(character: str) -> str:
     if code >= _BYTES + 0x80:
         return "".join(chr(_BYTES + byte) for byte in character.encode())
     return character
-
-
-def _started_with() -> bytes:
-    try:
-        return Path("/proc/self/environ").read_bytes()
-    except OSError:
-        return b"".join(name + b"=" + value + b"\0" for name, value in os.environb.items())
 
 
 def _variables(block: bytes) -> dict[bytes, bytes]:
@@ -252,16 +250,15 @@ class Completion:
     def completed(self, write: Write) -> Write:
         """Return ``write`` with everything that the kernel changes along."""
         if write.tunable not in self._companions:
-            self._companions[write.tunable] = self._find_companions(write)
+            try:
+                tunable = self._catalogue.find_tunable(write.tunable)
+            except RequestError:
+                more: tuple[Location, ...] = ()
+            else:
+                more = self._catalogue.companions(tunable, self._version, files_in, self._can_change)
+            self._companions[write.tunable] = more
         more = self._companions[write.tunable]
         return write.model_copy(update={"companions": tuple(dict.fromkeys((*write.companions, *more)))})
-
-    def _find_companions(self, write: Write) -> tuple[Location, ...]:
-        try:
-            tunable = self._catalogue.find_tunable(write.tunable)
-        except RequestError:
-            return ()
-        return self._catalogue.companions(tunable, self._version, files_in, self._can_change)
 
     def _can_change(self, tunable: Tunable) -> bool:
         return not why_not_writable(self._catalogue, tunable, self._machine)

@@ -125,13 +125,16 @@ def _image(size_mib: int) -> int:
 
 
 def _attach(image: int) -> tuple[str, int]:
+    # struct loop_config: the file, and in its loop_info64 flags and a name to be shown.
+    info = (*[0] * 5, 0, 0, 0, _AUTOCLEAR | _DIRECT_IO, b"ajuste disk", b"", b"", 0, 0)
+    configuration = _CONFIG.pack(image, 0, *info, *[0] * 8)
     control = os.open("/dev/loop-control", os.O_RDWR | os.O_CLOEXEC)
     try:
         for attempt in range(_TRIES):
             name = f"loop{fcntl.ioctl(control, _GET_FREE)}"
             descriptor = os.open(f"/dev/{name}", os.O_RDWR | os.O_CLOEXEC)
             try:
-                fcntl.ioctl(descriptor, _CONFIGURE, _configuration(image))
+                fcntl.ioctl(descriptor, _CONFIGURE, configuration)
             except OSError as error:
                 os.close(descriptor)
                 # Between finding a free device and taking it somebody else may take it.
@@ -142,9 +145,3 @@ def _attach(image: int) -> tuple[str, int]:
     finally:
         os.close(control)
     raise AssertionError("the last attempt returns or raises")
-
-
-def _configuration(image: int) -> bytes:
-    # struct loop_config: the file, and in its loop_info64 flags and a name to be shown.
-    info = (*[0] * 5, 0, 0, 0, _AUTOCLEAR | _DIRECT_IO, b"ajuste disk", b"", b"", 0, 0)
-    return _CONFIG.pack(image, 0, *info, *[0] * 8)

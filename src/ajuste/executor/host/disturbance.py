@@ -53,8 +53,11 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
     left = set()
     with suppress(OSError):
         for path in (root / _SHARED_FILES).iterdir():
-            place = _safe(f"/{_SHARED_FILES}/{path.name}")
             if not path.name.startswith(_AGENT_FILES):
+                # A stranger may have chosen the name: it is quoted for a shell, without control characters for the
+                # terminal.
+                file = f"/{_SHARED_FILES}/{path.name}"
+                place = shlex.quote(file) if file.isprintable() else f"${file!a}"
                 left.add(Remain(place, f"rm {place}"))
     for name, (words, option) in _SYSTEM_V.items():
         with suppress(OSError):
@@ -62,11 +65,6 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
                 key, number = line.split()[:2]
                 left.add(Remain(f"System V {words} {number} (key {key})", f"ipcrm {option} {number}"))
     return frozenset(left)
-
-
-def _safe(path: str) -> str:
-    # A stranger may have chosen the name: it is quoted for a shell, without control characters for the terminal.
-    return shlex.quote(path) if path.isprintable() else f"${path!a}"
 
 
 def remains_note(before: frozenset[Remain], after: frozenset[Remain]) -> str:

@@ -193,13 +193,13 @@ class HostExecutor(Executor):
             self._in_plan = True
             streams = self._with_agent(lambda agent: agent.carry_out_in_turn(documents))
             self._in_plan = False
-        return [self._read_timed(plan, stream, zero_ns) for plan, stream in zip(plans, streams, strict=True)]
-
-    def _read_timed(self, plan: Plan, stream: bytes, zero_ns: int) -> tuple[str, Observation]:
-        observation = self._read(plan, stream, 0.0)
-        times = [event.at_ns for event in observation.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
-        started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
-        return started, replace(observation, host_seconds=(times[-1] - times[0]) / 1e9)
+        timed: list[tuple[str, Observation]] = []
+        for plan, stream in zip(plans, streams, strict=True):
+            observation = self._read(plan, stream, 0.0)
+            times = [event.at_ns for event in observation.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
+            started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
+            timed.append((started, replace(observation, host_seconds=(times[-1] - times[0]) / 1e9)))
+        return timed
 
     def _document(self, plan: Plan) -> bytes:
         if plan.writes and self._journals is None:

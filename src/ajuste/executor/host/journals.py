@@ -181,9 +181,12 @@ def _require_settled(scope: Scope) -> tuple[str, ...]:
     if standing := [journal for journal in journals if journal.stands_in_the_way]:
         first = standing[0]
         about = f" ({first.message})" if first.message else ""
+        hint = "run `ajuste restore`: it puts back what was changed"
+        if first.state in ("unknown", "malformed", "damaged"):
+            discard = f"`ajuste restore --discard {shlex.quote(first.path)}`"
+            hint = f"run `ajuste restore`, check the values by hand, and then {discard}"
         raise RequestError(
-            f"an experiment may have left values changed: its journal {first.path} is not settled{about}",
-            hint=_advice(first),
+            f"an experiment may have left values changed: its journal {first.path} is not settled{about}", hint=hint
         )
     void = [Path(journal.path) for journal in journals if journal.state == "void"]
     if not void or os.geteuid() != 0:
@@ -191,13 +194,6 @@ def _require_settled(scope: Scope) -> tuple[str, ...]:
     restored = restore_from(Scope(tuple(void), registered=False, registry=scope.registry), ())
     events = [event for event in restored.events if event.get("state") == "void"]
     return tuple(f"{Path(event['path']).name}: {event['message']}; removed" for event in events)
-
-
-def _advice(journal: JournalLeft) -> str:
-    path = shlex.quote(journal.path)
-    if journal.state in ("unknown", "malformed", "damaged"):
-        return f"run `ajuste restore`, check the values by hand, and then `ajuste restore --discard {path}`"
-    return "run `ajuste restore`: it puts back what was changed"
 
 
 def require_readable(journals: Iterable[Path]) -> None:

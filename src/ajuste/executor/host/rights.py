@@ -29,8 +29,8 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
     only planned, which needs no root.
     """
     _refuse_modules(resolved)
-    if resolved.study.workload.as_root and not dry:
-        require_root("a workload with as_root")
+    if resolved.study.workload.as_root and not dry and os.geteuid() != 0:
+        raise _refusal("a workload with as_root")
     once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
     for plan in () if dry else (once, *map(_plan, resolved.configurations)):
         require_rights(plan)
@@ -144,12 +144,6 @@ def require_rights(plan: Plan) -> None:
     for command in (*plan.before, *plan.background, *plan.after, *workload):
         if reason := _beyond_rights(command.attributes):
             raise _refusal(reason)
-
-
-def require_root(what: str) -> None:
-    """Raise RequestError for ``what`` only root may do."""
-    if os.geteuid() != 0:
-        raise _refusal(what)
 
 
 def _refusal(what: str) -> RequestError:

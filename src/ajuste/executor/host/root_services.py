@@ -114,11 +114,12 @@ class SettingsJournal:
 
 def changes_notes(changed: Mapping[tuple[str, ...], Mapping[str, tuple[str, str]]]) -> list[str]:
     """Return what services changed, by their names, in a sentence each."""
-    return [_note(services, settings) for services, settings in changed.items() if settings]
-
-
-def _note(services: tuple[str, ...], settings: Mapping[str, tuple[str, str]]) -> str:
-    named = [f"{name} from {before} to {value}" for name, (before, value) in list(settings.items())[:_MOST_NAMED]]
-    more = [f"{count_of(len(settings) - _MOST_NAMED, 'more setting')}"] if len(settings) > _MOST_NAMED else []
-    who = f"Service{'s' * (len(services) > 1)} {' and '.join(services)}"
-    return f"{who} changed {', '.join((*named, *more))}; restored after each trial."
+    notes: list[str] = []
+    for services, settings in changed.items():
+        if not settings:
+            continue
+        named = [f"{name} from {before} to {value}" for name, (before, value) in list(settings.items())[:_MOST_NAMED]]
+        more = [f"{count_of(len(settings) - _MOST_NAMED, 'more setting')}"] if len(settings) > _MOST_NAMED else []
+        who = f"Service{'s' * (len(services) > 1)} {' and '.join(services)}"
+        notes.append(f"{who} changed {', '.join((*named, *more))}; restored after each trial.")
+    return notes

@@ -95,7 +95,13 @@ def find_addresses(source: KernelSource, environment: Mapping[str, str] = os.env
         for repository in source.repositories
         for suite in repository.suites
     }
-    options = _apt_settings() if has_apt else {}
+    options: dict[str, str] = {}
+    if has_apt:
+        # Only settings of how files are fetched. Source: apt-config(8), "shell".
+        names = [*_PROXIES.values(), _CHECKED]
+        arguments = [part for number, name in enumerate(names) for part in (f"v{number}", name)]
+        lines = (line.partition("=") for line in _output("apt-config", "shell", *arguments).splitlines())
+        options = {names[int(variable[1:])]: "".join(shlex.split(value)) for variable, _, value in lines if variable}
     proxies = {scheme: proxy for scheme, name in _PROXIES.items() if (proxy := options.get(name, ""))}
     # https takes the proxy of http where it has none. Source: apt-transport-https(1).
     proxies = {**({"https": proxies["http"]} if "http" in proxies else {}), **proxies}
@@ -144,14 +150,6 @@ def _targets(*options: str) -> list[tuple[str, str, str]]:
                 if uri.partition(":")[0] in SCHEMES:
                     targets.append((suite, origin, uri))
     return targets
-
-
-def _apt_settings() -> dict[str, str]:
-    # Only settings of how files are fetched. Source: apt-config(8), "shell".
-    names = [*_PROXIES.values(), _CHECKED]
-    arguments = [part for number, name in enumerate(names) for part in (f"v{number}", name)]
-    lines = (line.partition("=") for line in _output("apt-config", "shell", *arguments).splitlines())
-    return {names[int(variable[1:])]: "".join(shlex.split(value)) for variable, _, value in lines if variable}
 
 
 def _output(*command: str) -> str:
@@ -223,10 +221,11 @@ class Archive:
             if first and len(missing) == len(wanted):
                 raise RunError(f"could not fetch any package list: {first}", hint=_hint(first))
             if failures:
-                usable = [suite for suite in failures if suite not in missing]
-                self._say(
-                    f"could not fetch all package lists: {first}" + (f"; {self._fetched(usable)}" if usable else "")
-                )
+                older = ""
+                if usable := [suite for suite in failures if suite not in missing]:
+                    oldest = min(self._file(suite).stat().st_mtime for suite in usable)
+                    older = f"; using those fetched on {datetime.fromtimestamp(oldest, UTC):%Y-%m-%d}"
+                self._say(f"could not fetch all package lists: {first}{older}")
             stamp = _Stamp(
                 settings=self._settings(),
                 addresses=addresses,
@@ -389,10 +388,6 @@ class Archive:
                         hint="run the command again to fetch them again",
                     ) from None
         return answers
-
-    def _fetched(self, suites: Iterable[str]) -> str:
-        oldest = min(self._file(suite).stat().st_mtime for suite in suites)
-        return f"using those fetched on {datetime.fromtimestamp(oldest, UTC):%Y-%m-%d}"
 
     def _lock(self, *, shared: bool) -> AbstractContextManager[None]:
         return locked(

@@ -277,7 +277,10 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
                 return _remember(recipe, kernel, home)
             began = time.monotonic()
             compiled = _compile(tree, home, options, watcher)
-            programs = _schedulers(recipe, tree, home, options, watcher)
+            programs: Programs = {scheduler.name: (scheduler.file, "strip") for scheduler in recipe.given_schedulers}
+            if recipe.llvm is not None:
+                watcher.say("building schedulers")
+                programs = {**build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm), **programs}
             provenance = _provenance(recipe, tree, notes, time.monotonic() - began, compiled)
             watcher.say("keeping the kernel")
             return _remember(recipe, _collect(tree, home, key, provenance, options, programs, recipe.patches), home)
@@ -327,14 +330,6 @@ def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | 
     return missing if missing > 0 else None
 
 
-def _schedulers(recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher) -> Programs:
-    copied = {scheduler.name: (scheduler.file, "strip") for scheduler in recipe.given_schedulers}
-    if recipe.llvm is None:
-        return copied
-    watcher.say("building schedulers")
-    return {**build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm), **copied}
-
-
 def _modules(options: Options) -> tuple[str, ...]:
     return ("modules",) if options.get("MODULES") == "y" else ()
 
@@ -379,7 +374,12 @@ def _collect(
         if options.get("DEBUG_INFO_BTF") == "y":
             shutil.copyfile(tree.objects / "vmlinux", entry / "vmlinux")
         release = read_release(entry / "vmlinuz")
-        modules = _install_modules(tree, home, entry, release) if _modules(options) else None
+        modules = None
+        if _modules(options):
+            run_make(tree, home, ["modules_install", f"INSTALL_MOD_PATH={entry}", "INSTALL_MOD_STRIP=1"])
+            modules = Path("lib/modules") / release
+            for link in ("build", "source"):
+                (entry / modules / link).unlink(missing_ok=True)
         if schedulers:
             keep_schedulers(schedulers, entry / "schedulers")
         for number, patch in enumerate(patches):
@@ -405,14 +405,6 @@ def _collect(
     make_room(BUILT_HERE, home)
     make_room(OBJECTS, home)
     return built
-
-
-def _install_modules(tree: Workspace, home: Home, entry: Path, release: str) -> Path:
-    run_make(tree, home, ["modules_install", f"INSTALL_MOD_PATH={entry}", "INSTALL_MOD_STRIP=1"])
-    folder = Path("lib/modules") / release
-    for link in ("build", "source"):
-        (entry / folder / link).unlink(missing_ok=True)
-    return folder
 
 
 # Kernels that specifications ask to build: checked together, then built once each, and by name from then on.

@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_texts, list_files
 from ajuste.kernel.cache import out_of_space
-from ajuste.machine.files import file_sha256, locked, read_kept, replace_file, sealed, unsealed
+from ajuste.machine.files import file_sha256, locked, read_kept, read_sealed, replace_file, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
@@ -95,7 +95,7 @@ class Workspace:
         """
         wanted = {path: mark for path, mark in origin.manifest.items() if path not in edits}
         wanted |= {path: edit.mark for path, edit in edits.items() if edit.content is not None}
-        present = self._present()
+        present: dict[str, str] = read_sealed(self._state)
         changed = [path for path, mark in wanted.items() if present.get(path) != mark]
         gone = [path for path in present if path not in wanted]
         if not changed and not gone:
@@ -109,7 +109,12 @@ class Workspace:
         if any(self.source.iterdir()):
             for path in (*gone, *changed):
                 (self.source / path).unlink(missing_ok=True)
-        _remove_empty(self.source, gone)
+        # A file can then take the place of a directory.
+        for deepest in sorted({path.rpartition("/")[0] for path in gone}, reverse=True):
+            folder = deepest
+            while folder and (self.source / folder).is_dir() and not any((self.source / folder).iterdir()):
+                (self.source / folder).rmdir()
+                folder = folder.rpartition("/")[0]
         for folder in sorted({path.rpartition("/")[0] for path in changed}):
             (self.source / folder).mkdir(parents=True, exist_ok=True)
         origin.write([path for path in changed if path not in edits], self.source)
@@ -165,13 +170,6 @@ class Workspace:
         finally:
             marker.unlink()
 
-    def _present(self) -> dict[str, str]:
-        try:
-            known = json.loads(unsealed(read_kept(self._state)))
-        except (OSError, ValueError):
-            return {}
-        return known if isinstance(known, dict) else {}
-
     def _remember(self, manifest: Manifest) -> None:
         replace_file(self._state, sealed(json.dumps(dict(manifest))).encode())
 
@@ -224,15 +222,6 @@ def _remove_unfinished(objects: Path) -> None:
     for file, time in times.items():
         if time > latest - _UNFINISHED_SECONDS:
             file.unlink()
-
-
-def _remove_empty(root: Path, gone: Iterable[str]) -> None:
-    # A file can then take the place of a directory.
-    for deepest in sorted({path.rpartition("/")[0] for path in gone}, reverse=True):
-        folder = deepest
-        while folder and (root / folder).is_dir() and not any((root / folder).iterdir()):
-            (root / folder).rmdir()
-            folder = folder.rpartition("/")[0]
 
 
 def _renew(file: Path) -> None:
@@ -326,6 +315,9 @@ def run_make_in(
 ) -> None:
     """Run make as ``run_make``, with only ``words``, in a directory of the sources; ``complaint`` begins errors."""
     command = ["setpriv", "--pdeathsig", "TERM", "--", "make", f"-j{jobs}", "--output-sync=target", *words]
+    # Nothing of the caller that could change what is built.
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    cache = _cache(tree, home, inherited.get("PATH", os.defpath)) if cached else {"CCACHE_DISABLE": "1"}
     with tree.log.open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -333,7 +325,7 @@ def run_make_in(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=_environment(tree, home, cached=cached),
+            env={**inherited, **cache, **REPRODUCIBLE, "LC_ALL": "C"},
             process_group=0,
         )
         try:
@@ -349,13 +341,6 @@ def run_make_in(
             _end(process)
     if process.returncode:
         raise _failure(tree, words, complaint)
-
-
-def _environment(tree: Workspace, home: Home, *, cached: bool) -> dict[str, str]:
-    # Nothing of the caller that could change what is built.
-    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    cache = _cache(tree, home, inherited.get("PATH", os.defpath)) if cached else {"CCACHE_DISABLE": "1"}
-    return {**inherited, **cache, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
 def _cache(tree: Workspace, home: Home, path: str) -> dict[str, str]:
@@ -472,14 +457,13 @@ def require_tools_for(options: Mapping[str, str]) -> None:
 
 def compiler() -> str:
     """Return what compiles and links, with their versions."""
-    return "; ".join(_first_line(program) for program in ("gcc", "ld"))
-
-
-def _first_line(program: str) -> str:
-    process = subprocess.run(
-        [program, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
-    return (process.stdout.splitlines() or [program])[0]
+    versions: list[str] = []
+    for program in ("gcc", "ld"):
+        process = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        )
+        versions.append((process.stdout.splitlines() or [program])[0])
+    return "; ".join(versions)
 
 
 def _has_header(name: str) -> bool:

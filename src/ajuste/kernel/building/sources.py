@@ -45,7 +45,7 @@ from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.kconfig import require_sources_of_root
 from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, kernel_sources, parse_source
 from ajuste.machine.cache import SOURCES, make_room
-from ajuste.machine.files import hold, locked, read_kept, sealed, unsealed
+from ajuste.machine.files import hold, locked, read_kept, read_sealed, sealed
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
@@ -184,7 +184,7 @@ class DirectorySource:
     @cached_property
     def manifest(self) -> Manifest:
         """Return the files without those that building made: those of ``.gitignore``, if it was built there."""
-        remembered = _remembered(self.known)
+        remembered: dict[str, list[str]] = read_sealed(self.known)
         now: dict[str, list[str]] = {}
         marks = {}
         ignored = self._ignored()
@@ -236,14 +236,6 @@ class DirectorySource:
         command = (f"--git-dir={repository}", f"--work-tree={self.directory}", "ls-files", "-z")
         listing = _git(*command, "--others", "--ignored", "--exclude-standard", cwd=self.directory)
         return frozenset(os.fsdecode(name) for name in listing.split(b"\0") if name)
-
-
-def _remembered(file: Path) -> dict[str, list[str]]:
-    try:
-        known = json.loads(unsealed(read_kept(file)))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
 
 
 def _git(*arguments: str, cwd: Path | None = None) -> bytes:

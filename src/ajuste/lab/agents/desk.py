@@ -73,7 +73,11 @@ class AgentDesk:
 
     def runs(self, request: requests.RunsAsked) -> Document:
         text = request.find.lower()
-        heads = [head for head in self.service.runs() if text in _searched_text(head).lower()]
+        heads = [
+            head
+            for head in self.service.runs()
+            if text in f"{head.id}\n{head.study}\n{head.kernel}\n{head.workload}\n{head.answer}\n{head.tags}".lower()
+        ]
         return {"runs": [_listed(head) for head in heads[: request.limit]], "found": len(heads)}
 
     def verdicts(self, request: requests.RunAsked) -> Document:
@@ -194,7 +198,13 @@ class AgentDesk:
 
     def _document(self, request: requests.StudyPlanned) -> Document:
         if isinstance(request.study, str):
-            document = tomllib.loads(find_study(self._builtin(request.study)).read_text(encoding="utf-8"))
+            # Only built-in studies: a client must not read files of this machine.
+            names = [study.name for study in builtin_studies()]
+            if request.study not in names:
+                raise RequestError(
+                    f"study {request.study[:80]!r} not found", hint=f"expected one of {', '.join(names)}"
+                )
+            document = tomllib.loads(find_study(request.study).read_text(encoding="utf-8"))
         else:
             document = json.loads(json.dumps(request.study))
         overrides: Mapping[str, Mapping[str, Any]] = {
@@ -210,13 +220,6 @@ class AgentDesk:
         if request.max_blocks is not None and isinstance(budget, dict) and isinstance(budget.get("min_blocks"), int):
             budget["min_blocks"] = min(budget["min_blocks"], request.max_blocks)
         return document
-
-    def _builtin(self, name: str) -> str:
-        # Only built-in studies: a client must not read files of this machine.
-        names = [study.name for study in builtin_studies()]
-        if name not in names:
-            raise RequestError(f"study {name[:80]!r} not found", hint=f"expected one of {', '.join(names)}")
-        return name
 
     def _planned(self, document: Document) -> PlannedStudy:
         return self.service.plan(document, self.rights)
@@ -294,10 +297,6 @@ def _listed(head: Head) -> Document:
         "imported": head.imported,
         "answer": head.answer,
     }
-
-
-def _searched_text(head: Head) -> str:
-    return f"{head.id}\n{head.study}\n{head.kernel}\n{head.workload}\n{head.answer}\n{head.tags}"
 
 
 def _verdicts(results: Results) -> Document:

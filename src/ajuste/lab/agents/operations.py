@@ -44,7 +44,11 @@ class Operation:
         try:
             request = self.request.model_validate_json(document, strict=not as_text)
         except ValidationError as failure:
-            raise RequestError(_wrong(failure), hint=f"see the schema of {self.name}") from None
+            problems = failure.errors(include_url=False, include_input=False)[:5]
+            message = "; ".join(
+                f"{'.'.join(map(str, p['loc']))[:100] or 'arguments'}: {p['msg'][:200]}" for p in problems
+            )
+            raise RequestError(message, hint=f"see the schema of {self.name}") from None
         return {name: _visible(value) for name, value in self.act(desk, request).items()}
 
 
@@ -59,14 +63,6 @@ def _visible(value: Any) -> Any:
             return [_visible(item) for item in value]
         case _:
             return value
-
-
-def _wrong(failure: ValidationError) -> str:
-    problems = failure.errors(include_url=False, include_input=False)
-    messages = (
-        f"{'.'.join(map(str, problem['loc']))[:100] or 'arguments'}: {problem['msg'][:200]}" for problem in problems[:5]
-    )
-    return "; ".join(messages)
 
 
 def _all() -> dict[str, Operation]:

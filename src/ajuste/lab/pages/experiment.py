@@ -170,7 +170,8 @@ def form_document(form: Mapping[str, str]) -> dict[str, Any]:
     )
     document, _ = adhoc_document(request, catalogue())
     named = {name: values[name] for name in ("title", "question") if values[name]}
-    return {**document, **named, "name": _name(values["title"])}
+    title = "".join(c if c.isascii() and c.isalnum() else "-" for c in values["title"].lower())
+    return {**document, **named, "name": "-".join(filter(None, title.split("-")))[:60] or "lab"}
 
 
 def _field(setting: str) -> str:
@@ -194,11 +195,6 @@ def _whole(what: str, text: str) -> int | None:
     if not (text.isdecimal() and len(text) < 19):
         raise RequestError(f"{what}: {text[:40]!r} is not a whole number of at least 0")
     return int(text)
-
-
-def _name(title: str) -> str:
-    cleaned = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in title.lower())
-    return "-".join(filter(None, cleaned.split("-")))[:60] or "lab"
 
 
 def _settings(form: Mapping[str, str]) -> list[tuple[str, str]]:

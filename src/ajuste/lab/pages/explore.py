@@ -15,7 +15,6 @@ from ajuste.lab.rendering import page, request_run
 from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
-from ajuste.model.metric import Metric
 from ajuste.report.format import result_labels
 from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
@@ -70,14 +69,17 @@ def _about(run: Run, resolved: ResolvedStudy, measured: Measurements) -> dict[st
             }
             for place, name in enumerate(measured.configuration.values)
         ],
-        "metrics": [_metric(name, known.get(name)) for name in names],
+        "metrics": [
+            {
+                "name": name,
+                "title": known[name].title if name in known else name,
+                "unit": known[name].unit if name in known else "",
+            }
+            for name in names
+        ],
         "factors": [factor.name for factor in resolved.factors],
         "statuses": _STATUSES,
     }
-
-
-def _metric(name: str, known: Metric | None) -> dict[str, str]:
-    return {"name": name, "title": known.title if known else name, "unit": known.unit if known else ""}
 
 
 def column(request: Request) -> Response:
@@ -92,20 +94,16 @@ def column(request: Request) -> Response:
     elif name == "configuration":
         content = np.asarray(measured.configuration.codes, "<i4").tobytes()
     elif name == "status":
-        content = _statuses(measured)
+        # Indices into `_STATUSES`; 3 marks trials of warm-up blocks.
+        of_value = np.array([_STATUSES.index(value) for value in measured.status.values] or [0], "<i4")
+        places = of_value[measured.status.codes] if len(measured) else np.array([], "<i4")
+        content = np.where(measured.warm_up, 3, places).astype("<i4").tobytes()
     elif name in _NAMED:
         content = np.asarray(getattr(measured, name), "<i4").tobytes()
     else:
         raise RequestError(f"column {name[:80]!r} not found", hint="reload the page")
     headers = {"cache-control": "private, max-age=60" if run.stopped else "no-store"}
     return Response(content, media_type="application/octet-stream", headers=headers)
-
-
-def _statuses(measured: Measurements) -> bytes:
-    # Indices into `_STATUSES`; 3 marks trials of warm-up blocks.
-    of_value = np.array([_STATUSES.index(value) for value in measured.status.values] or [0], "<i4")
-    places = of_value[measured.status.codes] if len(measured) else np.array([], "<i4")
-    return np.where(measured.warm_up, 3, places).astype("<i4").tobytes()
 
 
 def _measured(lab: Laboratory, run: Run) -> Measurements:

@@ -116,8 +116,8 @@ def act(request: Request, form: Form) -> Response:
     action = form.get("action", "")
     if action in ("pause", "stop"):
         _end(lab, run)
-        if action == "stop":
-            _finish(lab, run)
+        if action == "stop" and any(head.id == run.id and not head.stopped for head in lab.service.runs()):
+            lab.service.store.stop_run(run, "interrupted", "stopped on the lab page")
         exists = any(head.id == run.id for head in lab.service.runs())
         return RedirectResponse(f"/runs/{run.id}" if exists else "/", status_code=303)
     starts = {"resume": _resumed, "extend": _extended, "again": _again}
@@ -141,11 +141,6 @@ def _end(lab: Laboratory, run: Run) -> None:
         time.sleep(0.1)
     if job.alive:
         raise RequestError("the run is still ending its last trial", hint="try again in a minute")
-
-
-def _finish(lab: Laboratory, run: Run) -> None:
-    if any(head.id == run.id and not head.stopped for head in lab.service.runs()):
-        lab.service.store.stop_run(run, "interrupted", "stopped on the lab page")
 
 
 def _resumed(lab: Laboratory, run: Run) -> Job:

@@ -92,7 +92,10 @@ def listed(request: Request) -> Response:
     if wanted.state in ("running", "unfinished"):
         chosen = [head for head in chosen if lab.service.is_going_on(head) == (wanted.state == "running")]
     chosen.sort(key=lambda head: PINNED not in head.tags.split())
-    number = _number(request.query_params.get("page", "1"), len(chosen))
+    # An address with a wrong number shows the nearest page.
+    text = request.query_params.get("page", "1")
+    number = int(text) if text.isdecimal() and len(text) < 9 else 1
+    number = max(1, min(number, -(-len(chosen) // ON_A_PAGE)))
     on_page = chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
     filters = {name: value for name, value in vars(wanted).items() if value}
 
@@ -183,12 +186,6 @@ def _choices(heads: Sequence[Head], facts: Mapping[str, RunFacts]) -> dict[str, 
 
 def _frequent(names: Iterable[str]) -> list[str]:
     return [name for name, _ in Counter(name for name in names if name).most_common(_MOST_CHOICES)]
-
-
-def _number(text: str, count: int) -> int:
-    # An address with a wrong number shows the nearest page.
-    number = int(text) if text.isdecimal() and len(text) < 9 else 1
-    return max(1, min(number, -(-count // ON_A_PAGE)))
 
 
 def compared(request: Request) -> Response:

@@ -58,6 +58,7 @@ def show(request: Request) -> Response:
         for head in heads
         if any(name.partition("[")[0] == tunable.entry for name in facts.get(head.id, NOTHING_KNOWN).settings)
     ]
+    example = known.example(tunable).name
     related = (*tunable.see, *filter(None, (tunable.successor, tunable.predecessor)))
     return page(
         request,
@@ -68,9 +69,9 @@ def show(request: Request) -> Response:
         matters=[condition.met for condition in known.relevance_conditions(tunable)],
         values=values_text(tunable),
         risk=_RISKS.get(tunable.risk, ""),
-        example=known.example(tunable).name,
+        example=example,
         rows=[run_row(head, facts[head.id], going_on=False) for head in touched[:_MOST_RUNS]],
-        try_it=_try_it(tunable),
+        try_it="/new?" + urlencode({"setting": example, "levels": ", ".join(levels_to_try(tunable))}),
         here_address=f"{tunable_address(tunable)}/here",
         others=[known.tunables[name] for name in related if name in known.tunables],
         place=tunable_address,
@@ -93,11 +94,6 @@ def here(request: Request) -> Response:
 def tunable_address(tunable: Tunable) -> str:
     """Return the address of a tunable's page."""
     return f"/tunables/{quote(tunable.entry, safe='')}"
-
-
-def _try_it(tunable: Tunable) -> str:
-    name = catalogue().example(tunable).name
-    return "/new?" + urlencode({"setting": name, "levels": ", ".join(levels_to_try(tunable))})
 
 
 def levels_to_try(tunable: Tunable) -> tuple[str, ...]:

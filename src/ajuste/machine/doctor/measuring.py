@@ -80,21 +80,18 @@ def measure(
             at = time.monotonic() - began
             if number >= length.fewest and at > length.limit_s:
                 break
-            say(Ongoing(f"measuring the job: run {number + 1} of {length.runs}{_left(at, number, length)}"))
+            left = ""  # until some runs have shown how long the others take
+            if number >= _TELLING_RUNS:
+                each_s = at / number
+                # The limit of time ends them unless there are too few.
+                most_s = max(length.limit_s - at, (length.fewest - number) * each_s)
+                left = f" · about {min((length.runs - number) * each_s, most_s):.0f} s left"
+            say(Ongoing(f"measuring the job: run {number + 1} of {length.runs}{left}"))
             ended = _job(executor, repetitions)
             runs.append(
                 JobRun(began_s=at, elapsed_s=ended.wall_ns / 1e9, cpu_s=(ended.user_ns + ended.system_ns) / 1e9)
             )
     return _measurements(watched.seen, late, tuple(runs))
-
-
-def _left(seconds: float, done: int, length: Length) -> str:
-    # How long the other runs take, once some have shown it. The limit of time ends them unless there are too few.
-    if done < _TELLING_RUNS:
-        return ""
-    each_s = seconds / done
-    most_s = max(length.limit_s - seconds, (length.fewest - done) * each_s)
-    return f" · about {min((length.runs - done) * each_s, most_s):.0f} s left"
 
 
 def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:

@@ -85,9 +85,13 @@ def _disk(source: InventorySource, name: str) -> Disk:
     kind = _kind(source, name)
     reading = SourceReading(source, absent="not offered by this device")
     # A device of the kernel's own, such as dm-0, has no model by nature.
+    model, vendor = reading.text("model", f"{place}/device/model"), reading.text("vendor", f"{place}/device/vendor")
+    # SCSI and ATA disks have the vendor's name here; NVMe and virtio a PCI number.
+    if vendor is not None and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", vendor):
+        vendor = reading.lacks("vendor", "not offered by this device")
     described = {
-        "model": reading.text("model", f"{place}/device/model"),
-        "vendor": _vendor(reading, place),
+        "model": model,
+        "vendor": vendor,
         "firmware": reading.text("firmware", f"{place}/device/firmware_rev")
         or reading.text("firmware", f"{place}/device/rev"),
         "driver": source.link(f"{place}/device/driver")
@@ -129,14 +133,6 @@ def _disk(source: InventorySource, name: str) -> Disk:
 def _offered(reading: SourceReading, path: str) -> str | None:
     text = reading.text("schedulers_offered", path)
     return None if text is None else " ".join(sorted(re.sub(r"[\[\]]", "", text).split()))
-
-
-def _vendor(reading: SourceReading, place: str) -> str | None:
-    # SCSI and ATA disks have a name here; NVMe and virtio a PCI number.
-    vendor = reading.text("vendor", f"{place}/device/vendor")
-    if vendor is not None and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", vendor):
-        return reading.lacks("vendor", "not offered by this device")
-    return vendor
 
 
 def _kind(source: InventorySource, name: str) -> str:
@@ -372,7 +368,6 @@ class KernelEthtool:
 
     def __enter__(self) -> Self:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._strings: dict[str, list[str]] = {}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -16,7 +16,6 @@ from pydantic import ConfigDict, Field
 
 from ajuste.machine.inventory.devices import (
     Disk,
-    Ethtool,
     KernelEthtool,
     Mount,
     Nic,
@@ -89,7 +88,10 @@ def take_inventory(root: Path = Path("/"), *, programs: bool = False) -> Invento
     """
     source = InventorySource(root)
     with ExitStack() as stack:
-        ethtool = _kernel_ethtool(stack) if source.is_this_machine else None
+        ethtool = None
+        if source.is_this_machine:
+            with suppress(OSError):  # no sockets here: what only the kernel knows is missing then
+                ethtool = stack.enter_context(KernelEthtool())
         return Inventory(
             cpu=take_cpu(source),
             caches=take_caches(source),
@@ -107,13 +109,6 @@ def take_inventory(root: Path = Path("/"), *, programs: bool = False) -> Invento
             limits=take_limits(source),
             software=take_software(source, programs=programs),
         )
-
-
-def _kernel_ethtool(stack: ExitStack) -> Ethtool | None:
-    try:
-        return stack.enter_context(KernelEthtool())
-    except OSError:  # no sockets here: what only the kernel knows is missing then
-        return None
 
 
 # A machine in five lines, for the head of a report.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 
 from pydantic import Field
 
@@ -169,9 +168,14 @@ def take_frequency(source: InventorySource) -> Frequency:
     policies = [name for name in source.names(_CPUFREQ) if name.startswith("policy")]
     reading = SourceReading(source, absent="not offered by this driver" if policies else _HIDDEN)
     words = {field: _together(source, reading, policies, field, name) for field, name in _FILES.items()}
+    if source.is_there(f"{_PSTATE}/no_turbo"):
+        stopped = reading.switch("turbo", f"{_PSTATE}/no_turbo")
+        turbo = None if stopped is None else not stopped
+    else:
+        turbo = reading.switch("turbo", f"{_CPUFREQ}/boost")
     return Frequency(
         **words,
-        turbo=_turbo(source, reading),
+        turbo=turbo,
         pstate_mode=reading.text("pstate_mode", f"{_PSTATE}/status")
         or reading.text("pstate_mode", "/sys/devices/system/cpu/amd_pstate/status"),
         unknown={name: why for name, why in reading.unknown.items() if words.get(name) is None},
@@ -189,21 +193,9 @@ def _together(
         if value is not None:
             cpus = parse_kernel_cpus(source.line(f"{_CPUFREQ}/{policy}/affected_cpus").replace(" ", ","))
             values.setdefault(value, []).extend(cpus)
-    return _frequencies_listed(values.items()) if values else None
-
-
-def _frequencies_listed(values: Iterable[tuple[str, list[int]]]) -> str:
-    pairs = list(values)
-    if len(pairs) == 1:
-        return pairs[0][0]
-    return ", ".join(f"{value} ({cpu_list(cpus)})" for value, cpus in pairs)
-
-
-def _turbo(source: InventorySource, reading: SourceReading) -> bool | None:
-    if source.is_there(f"{_PSTATE}/no_turbo"):
-        stopped = reading.switch("turbo", f"{_PSTATE}/no_turbo")
-        return None if stopped is None else not stopped
-    return reading.switch("turbo", f"{_CPUFREQ}/boost")
+    if len(values) < 2:
+        return next(iter(values), None)
+    return ", ".join(f"{value} ({cpu_list(cpus)})" for value, cpus in values.items())
 
 
 # Idle states: how deeply CPUs sleep, and how long they take to wake.
@@ -396,7 +388,8 @@ def take_caches(source: InventorySource) -> dict[str, Cache]:
             level = source.line(f"{place}/{index}/level")
             if re.fullmatch(r"[0-9]{1,2}", level):
                 kind = _LETTERS.get(source.line(f"{place}/{index}/type"), "")
-                key = (f"L{level}{kind}", _kib(source.line(f"{place}/{index}/size")), len(shared))
+                size = re.fullmatch(r"([0-9]{1,12})([KMG])", source.line(f"{place}/{index}/size"))
+                key = (f"L{level}{kind}", int(size[1]) * _UNITS[size[2]] if size else None, len(shared))
                 groups[key] = groups.get(key, 0) + 1
     caches: dict[str, Cache] = {}
     for (name, size_kib, shared_by), instances in sorted(groups.items(), key=lambda group: group[0][0]):
@@ -404,8 +397,3 @@ def take_caches(source: InventorySource) -> dict[str, Cache]:
         cache = Cache(size_kib=size_kib, instances=instances, shared_by=shared_by, unknown=unknown)
         caches[free_name(name, caches)] = cache
     return caches
-
-
-def _kib(text: str) -> int | None:
-    match = re.fullmatch(r"([0-9]{1,12})([KMG])", text)
-    return int(match[1]) * _UNITS[match[2]] if match else None

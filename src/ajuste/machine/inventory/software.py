@@ -63,7 +63,14 @@ def take_kernel(source: InventorySource) -> Kernel:
     options_from, options = _options(source, release or "")
     if options_from is None:
         reading.lacks("options_from", "neither /proc/config.gz nor /boot/config can be read")
-    features = _features(source, reading)
+    features: tuple[str, ...] | None = None
+    for place in ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features"):
+        text = source.text(place)
+        if not isinstance(text, Missing):
+            features = tuple(text.split())
+            break
+    else:
+        reading.lacks("scheduler_features", "needs root and debugfs")
     return Kernel(
         release=release,
         build=reading.text("build", "/proc/sys/kernel/version"),
@@ -113,21 +120,18 @@ def _options(source: InventorySource, release: str) -> tuple[str | None, dict[st
         content = source.read_bytes(place, _MOST_CONFIG_BYTES)
         if isinstance(content, Missing):
             continue
-        text = _unpacked(content) if place.endswith(".gz") else content
+        if place.endswith(".gz"):
+            try:
+                content = gzip.GzipFile(fileobj=BytesIO(content)).read(_MOST_CONFIG_BYTES)
+            except (OSError, EOFError, zlib.error):
+                continue
         options = {
             name.decode(): value.decode(errors="replace").strip('"')
-            for name, value in re.findall(rb"^CONFIG_(\w{1,64})=(.{1,200})$", text, re.MULTILINE)
+            for name, value in re.findall(rb"^CONFIG_(\w{1,64})=(.{1,200})$", content, re.MULTILINE)
         }
         if options:
             return place.removesuffix(f"-{release}"), {name: options.get(name, "n") for name in _selection()["options"]}
     return None, {}
-
-
-def _unpacked(data: bytes) -> bytes:
-    try:
-        return gzip.GzipFile(fileobj=BytesIO(data)).read(_MOST_CONFIG_BYTES)
-    except (OSError, EOFError, zlib.error):
-        return b""
 
 
 def _scheduler(source: InventorySource, reading: SourceReading, release: str | None) -> str | None:
@@ -174,14 +178,6 @@ def _settings(source: InventorySource) -> dict[str, str]:
     return settings
 
 
-def _features(source: InventorySource, reading: SourceReading) -> tuple[str, ...] | None:
-    for place in ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features"):
-        text = source.text(place)
-        if not isinstance(text, Missing):
-            return tuple(text.split())
-    return reading.lacks("scheduler_features", "needs root and debugfs")
-
-
 # Vulnerabilities of the processor, and what the kernel does about them.
 
 
@@ -223,11 +219,15 @@ def take_limits(source: InventorySource) -> SystemLimits:
     version, groups = _groups(source)
     v2 = version == "2"
     memory = "memory.max" if v2 else "memory.limit_in_bytes"
+    lines = source.lines("/proc/self/status")
+    allowed = filter(None, (re.fullmatch(r"Cpus_allowed_list:\s*([0-9,-]{1,4096})", line) for line in lines))
+    group = next(_upwards(groups, "cpu"), "")
+    weight = source.whole(f"{group}/{'cpu.weight' if v2 else 'cpu.shares'}") if group else None
     return SystemLimits(
-        allowed_cpus=_allowed(source, reading),
+        allowed_cpus=next((match[1] for match in allowed), None) or reading.lacks("allowed_cpus", NOT_UNDERSTOOD),
         cgroup_version=version or reading.lacks("cgroup_version", "no cgroups are mounted"),
         cpu_limit=_cpu_limit(source, groups, v2) or reading.lacks("cpu_limit", "no limit"),
-        cpu_weight=_cpu_weight(source, groups, v2) or reading.lacks("cpu_weight", "no group of its own"),
+        cpu_weight=weight or reading.lacks("cpu_weight", "no group of its own"),
         memory_limit_bytes=_least(source, groups, "memory", memory) or reading.lacks("memory_limit_bytes", "no limit"),
         process_limit=_least(source, groups, "pids", "pids.max") or reading.lacks("process_limit", "no limit"),
         pid_max=reading.whole("pid_max", "/proc/sys/kernel/pid_max"),
@@ -235,14 +235,6 @@ def take_limits(source: InventorySource) -> SystemLimits:
         resources=_resources(source),
         unknown=reading.unknown,
     )
-
-
-def _allowed(source: InventorySource, reading: SourceReading) -> str | None:
-    for line in source.lines("/proc/self/status"):
-        match = re.fullmatch(r"Cpus_allowed_list:\s*([0-9,-]{1,4096})", line)
-        if match:
-            return match[1]
-    return reading.lacks("allowed_cpus", NOT_UNDERSTOOD)
 
 
 def _resources(source: InventorySource) -> dict[str, str]:
@@ -301,11 +293,6 @@ def _cpu_limit(source: InventorySource, groups: dict[str, str], v2: bool) -> flo
         if re.fullmatch(r"[1-9][0-9]{0,14}", quota) and re.fullmatch(r"[1-9][0-9]{0,14}", period):
             shares.append(int(quota) / int(period))
     return min(shares, default=None)
-
-
-def _cpu_weight(source: InventorySource, groups: dict[str, str], v2: bool) -> int | None:
-    group = next(_upwards(groups, "cpu"), "")
-    return source.whole(f"{group}/{'cpu.weight' if v2 else 'cpu.shares'}") if group else None
 
 
 # The software that measures and is measured: distribution, C library, Python, QEMU.
@@ -415,12 +402,15 @@ class Virtualisation(InventorySection):
 def take_virtualisation(source: InventorySource) -> Virtualisation:
     """Read what of this machine is virtual."""
     reading = SourceReading(source, absent="not offered by this machine")
+    # Stolen time is the eighth figure of the first line of /proc/stat (proc_stat(5)).
+    words = source.line("/proc/stat").split()
+    counts = len(words) > 8 and words[0] == "cpu" and words[8].isdecimal()
     return Virtualisation(
         machine=_machine(source),
         container=_container(source, reading),
         maker=reading.text("maker", f"{_DMI}/sys_vendor"),
         product=reading.text("product", f"{_DMI}/product_name"),
-        steal_seen=_steal_seen(source, reading),
+        steal_seen=words[8].strip("0") != "" if counts else reading.lacks("steal_seen", "not offered by this kernel"),
         unknown=reading.unknown,
     )
 
@@ -475,11 +465,3 @@ def _container(source: InventorySource, reading: SourceReading) -> str | None:
         if variable.startswith(b"container="):
             return variable[10:].decode(errors="replace") or "none"
     return "none"
-
-
-def _steal_seen(source: InventorySource, reading: SourceReading) -> bool | None:
-    # The eighth figure of the first line of /proc/stat (proc_stat(5)).
-    words = source.line("/proc/stat").split()
-    if len(words) < 9 or words[0] != "cpu" or not words[8].isdecimal():
-        return reading.lacks("steal_seen", "not offered by this kernel")
-    return words[8].strip("0") != ""

@@ -103,7 +103,11 @@ def _trials(source: ResultSource) -> MeasuredTable:
         raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=Place(file, 1))
     start = _design_column(head, file)
     places = {column: start + index for index, column in enumerate(_DESIGN)}
-    metrics = {index: _known(column_metric(head[index])) for index in range(start + len(_DESIGN), len(head))}
+    metrics: dict[int, Metric] = {}
+    for index in range(start + len(_DESIGN), len(head)):
+        metric = column_metric(head[index])
+        known = catalogue().metrics.get(metric.name)
+        metrics[index] = known if known is not None and known.unit == metric.unit else metric
     if len({metric.name for metric in metrics.values()}) < len(metrics):
         raise RequestError("two columns have the same metric; expected one", place=Place(file, 1))
     collector = Collector("Ajuste's trials", file)
@@ -119,12 +123,15 @@ def _trials(source: ResultSource) -> MeasuredTable:
         if status != "ok" or row[places["warm_up"]] == "yes":
             left_out["warm-up trials" if row[places["warm_up"]] == "yes" else f"{status[:40]} trials"] += 1
             continue
+        name = row[0]
+        if name[:1] == "'" and name[1:2] in ("=", "+", "-", "@", "\t", "\r"):
+            name = name[1:]  # without the apostrophe that keeps a spreadsheet from taking it for a formula
         for index, metric in metrics.items():
             if not row[index]:
                 left_out[f"missing figures of {metric.name}"] += 1
                 continue
             value = number(row[index], metric.name, ",", Place(file, line, metric.name))
-            collector.add(_plain(row[0]), metric, value, block=block, line=line)
+            collector.add(name, metric, value, block=block, line=line)
     return _without(collector, left_out, file)
 
 
@@ -152,16 +159,6 @@ def _design_column(head: Sequence[str], file: Path) -> int:
     raise RequestError(
         f"found only some of the columns {', '.join(_DESIGN)}; expected all of them", place=Place(file, 1)
     )
-
-
-def _known(metric: Metric) -> Metric:
-    known = catalogue().metrics.get(metric.name)
-    return known if known is not None and known.unit == metric.unit else metric
-
-
-def _plain(text: str) -> str:
-    # Without the apostrophe that keeps a spreadsheet from taking it for a formula.
-    return text[1:] if text[:1] == "'" and text[1:2] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def _without(collector: Collector, left_out: Counter[str], file: Path) -> MeasuredTable:

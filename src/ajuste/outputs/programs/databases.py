@@ -304,8 +304,8 @@ def parse_redis_benchmark(output: str) -> dict[str, float]:
 _SYSBENCH_MS: Final = 1e-3
 
 
-def _sysbench_row(label: str, metric: Metric, *, rest: str = "", factor: float = 1.0) -> PrintedRow:
-    return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER}){rest}", (metric,), factor=factor)
+def _sysbench_row(label: str, metric: Metric, *, rest: str = "") -> PrintedRow:
+    return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER}){rest}", (metric,))
 
 
 def _latency(label: str, name: str, title: str) -> PrintedRow:

@@ -56,6 +56,8 @@ def read_asv(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
             continue
         results = values["result"].items()
         samples = _listed(values.get("samples"))
+        # asv takes less as better in all benchmarks.
+        unit = _ASV_UNITS.get(benchmark.rsplit(".", 1)[-1].split("_", 1)[0], "")
         titles = list(islice(_titles(utf8(benchmark), values.get("params")), MOST_METRICS + 1))
         if len(titles) != len(results):
             raise values["result"].wrong(f"{len(titles)} results, one for each of the parameters' values")
@@ -66,7 +68,8 @@ def read_asv(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
             sample = samples[number].value if number < len(samples) else None
             measured = samples[number].items() if sample else [result]
             for value in measured:
-                collector.add(name, _asv_metric(benchmark, title), value.number())
+                metric = Metric(name=title, title=title, unit=unit, direction="lower")
+                collector.add(name, metric, value.number())
     if failed:
         collector.notes.append(f"{utf8(file.name)}: left out {failed} results that failed or were skipped.")
     return collector.table()
@@ -80,12 +83,6 @@ def _titles(benchmark: str, params: DocumentNode | None) -> Iterator[str]:
     values = [[node.text() for node in values.items()] for values in _listed(params)]
     for chosen in product(*values):
         yield f"{benchmark}({', '.join(chosen)})" if chosen else benchmark
-
-
-def _asv_metric(benchmark: str, title: str) -> Metric:
-    # asv takes less as better in all benchmarks.
-    kind = benchmark.rsplit(".", 1)[-1].split("_", 1)[0]
-    return Metric(name=title, title=title, unit=_ASV_UNITS.get(kind, ""), direction="lower")
 
 
 # Source: criterion.rs 0.5, src/analysis and src/benchmark.rs; its book, "External Tools". Each sample is the time of
@@ -235,7 +232,12 @@ def read_go_test(source: ResultSource) -> MeasuredTable:
     packages = {result.package for result in results}
     for result in results:
         name = f"{result.package}.{result.name}" if len(packages) > 1 else result.name
-        metric, factor = _go_test_metric(name, result.unit, better)
+        unit, factor, direction = _SCALES.get(
+            result.unit, (result.unit, 1.0, "higher" if result.unit.endswith("/s") else "none")
+        )
+        title = name if result.unit == "ns/op" else f"{name} {result.unit}"
+        scale = "difference" if result.unit in ("B/op", "allocs/op") else "ratio"
+        metric = Metric(name=title, title=title, unit=unit, direction=better.get(result.unit, direction), scale=scale)
         collector.add(source.name, metric, result.value * factor, unit=str(result.process), line=result.line)
     return collector.table()
 
@@ -261,14 +263,6 @@ def _results(source: ResultSource, better: dict[str, Direction]) -> Iterator[_Re
             for text, unit in _FIGURE.findall(result["figures"]):
                 name, value = result["name"] or "Benchmark", number_at(text, unit, place)
                 yield _Result(package, process, name, unit, value, number)
-
-
-def _go_test_metric(name: str, unit: str, better: dict[str, Direction]) -> tuple[Metric, float]:
-    known, factor, direction = _SCALES.get(unit, (unit, 1.0, "higher" if unit.endswith("/s") else "none"))
-    title = name if unit == "ns/op" else f"{name} {unit}"
-    scale = "difference" if unit in ("B/op", "allocs/op") else "ratio"
-    made = Metric(name=title, title=title, unit=known, direction=better.get(unit, direction), scale=scale)
-    return made, factor
 
 
 # Source: google/benchmark, docs/user_guide.md, "Output formats": benchmarks[].run_type, run_name, real_time,

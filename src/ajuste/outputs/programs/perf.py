@@ -170,12 +170,9 @@ def _text_figure(line: str, comma: bool, place: Place, runs: int | None) -> _Fig
         event, unit = match["event"], match["unit"] or ""
     else:
         return None
-    decimals = len(match["value"].rpartition("," if comma else ".")[2]) if _has_decimals(match["value"], comma) else 0
+    _, point, fraction = match["value"].rpartition("," if comma else ".")
+    decimals = len(fraction) if point else 0
     return _Figure(event, unit, parse_number(match["value"], comma, place), percent, 10.0**-decimals)
-
-
-def _has_decimals(text: str, comma: bool) -> bool:
-    return ("," if comma else ".") in text
 
 
 def _decimal_comma(lines: list[str]) -> bool:

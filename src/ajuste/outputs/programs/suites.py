@@ -184,7 +184,16 @@ def read_comparison_mmtests(source: ResultSource) -> MeasuredTable:
                 f"found {len(row.values)} columns; expected {len(kernels)}, as in the heading",
                 place=Place(source.file, number),
             )
-        metric = Metric(name=row.name, title=row.name, unit="", direction=_direction(row))
+        # mmtests prints a positive change for what is better.
+        changes = [
+            (value > row.values[0]) == (better > 0)
+            for value, better in zip(row.values, row.better, strict=True)
+            if better
+        ]
+        direction: Direction = "none"
+        if len(set(changes)) == 1:
+            direction = "higher" if changes[0] else "lower"
+        metric = Metric(name=row.name, title=row.name, unit="", direction=direction)
         for kernel, value, better in zip(kernels, row.values, row.better, strict=True):
             if value == 0 and better == 0 and row.values[0] != 0:
                 left_out += 1
@@ -218,15 +227,6 @@ def _kernels(heads: Sequence[str], line: str, count: int, place: Place) -> list[
     if len(names) != count or not all(names) or len(set(names)) != count:
         raise RequestError("the names of the kernels are missing above this row; expected two lines", place=place)
     return names
-
-
-def _direction(row: _Row) -> Direction:
-    # mmtests prints a positive change for what is better.
-    first = row.values[0]
-    signs = {(value > first) == (better > 0) for value, better in zip(row.values, row.better, strict=True) if better}
-    if len(signs) != 1:
-        return "none"
-    return "higher" if signs.pop() else "lower"
 
 
 # The samples, as a text: operation, iteration, number of the sample, value.

@@ -7,7 +7,6 @@ from typing import Final
 from ajuste.profile.export import (
     Export,
     ExportFile,
-    ExportSetting,
     Rendered,
     beside_settings,
     comment,
@@ -31,13 +30,10 @@ def render(export: Export) -> Rendered:
         return Rendered((), tuple(left_out))
     # Of all files with the same sysctl the last one counts, and Debian's 99-sysctl.conf is /etc/sysctl.conf.
     file = f"99-zz-{export.name}.conf"
-    lines = comment([*export.evidence, f"To go back: delete this file and reboot{_run_found(known)}."])
+    before = [f"{name}={plain(setting.before)}" for name, setting in known if setting.before is not None]
+    undo = f" (the run found {', '.join(before)})" if before else ""
+    lines = comment([*export.evidence, f"To go back: delete this file and reboot{undo}."])
     lines += not_here(left_out)
     for name, setting in known:
         lines += ["", *what_became(setting), f"{name} = {plain(setting.became)}"]
     return Rendered((ExportFile(file, "\n".join(lines) + "\n", f"/etc/sysctl.d/{file}"),), tuple(left_out))
-
-
-def _run_found(known: list[tuple[str, ExportSetting]]) -> str:
-    before = [f"{name}={plain(setting.before)}" for name, setting in known if setting.before is not None]
-    return f" (the run found {', '.join(before)})" if before else ""

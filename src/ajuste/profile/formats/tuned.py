@@ -42,7 +42,8 @@ def render(export: Export) -> Rendered:
             left_out.append(without_words(setting))
         else:
             section, text = line
-            sections.setdefault(section, _device_type(section)).extend([*what_became(setting), text])
+            device = ["type=net", f"devices={section.split('_')[1]}"] if section.startswith("net_") else []
+            sections.setdefault(section, device).extend([*what_became(setting), text])
     words = [word for word in export.kernel_arguments if _PLAIN.fullmatch(word.replace("=", ""))]
     left_out += [LeftOut(word, NO_WORDS) for word in export.kernel_arguments if word not in words]
     if words:
@@ -75,9 +76,3 @@ def _line(setting: ExportSetting) -> tuple[str, str] | None:
         case CpuLatency():
             return "cpu", f"force_latency={value}"
     return None
-
-
-def _device_type(section: str) -> list[str]:
-    if not section.startswith("net_"):
-        return []
-    return ["type=net", f"devices={section.split('_')[1]}"]

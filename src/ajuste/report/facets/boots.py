@@ -42,12 +42,15 @@ def sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     decided = [metric for metric in results.metrics if metric.name in deciding]
     spread = _spread_table(results, findings, labels)
     plots = (_plot(results, findings, metric, labels, f"boots-{place}") for place, metric in enumerate(decided))
+    heads = ("Boot", "State", "Kernel", "Came up after", "Trials")
+    columns = tuple(Column(title, figure=place > 2) for place, title in enumerate(heads))
+    boots = Table.of(columns, map(_boot_row, findings.kept.boots), name="boots", title="Every boot")
     blocks: tuple[Block, ...] = (
         Paragraph(_summary(findings)),
         *map(Paragraph, findings.says),
         *((spread,) if spread else ()),
         *(Picture(plot) for plot in plots if plot is not None),
-        Folded("Every boot", (_boot_table(findings),)),
+        Folded("Every boot", (boots,)),
     )
     about = "Boots are the units of the verdicts: all trials of one boot share what it drew once."
     return (Section("Boots", blocks, "boots", "Boots", about),)
@@ -102,13 +105,6 @@ def _sd(value: float | None, spread: BootSpread, metric: Metric) -> str:
     if spread.scale == "ratio":
         return f"{significant(100 * math.expm1(value), 2)} %"
     return common_format([value], metric.unit).with_unit(value)
-
-
-def _boot_table(findings: BootFindings) -> Table:
-    heads = ("Boot", "State", "Kernel", "Came up after", "Trials")
-    columns = tuple(Column(title, figure=place > 2) for place, title in enumerate(heads))
-    rows = tuple(_boot_row(boot) for boot in findings.kept.boots)
-    return Table.of(columns, rows, name="boots", title="Every boot")
 
 
 def _boot_row(boot: KeptBoot) -> Row:

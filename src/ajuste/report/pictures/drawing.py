@@ -316,7 +316,10 @@ def draw(plot: Plot, title: str) -> Figure:
             _colour_bar(figure, panel, *bar)
             top = 1 + _BAR_ROOM / plot.height
     for key, panel in axes.items():
-        _set_up(panel, layout.get(_long(key[0]), {}), "x", alone=_lowest(key, layout, axes))
+        bottom = _frame(layout, *key)[1]
+        # No other axes of the same x axis are below.
+        lowest = all(_frame(layout, *other)[1] >= bottom for other in axes if other[0] == key[0])
+        _set_up(panel, layout.get(_long(key[0]), {}), "x", alone=lowest)
         _set_up(panel, layout.get(_long(key[1]), {}), "y", alone=True)
     for shape in layout.get("shapes", ()):
         _draw_shape(figure, axes, shape)
@@ -357,12 +360,6 @@ def _axes(figure: Figure, layout: dict[str, Any], traces: list[dict[str, Any]]) 
 def _frame(layout: dict[str, Any], x: str, y: str) -> Frame:
     (left, right), (bottom, top) = (layout.get(_long(axis), {}).get("domain", (0, 1)) for axis in (x, y))
     return left, bottom, right - left, top - bottom
-
-
-def _lowest(key: tuple[str, str], layout: dict[str, Any], axes: dict[tuple[str, str], Any]) -> bool:
-    # Whether no other axes of the same x axis are below.
-    bottom = _frame(layout, *key)[1]
-    return all(_frame(layout, *other)[1] >= bottom for other in axes if other[0] == key[0])
 
 
 def _set_up(axes: Any, axis: dict[str, Any], which: str, *, alone: bool) -> None:

@@ -143,7 +143,13 @@ def _interaction_plot(
     def column(cell: FactorCell) -> int:
         return across.levels.index(cell.levels[along])
 
-    style = _style(cells, metric)
+    figures = [v for c in cells if (v := known(c.estimate)) is not None]
+    if cells[0].scale == "difference":
+        style = EffectStyle("difference", common_format(figures, metric.unit))
+    elif all(0.5 <= value <= 2 for value in figures):
+        style = EffectStyle("percent", NumberFormat("%", decimals=1))
+    else:
+        style = EffectStyle("factor", NumberFormat(""))
     traces = []
     for place, level in enumerate(other.levels):
         ordered = sorted((c for c in cells if c.levels[lines] == level), key=column)
@@ -166,14 +172,6 @@ def _interaction_plot(
         ),
         legend_title=visible_line(other.name),
     )
-
-
-def _style(cells: list[FactorCell], metric: Metric) -> EffectStyle:
-    figures = [v for c in cells if (v := known(c.estimate)) is not None]
-    if cells[0].scale == "difference":
-        return EffectStyle("difference", common_format(figures, metric.unit))
-    percent = all(0.5 <= value <= 2 for value in figures)
-    return EffectStyle("percent", NumberFormat("%", decimals=1)) if percent else EffectStyle("factor", NumberFormat(""))
 
 
 def _interaction_line(

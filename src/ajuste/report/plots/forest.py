@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.results import Measured, Results
+from ajuste.model.results import Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels
@@ -90,12 +90,14 @@ def by_scale(findings: Iterable[AnyFinding]) -> dict[Scale, list[AnyFinding]]:
 
 def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Labels, name: str) -> Plot:
     axis = effect_axis(results, metric, verdicts)
-    rows = _rows(results, verdicts)
+    by_name = {verdict.configuration: verdict for verdict in verdicts}
+    rows = [(c, by_name.get(c.name)) for c in results.configurations if c.baseline or c.name in by_name]
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
         wording = "" if verdict is None else verdict_text(verdict, results.smallest_effect)
         traces += finding_traces(len(rows) - 1 - place, labels.short(configuration), verdict, axis, wording)
     ticks = [labels.named(configuration) for configuration, _ in reversed(rows)]
+    unlimited = any(known(end) is None for verdict in verdicts for end in (verdict.low, verdict.high))
     return Plot(
         name=name,
         title=f"Effect against the baseline{in_words(axis.style)}",
@@ -104,18 +106,11 @@ def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Lab
         f"arrow has no limit yet on that side.",
         figure=figure(traces, xaxis=x_axis(axis, metric), yaxis=level_axis(ticks), shapes=zone_shapes(axis)),
         height=340 if len(rows) <= MOST_MARKED else 70 + ROW_HEIGHT * len(rows),
-        legend=(*words_legend(verdicts, results.smallest_effect), *_open_legend(verdicts)),
+        legend=(
+            *words_legend(verdicts, results.smallest_effect),
+            *((LegendEntry("no limit yet on this side", "dash", "undecided"),) if unlimited else ()),
+        ),
     )
-
-
-def _open_legend(findings: Iterable[Finding]) -> tuple[LegendEntry, ...]:
-    unlimited = any(known(end) is None for finding in findings for end in (finding.low, finding.high))
-    return (LegendEntry("no limit yet on this side", "dash", "undecided"),) if unlimited else ()
-
-
-def _rows(results: Results, verdicts: list[Verdict]) -> list[tuple[Measured, Verdict | None]]:
-    by_name = {verdict.configuration: verdict for verdict in verdicts}
-    return [(c, by_name.get(c.name)) for c in results.configurations if c.baseline or c.name in by_name]
 
 
 def finding_traces(
@@ -178,19 +173,15 @@ def effect_axis(results: Results, metric: Metric, findings: Sequence[Finding]) -
     ]
     fixed = [*estimates, bare.place(neutral(style)), *band]
     if style.kind == "factor":
-        return _log_axis(style, fixed, ends, band)
+        positive = [value for value in fixed if value > 0]
+        least, most = min(positive) / _FAR, max(positive) * _FAR
+        near = [*positive, *(max(least, min(most, end)) for end in ends if end > 0)]
+        pad = 10 ** (0.06 * max(0.3, math.log10(max(near) / min(near))))
+        return EffectAxis(style, min(near) / pad, max(near) * pad, band)
     reach = _FAR * max(abs(value) for value in fixed) or 1.0
     near = [*fixed, *(max(-reach, min(reach, end)) for end in ends)]
     pad = 0.06 * ((max(near) - min(near)) or 1.0)
     return EffectAxis(style, min(near) - pad, max(near) + pad, band)
-
-
-def _log_axis(style: EffectStyle, fixed: list[float], ends: list[float], band: tuple[float, float]) -> EffectAxis:
-    positive = [value for value in fixed if value > 0]
-    least, most = min(positive) / _FAR, max(positive) * _FAR
-    near = [*positive, *(max(least, min(most, end)) for end in ends if end > 0)]
-    pad = 10 ** (0.06 * max(0.3, math.log10(max(near) / min(near))))
-    return EffectAxis(style, min(near) / pad, max(near) * pad, band)
 
 
 def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, float]:
@@ -211,16 +202,15 @@ def neutral(style: EffectStyle) -> float:
 
 def x_axis(axis: EffectAxis, metric: Metric) -> dict[str, Any]:
     """Return ``axis`` as plotly has it, with an arrow to where the metric is better."""
-    return {**_range(axis), **({"title": {"text": BETTER[metric.direction]}} if metric.direction in BETTER else {})}
-
-
-def _range(axis: EffectAxis) -> dict[str, Any]:
+    drawn: dict[str, Any]
     # Somewhat wider than what intervals are cut at: arrows need the room.
     if axis.style.kind == "factor":
         ends = [math.log10(axis.low), math.log10(axis.high)]
-        return {"type": "log", "range": _widened(*ends), "tickprefix": "×", "nticks": 7}
-    suffix = " %" if axis.style.kind == "percent" else ""
-    return {"range": _widened(axis.low, axis.high), "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
+        drawn = {"type": "log", "range": _widened(*ends), "tickprefix": "×", "nticks": 7}
+    else:
+        suffix = " %" if axis.style.kind == "percent" else ""
+        drawn = {"range": _widened(axis.low, axis.high), "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
+    return {**drawn, **({"title": {"text": BETTER[metric.direction]}} if metric.direction in BETTER else {})}
 
 
 def _widened(low: float, high: float) -> list[float]:

@@ -37,13 +37,18 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
     """Return the lines of ``histories``, which are those of one metric."""
     metric = next(metric for metric in results.metrics if metric.name == histories[0].metric)
     fmt = exact(metric, [point.value for history in histories for point in history.points])
-    versions = _versions(histories)
+    versions = list(dict.fromkeys(point.version for history in histories for point in history.points))
+    if _of_kernels(histories):
+        versions = [str(version) for version in sorted(set(map(KernelVersion.parse, versions)))]
     at = {version: place for place, version in enumerate(versions)}
     traces: list[dict[str, Any]] = []
     for place, history in enumerate(histories):
         series = mark(place if len(histories) > 1 else 1)
         traces += [_line(history, at, series, fmt), *_changes(history, at, metric, fmt)]
-    border = _border(histories, at)
+    # Half way between the last version with CFS and the first with EEVDF.
+    scheduler = {at[point.version]: point.scheduler for history in histories for point in history.points}
+    changes = (before + 0.5 for before, after in pairwise(sorted(scheduler)) if scheduler[before] != scheduler[after])
+    border = next(changes, None)
     return Plot(
         name=name,
         title=f"{visible_line(metric.title)} through the versions{in_unit(fmt.unit)}",
@@ -76,13 +81,6 @@ def line_name(history: History, labels: Labels) -> str:
 
 def _of_kernels(histories: Sequence[History]) -> bool:
     return histories[0].factor == KERNEL_FACTOR
-
-
-def _versions(histories: Sequence[History]) -> list[str]:
-    if not _of_kernels(histories):
-        return list(dict.fromkeys(point.version for history in histories for point in history.points))
-    versions = {KernelVersion.parse(point.version) for history in histories for point in history.points}
-    return [str(version) for version in sorted(versions)]
 
 
 def _line(history: History, at: dict[str, int], series: Mark, fmt: NumberFormat) -> dict[str, Any]:
@@ -131,14 +129,6 @@ def _changes(history: History, at: dict[str, int], metric: Metric, fmt: NumberFo
             cliponaxis=False,
         )
     ]
-
-
-def _border(histories: Sequence[History], at: dict[str, int]) -> float | None:
-    # Half way between the last version with CFS and the first with EEVDF.
-    scheduler = {at[point.version]: point.scheduler for history in histories for point in history.points}
-    return next(
-        (before + 0.5 for before, after in pairwise(sorted(scheduler)) if scheduler[before] != scheduler[after]), None
-    )
 
 
 def _schedulers(border: float) -> list[dict[str, Any]]:

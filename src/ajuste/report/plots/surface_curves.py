@@ -105,7 +105,11 @@ def level_ticks(axis: SurfaceAxis, labels: Labels, *, upright: bool = False) -> 
     A unit that all levels have stands in the title.
     """
     at = places(axis)
-    texts, unit = _without_unit([labels.level(axis.factor, level) for level in axis.levels])
+    texts, unit = [labels.level(axis.factor, level) for level in axis.levels], ""
+    parts = [text.rpartition(" ") for text in texts]
+    units = {end for _, _, end in parts}
+    if len(units) == 1 and all(number for number, _, _ in parts):  # `1 ms`, `4 ms` as `1`, `4` and `ms`
+        texts, unit = [number for number, _, _ in parts], units.pop()
     room = _LINE if upright else _LETTER * (max(map(len, texts)) + 1)
     labelled = spaced(at, room / _NARROWEST * (at[-1] - at[0]))
     about = [f"in\u00a0{plain(unit)}" if unit else "", "logarithmic" if axis.scale == "log" else ""]
@@ -116,15 +120,6 @@ def level_ticks(axis: SurfaceAxis, labels: Labels, *, upright: bool = False) -> 
         "tickangle": 0,
         "title": {"text": ", ".join(filter(None, (plain(visible_line(axis.factor)), *about)))},
     }
-
-
-def _without_unit(texts: list[str]) -> tuple[list[str], str]:
-    # `1 ms`, `4 ms` as `1`, `4` and `ms`; as they are where their units differ.
-    parts = [text.rpartition(" ") for text in texts]
-    units = {unit for _, _, unit in parts}
-    if len(units) == 1 and all(number for number, _, _ in parts):
-        return [number for number, _, _ in parts], units.pop()
-    return texts, ""
 
 
 # A metric along one numeric factor, a line for each level of the other one, and below it the regions of each line.
@@ -162,13 +157,18 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
     series = [mark(place if len(lines) > 1 else 1) for place in range(len(lines))]
     curves = [next((c for c in view.surface.curves if (c.along, c.fixed) == (axis.factor, f)), None) for f, _ in lines]
     divided = [place for place, curve in enumerate(curves) if curve and curve.regions]
-    traces = [_line(view, line, series[place], _shift(axis, place, len(lines))) for place, line in enumerate(lines)]
+    at = places(axis)
+    apart = _APART * (at[-1] - at[0])
+    traces = [
+        _line(view, line, series[place], apart * (place - (len(lines) - 1) / 2)) for place, line in enumerate(lines)
+    ]
     for row, place in enumerate(reversed(divided)):
         curve = curves[place]
         traces += _strip(view, axis, curve, row) if curve else []
     alone = len(view.surface.axes) == 1
     traces += _marked(view, lines[0]) if alone else []
     height = _HEIGHT + _AROUND + _ROW * len(divided)
+    above_strips = [(_ROW * len(divided) + 14) / (height - _AROUND), 1] if divided else [0, 1]
     other = next((candidate for candidate in view.surface.axes if candidate.factor != axis.factor), None)
     strip_labels = [_fixed_levels(view, lines[place][0]) for place in reversed(divided)]
     return Plot(
@@ -180,7 +180,7 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
         figure=figure(
             traces,
             xaxis={**level_ticks(axis, view.labels), "anchor": "y2" if divided else "y"},
-            yaxis={**_y_axis(view), "domain": _upper(height, divided)},
+            yaxis={**_y_axis(view), "domain": above_strips},
             **({"yaxis2": _strip_axis(strip_labels, height)} if divided else {}),
         ),
         height=height,
@@ -216,11 +216,6 @@ def _chosen(view: View, lines: list[Line]) -> list[Line]:
     for place in (round(step * index) for index in range(SERIES)):
         chosen |= {place} if len(chosen) < SERIES else set()
     return [lines[place] for place in sorted(chosen)]
-
-
-def _shift(axis: SurfaceAxis, place: int, count: int) -> float:
-    at = places(axis)
-    return _APART * (at[-1] - at[0]) * (place - (count - 1) / 2)
 
 
 def _line(view: View, line: Line, series: Mark, shift: float) -> dict[str, Any]:
@@ -316,10 +311,6 @@ def in_words(view: View, axis: SurfaceAxis, region: Region) -> str:
     else:
         figure = change(region.change, scale, unit)
     return f"{region.shape} from {first} to {last} ({figure})"
-
-
-def _upper(height: int, divided: Sequence[int]) -> list[float]:
-    return [(_ROW * len(divided) + 14) / (height - _AROUND), 1] if divided else [0, 1]
 
 
 def _strip_axis(labels: list[str], height: int) -> dict[str, Any]:

@@ -27,7 +27,10 @@ def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
     axes = view.surface.axes
     if len(axes) != 2 or len(view.cells) < len(axes[0].levels) + len(axes[1].levels):
         return None
-    measured = _grid(view)
+    across, up = axes
+    # Figures in the unit that is shown: a row for each level upwards, NaN where nothing was measured.
+    points = [[view.cells.get((a, u)) for a in across.levels] for u in up.levels]
+    measured = np.array([[view.fmt.scaled(p.value) if p else np.nan for p in row] for row in points])
     scaled = np.log10(measured) if axis_type(measured[np.isfinite(measured)]) == "log" else measured
     filled = _interpolated(scaled)
     guessed = np.where(np.isfinite(scaled), np.nan, filled)
@@ -35,12 +38,13 @@ def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
     traces = [_cells(view, scaled, limits, wide=wide), *_contours(view, filled, limits)]
     if np.any(np.isfinite(guessed)):
         measured_names = [point.configuration for point in view.cells.values()]
-        traces += [_guessed(view, guessed, limits), _marks(view, measured_names, "circle", 5, "muted")]
+        hovers = [["interpolated, not measured" if np.isfinite(value) else "" for value in row] for row in guessed]
+        traces.append({**_heat(view, guessed, limits), "opacity": _FADED, "hovertext": hovers})
+        traces.append(_marks(view, measured_names, "circle", 5, "muted"))
     baseline = [c.name for c in view.configurations.values() if c.baseline]
     traces += _outline(view, view.surface.best_set, "solid") + _outline(view, baseline, "dash")
     traces += [_marks(view, [view.surface.best], "star", 13, "series-2")] if view.surface.best else []
     strong = "larger" if view.metric.direction == "none" else "better"
-    across, up = axes
     return Plot(
         name=name,
         title=f"{visible_line(view.metric.title)} over both{view.unit}; stronger is {strong}",
@@ -61,13 +65,6 @@ _BARE: Final = {"showgrid": False, "showline": False}
 
 def _range(bounds: list[float]) -> list[float]:
     return [bounds[0], bounds[-1]]
-
-
-def _grid(view: View) -> Array:
-    # Figures in the unit that is shown: a row for each level upwards, NaN where nothing was measured.
-    across, up = view.surface.axes
-    points = ((view.cells.get((a, u)) for a in across.levels) for u in up.levels)
-    return np.array([[view.fmt.scaled(p.value) if p else np.nan for p in row] for row in points])
 
 
 def _interpolated(grid: Array) -> Array:
@@ -187,11 +184,6 @@ def _contours(view: View, z: Array, limits: tuple[float, float]) -> list[dict[st
         }
         for role, width, opacity in (("card", 3, 0.55), ("ink", 1, 1))
     ]
-
-
-def _guessed(view: View, z: Array, limits: tuple[float, float]) -> dict[str, Any]:
-    hovers = [["interpolated, not measured" if math.isfinite(value) else "" for value in row] for row in z]
-    return {**_heat(view, z, limits), "opacity": _FADED, "hovertext": hovers}
 
 
 def _marks(view: View, names: list[str], symbol: str, size: int, role: str) -> dict[str, Any]:

@@ -164,11 +164,7 @@ def _legend(results: Results, seen: dict[str, None], marks: dict[str, Mark], lab
         LegendEntry(labels.named(c), "line", marks[c.name].role) for c in results.configurations if c.name in seen
     ]
     entries.append(LegendEntry("the workload runs", "area", "band"))
-    if titles := _marked(results):
+    names = {mark.metric for sampled in results.timelines for mark in sampled.marks}
+    if titles := ", ".join(metric.title for metric in results.metrics if metric.name in names):
         entries.append(LegendEntry(titles, "diamond", "muted"))
     return entries
-
-
-def _marked(results: Results) -> str:
-    names = {mark.metric for sampled in results.timelines for mark in sampled.marks}
-    return ", ".join(metric.title for metric in results.metrics if metric.name in names)

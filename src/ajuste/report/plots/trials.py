@@ -176,8 +176,15 @@ def _by_block(results: Results, metric: Metric, labels: Labels, fmt: NumberForma
                 trace["line"] = {"width": 1, "color": marks[configuration.name].colour}
             traces.append(trace)
     values = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics]
+    last = max((trial.block for trial in results.trials), default=0)
     layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": place_word(results)}, "rangemode": "tozero", **_block_ticks(results)},
+        "xaxis": {
+            "title": {"text": place_word(results)},
+            "rangemode": "tozero",
+            "range": [-0.6, last + 0.6],
+            "dtick": max(1, -(-(last + 1) // 12)),
+            "tick0": 0,
+        },
         "yaxis": {**figure_axis([fmt.scaled(v) for v in values]), "domain": [0, 1]},
     }
     if any("yaxis" in trace for trace in traces):
@@ -248,11 +255,6 @@ def _trace(
         "hoverinfo": "text",
         "hovertext": [hover_text(trial, label, metric, fmt, place) for trial in trials],
     }
-
-
-def _block_ticks(results: Results) -> dict[str, Any]:
-    last = max((trial.block for trial in results.trials), default=0)
-    return {"range": [-0.6, last + 0.6], "dtick": max(1, -(-(last + 1) // 12)), "tick0": 0}
 
 
 # How the level of a metric moved over the run, block by block.

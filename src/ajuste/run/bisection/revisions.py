@@ -37,8 +37,13 @@ def revision_ends(good: str, bad: str) -> Ends:
     """Return the commits named by two texts such as ``git:~/linux@v6.1``. Raises RequestError, also if the good end is
     not an ancestor of the bad one.
     """
-    named = [_parsed(text) for text in (good, bad)]
-    first, second = (revision_source(directory, revision) for directory, revision in named)
+    named = []
+    for text in (good, bad):
+        directory, at, revision = text.removeprefix("git:").partition("@")
+        if not directory or not at or not revision:
+            raise RequestError(f"{text!r}: expected {FORM}")
+        named.append((Path(directory), revision))
+    first, second = (revision_source(*end) for end in named)
     if first.repository != second.repository:
         raise RequestError("both ends must be revisions of one repository", hint=f"give {FORM} twice")
     ends = Ends(first.repository, first.commit, second.commit)
@@ -93,13 +98,6 @@ def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> 
     lines = _git(repository, "rev-list", "--bisect-all", *_range(bad, good))
     commits = [line.partition(" ")[0] for line in lines]
     return next((commit for commit in commits if commit != bad and commit not in untold), None)
-
-
-def _parsed(text: str) -> tuple[Path, str]:
-    directory, at, revision = text.removeprefix("git:").partition("@")
-    if not directory or not at or not revision:
-        raise RequestError(f"{text!r}: expected {FORM}")
-    return Path(directory), revision
 
 
 def _git(repository: Path, *arguments: str) -> list[str]:

@@ -82,8 +82,9 @@ class SchedulerBuilds:
         """Build a revision's program and return its name; equal programs share one name. Raises RequestError, RunError
         if it does not build.
         """
+        program = re.sub("[^a-z0-9_]", "_", PurePosixPath(self.recipe.program).name.lower()).removeprefix("scx_")
         table = SchedulerTable(
-            name=f"{_stem(self.recipe.program)}_{commit[:12]}",
+            name=f"scx_{program[:_LONGEST]}_{commit[:12]}",
             program=self.recipe.program,
             repository=str(self.ends.repository),
             commit=commit,
@@ -116,8 +117,3 @@ def scheduler_builds(
     require_loadable((OwnScheduler(path.name, Path(scheduler), ""),), kernel_options(image), kernel)
     with scheduler_workplace(home, recipe.command) as workplace:
         yield SchedulerBuilds(recipe, ends, workplace, workplace.toolchain(image), image.sha256)
-
-
-def _stem(program: str) -> str:
-    name = re.sub("[^a-z0-9_]", "_", PurePosixPath(program).name.lower()).removeprefix("scx_")
-    return f"scx_{name[:_LONGEST]}"

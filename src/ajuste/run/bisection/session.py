@@ -230,12 +230,20 @@ class BisectionSession:
         """Return whether a candidate has the difference. ``kernel`` returns its spec and may build it first. A kernel
         that cannot be built or booted is unusable; options that exclude each other are impossible.
         """
-        self.say(f"step {len(self.steps)} of about {max(self.tests - 1, len(self.steps))}: {label}{self._left()}")
+        done, seconds = len(self.steps), self._seconds
+        left = self.tests - done
+        about = f", about {duration(left * sum(seconds) / len(seconds))} left" if seconds and left >= 1 else ""
+        self.say(f"step {done} of about {max(self.tests - 1, done)}: {label}{about}")
         began = time.monotonic()
         spec = ""
         try:
             spec = kernel()
-            step = self._tested(label, spec)
+            if spec == self.good:
+                step = Step(candidate=label, kernel=spec, outcome="absent", note="the same as the good end")
+            else:
+                measurement = self._measured(spec)
+                self._require_sound(measurement, self.good)
+                step = self._step(label, spec, self._outcome(measurement), measurement)
         except AjusteError as error:
             outcome: Outcome = "impossible" if isinstance(error, OptionsConflict) else "unusable"
             step = Step(candidate=label, kernel=spec, outcome=outcome, note=str(error).partition("\n")[0])
@@ -243,13 +251,6 @@ class BisectionSession:
         self.steps.append(step)
         self.say(f"  {label}: {step.outcome}{f' ({step.note})' if step.note else ''}")
         return step.outcome
-
-    def _tested(self, label: str, spec: str) -> Step:
-        if spec == self.good:
-            return Step(candidate=label, kernel=spec, outcome="absent", note="the same as the good end")
-        measurement = self._measured(spec)
-        self._require_sound(measurement, self.good)
-        return self._step(label, spec, self._outcome(measurement), measurement)
 
     def _step(self, label: str, kernel: str, outcome: Outcome, measurement: StepMeasurement) -> Step:
         by_failures = self.metric == STALLS or measurement.candidate.failed > 0
@@ -284,12 +285,6 @@ class BisectionSession:
 
     def _trials_needed(self) -> int:
         return trials_without_failure(self._bad, confidence_of_each(self.study.analysis.confidence, self.tests))
-
-    def _left(self) -> str:
-        left = self.tests - len(self.steps)
-        if not self._seconds or left < 1:
-            return ""
-        return f", about {duration(left * sum(self._seconds) / len(self._seconds))} left"
 
     def _measured(self, kernel: str) -> StepMeasurement:
         metric = self.study.analysis.metrics[0] if self.metric == STALLS else self.metric

@@ -159,7 +159,10 @@ class Evaluator:
         self._stored.ledger.add(
             "explored",
             proposal=number,
-            explored=tuple(map(_explored_metric, verdicts)),
+            explored=tuple(
+                ExploredMetric(**{name: getattr(verdict, name) for name in ExploredMetric.model_fields})
+                for verdict in verdicts
+            ),
             promising=promising,
             reason="" if promising else _why_not(verdicts, measured.trials),
         )
@@ -219,7 +222,3 @@ def _why_not(verdicts: Sequence[Verdict], trials: Sequence[Trial]) -> str:
         reason = next((why_lost(trial) for trial in trials if trial.status != "ok"), worse.reason)
         return f"{worse.metric} could not be measured: {reason}"[:500]
     return f"{worse.metric} does not look better; no test was spent"
-
-
-def _explored_metric(verdict: Verdict) -> ExploredMetric:
-    return ExploredMetric(**{name: getattr(verdict, name) for name in ExploredMetric.model_fields})

@@ -18,7 +18,7 @@ from ajuste.model.gate import GateRevision
 from ajuste.model.results import Results
 from ajuste.report.console import Activity
 from ajuste.run.contained import with_schedulers
-from ajuste.run.experiment import Measured, measured, record
+from ajuste.run.experiment import measured, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.testbed import RunOptions
 from ajuste.study.named import require_allowed
@@ -227,14 +227,12 @@ class RevisionBench:
                 raise measurement.failure("measuring")
             beyond = any(verdict.against_limit == "beyond" for verdict in results.verdicts)
             if explained and beyond and results.clock == "virtual":
-                return self._explained(measurement, explained, results)
+                # A recording is stored with the run, so its report shows it from now on. A failed recording does not
+                # undo a proved regression.
+                run, store, options = measurement.run, measurement.store, measurement.options
+                try:
+                    record(run, explained, store, request.catalogue, options, fresh=False)
+                except AjusteError as failure:
+                    return results, f"its instructions could not be counted by function: {failure.message}"
+                return measurement.results(), ""
         return results, ""
-
-    def _explained(self, measurement: Measured, side: str, results: Results) -> tuple[Results, str]:
-        # A recording is stored with the run, so its report shows it from now on. A failed recording does not undo a
-        # proved regression.
-        try:
-            record(measurement.run, side, measurement.store, self.request.catalogue, measurement.options, fresh=False)
-        except AjusteError as failure:
-            return results, f"its instructions could not be counted by function: {failure.message}"
-        return measurement.results(), ""

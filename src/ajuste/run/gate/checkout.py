@@ -170,18 +170,14 @@ def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path
     }
     reading = {**database, "GIT_WORK_TREE": str(repository.top)}
     repository.git("read-tree", "HEAD", **reading)
-    repository.git("add", "--all", "--", ".", *_without(repository.top, home), **reading)
+    # Caches of CI systems are in the user's tree, and Ajuste's directories may be among them.
+    top = repository.top.resolve()
+    directories = {directory.resolve() for directory in (home.data, home.cache, home.state)}
+    inside = sorted(directory.relative_to(top) for directory in directories if directory.is_relative_to(top))
+    without = [f":(top,exclude,literal){directory}" for directory in inside]
+    repository.git("add", "--all", "--", ".", *without, **reading)
     repository.git("checkout-index", "--all", "--force", "--quiet", **database, GIT_WORK_TREE=str(there))
     _git(repository.caller, there, "read-tree", "HEAD")
-
-
-def _without(top: Path, home: Home) -> list[str]:
-    # Caches of CI systems are in the user's tree, and Ajuste's directories may be among them.
-    directories = {directory.resolve() for directory in (home.data, home.cache, home.state)}
-    inside = [
-        directory.relative_to(top.resolve()) for directory in directories if directory.is_relative_to(top.resolve())
-    ]
-    return [f":(top,exclude,literal){directory}" for directory in sorted(inside)]
 
 
 @dataclass(frozen=True)

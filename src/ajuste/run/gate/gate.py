@@ -10,7 +10,7 @@ from typing import Any, Final
 from scipy.special import bdtrc, ndtri
 
 from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
-from ajuste.model.cost import CostRow, function_words
+from ajuste.model.cost import function_words
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.gate import (
     OF_LIMIT,
@@ -152,7 +152,9 @@ class RevisionGate:
                 continue
             base, head = (metrics[side].get(verdict.metric) for side in SIDES)
             word = OF_LIMIT[verdict.against_limit or "undecided"]
-            reasons: dict[GateWord, str] = {"undecided": _reason(verdict, results), "regression": uncounted}
+            more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
+            undecided = f"{results.stopped_because}{more}"
+            reasons: dict[GateWord, str] = {"undecided": undecided, "regression": uncounted}
             yield GateFigure(
                 **{name: getattr(verdict, name) for name in _SHARED},
                 name=benchmark.name,
@@ -230,11 +232,11 @@ def _with_run(figure: NoopFigure, verdict: Verdict) -> NoopFigure:
     )
 
 
-def wilson(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def wilson(count: int, of: int) -> tuple[float, float]:
     """Return the interval of the share ``count`` / ``of`` (Wilson 1927, Journal of the American Statistical Association
     22).
     """
-    z = float(ndtri((1 + confidence) / 2))
+    z = float(ndtri((1 + CONFIDENCE) / 2))
     share, whole = count / of, 1 + z * z / of
     middle = share + z * z / (2 * of)
     half = z * math.sqrt(share * (1 - share) / of + (z / (2 * of)) ** 2)
@@ -269,7 +271,12 @@ def grown(results: Results) -> dict[str, Any]:
     calls = [row for row in calls if not row.name.endswith(")")]  # exceptions and interrupts
     return {
         "functions": tuple(
-            GrownFunction(name=_name(row), more=row.difference, of=whole)
+            GrownFunction(
+                # A stub of the PLT jumps into a library, and the function there is counted with it.
+                name="plt (functions of libraries)" if row.name == "plt" else function_words(row.name, row.file),
+                more=row.difference,
+                of=whole,
+            )
             for row in rows[:MOST_FUNCTIONS]
             if row.difference >= LEAST_PART * first
         ),
@@ -279,13 +286,3 @@ def grown(results: Results) -> dict[str, Any]:
             if row.difference >= LEAST_PART * whole
         ),
     }
-
-
-def _name(row: CostRow) -> str:
-    # A stub of the PLT jumps into a library, and the function there is counted with it.
-    return "plt (functions of libraries)" if row.name == "plt" else function_words(row.name, row.file)
-
-
-def _reason(verdict: Verdict, results: Results) -> str:
-    more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
-    return f"{results.stopped_because}{more}"

@@ -73,11 +73,12 @@ class GuardWatch:
             of_metric = readings.get(guard.metric, ())
             value = _value(partial(latest, self.folds[guard.metric]), of_metric)
             words = self._silent(guard, value, of_metric)
-            if not words:
-                both = counted.get(guard.metric, ())
-                words = self._beyond(guard, value) if guard.sign else self._worse(guard, both)
+            if not words and not guard.sign:
+                words = self._worse(guard, counted.get(guard.metric, ()))
+            elif not words and value is not None:
+                words = beyond_limit(guard, self._metric(guard), value)
             if words:
-                return Ended("guard", words)
+                return Ended("guard", f"guard {guard.text}: {words}")
         return beyond_load(self.design)
 
     def _silent(self, guard: Guard, value: float | None, of_metric: Sequence[Reading]) -> str:
@@ -89,7 +90,7 @@ class GuardWatch:
         if value is not None:
             self._valued_s[guard.metric] = now_s
         elif now_s - since_s > self._silence_s(guard.metric) - _JITTER_SECONDS:
-            return f"guard {guard.text}: cannot be checked: {guard.metric} has no value for {now_s - since_s:.0f} s"
+            return f"cannot be checked: {guard.metric} has no value for {now_s - since_s:.0f} s"
         return ""
 
     def _silence_s(self, metric: str) -> float:
@@ -98,19 +99,11 @@ class GuardWatch:
         known_s = self.silences.get(metric)
         return UNKNOWN_SECONDS if known_s is None else max(SILENT_SECONDS, 2 * known_s)
 
-    def _beyond(self, guard: Guard, value: float | None) -> str:
-        words = "" if value is None else beyond_limit(guard, self._metric(guard), value)
-        return f"guard {guard.text}: {words}" if words else ""
-
     def _worse(self, guard: Guard, counted: Sequence[Reading]) -> str:
-        known = self.baselines.get(guard.metric, ())
-        if len(counted) < FEWEST_READINGS:
-            return ""
-        value = _value(self.folds[guard.metric], counted)
+        value = _value(self.folds[guard.metric], counted) if len(counted) >= FEWEST_READINGS else None
         if value is None:
             return ""
-        words = worse_than_usual(guard, self._metric(guard), value, known)
-        return f"guard {guard.text}: {words}" if words else ""
+        return worse_than_usual(guard, self._metric(guard), value, self.baselines.get(guard.metric, ()))
 
     def _metric(self, guard: Guard) -> Metric:
         return next(metric.metric for metric in self.design.all_metrics if metric.metric.name == guard.metric)

@@ -274,13 +274,15 @@ def slice_trial(
         problems.append(f"the clock was set {way} by {duration(abs(watched.stepped_s))}")
     broken = {BREACH: 1.0} if watched.ended and watched.ended.kind == "guard" else {}
     reasons = [*([measured.reason] if measured.status != "ok" else []), *problems]
+    # Each metric's values between two readings, with their times.
+    lines = {name: _line(sources[name], of_metric) for name, of_metric in watched.readings.items()}
     return measured.model_copy(
         update={
             "metrics": {**values, BEGIN: watched.counted_s, END: watched.end_s, **broken},
             "not_supported": {},
             "status": "flagged" if problems and measured.status == "ok" else measured.status,
             "reason": "; ".join(reasons),
-            "console": _timeline(watched, sources),
+            "console": json.dumps({"readings": lines}, separators=(",", ":")),
         }
     )
 
@@ -337,12 +339,6 @@ def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign)
         if why and name in deciding:
             problems.append(why)
     return values, problems
-
-
-def _timeline(watched: Watched, sources: Mapping[str, Source]) -> str:
-    # One line of JSON: each metric's values between two readings, with their times.
-    lines = {name: _line(sources[name], of_metric) for name, of_metric in watched.readings.items()}
-    return json.dumps({"readings": lines}, separators=(",", ":"))
 
 
 def _line(source: Source, readings: list[Reading]) -> list[tuple[float, float | None]]:

@@ -28,7 +28,6 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.wording import percent
 from ajuste.run.live.reading import NothingShownError, Source
-from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
 
 if TYPE_CHECKING:
@@ -182,9 +181,12 @@ def _alike(
         if head.imported or head.workload != "live" or head.id == apart or len(alike) == _MOST_RUNS:
             continue
         run = store.find_run(head.id)
-        then = _study_of(run)
+        try:
+            then = ResolvedStudy.model_validate_json(run.resolved)
+        except ValueError:  # Another version of Ajuste wrote it.
+            continue
         if (
-            then is not None
+            then.live is not None
             and then.live_design.slice_s == design.slice_s
             and then.live_design.order == design.order
             and run.environment.get("this machine") == machine
@@ -192,15 +194,6 @@ def _alike(
         ):
             alike.append((then, computable(store.trials(run))))
     return alike
-
-
-def _study_of(run: Run) -> ResolvedStudy | None:
-    # None also if another version of Ajuste wrote it.
-    try:
-        then = ResolvedStudy.model_validate_json(run.resolved)
-    except ValueError:
-        return None
-    return then if then.live is not None else None
 
 
 def _reads(then: ResolvedStudy, metric: LiveMetric) -> bool:

@@ -20,7 +20,7 @@ from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
 from ajuste.model.trial import KERNEL_FACTOR, Observation
 from ajuste.model.wording import Say
 from ajuste.run.proofs import features
-from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding, Said
+from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 from ajuste.run.proofs.features.io_schedulers import DISKS, queue_of
 from ajuste.run.proofs.features.numa import NODES
 from ajuste.study.schema import Study
@@ -47,13 +47,15 @@ def look_at(
     from ajuste.executor.guest.guest import GuestExecutor  # takes long to load, and claims are checked without
 
     wanted = tuple(features)
+    folder = image.schedulers
+    built = (name for name in _each(feature.bpf for feature in wanted) if folder and (folder / name).is_file())
     with GuestExecutor(
         image,
         clock="virtual",
         cpus=sum(node.cpus for node in NODES),
         memory_mib=sum(node.memory_mib for node in NODES),
         nodes=NODES,
-        files=GuestFiles(modules=_loadable(image, wanted), schedulers=_built_with(image, wanted)),
+        files=GuestFiles(modules=_loadable(image, wanted), schedulers=tuple(built)),
         home=home,
         kernel_arguments=arguments,
         say=say,
@@ -62,7 +64,14 @@ def look_at(
         facts = read_facts(guest, _each(feature.reads for feature in wanted))
         schedulers = _each(feature.schedulers for feature in wanted) if facts.disk else ()
         runs = _each(feature.runs for feature in wanted)
-        plans = [*(_choosing(name, facts.disk) for name in schedulers), *map(_running, runs)]
+        queue = queue_of(facts.disk)
+        plans = [
+            Plan(id=name, writes=(Write(tunable=queue, location=Choice(path=queue), value=name),))
+            for name in schedulers
+        ]
+        plans += [
+            Plan(id=words[0], workload=Command(argv=(GUEST.bundled, *words)), timeout_ns=_RUN_NS) for words in runs
+        ]
         with ThreadPoolExecutor(guest.parallel) as pool:
             answers = list(pool.map(guest.run, plans))
     chosen, refused = _sorted(zip(schedulers, answers[: len(schedulers)], strict=True), _choice_of)
@@ -83,11 +92,6 @@ def _loadable(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[st
     return tuple(name for name in _each(feature.modules for feature in features) if has(name))
 
 
-def _built_with(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[str, ...]:
-    folder = image.schedulers
-    return tuple(name for name in _each(feature.bpf for feature in features) if folder and (folder / name).is_file())
-
-
 def read_facts(guest: GuestExecutor, paths: Sequence[str]) -> KernelFacts:
     """Return the content of a guest's files ``paths``. Raises RunError if the guest is lost."""
     plan = Plan(id="read", reads=tuple(Read(tunable=path, location=FileLocation(path=path)) for path in paths))
@@ -104,15 +108,6 @@ def read_facts(guest: GuestExecutor, paths: Sequence[str]) -> KernelFacts:
         if event.value is None
     }
     return KernelFacts(build=guest.hello.build, disk=disk, reads=reads, unreadable=unreadable)
-
-
-def _choosing(scheduler: str, disk: str) -> Plan:
-    queue = queue_of(disk)
-    return Plan(id=scheduler, writes=(Write(tunable=queue, location=Choice(path=queue), value=scheduler),))
-
-
-def _running(words: Said) -> Plan:
-    return Plan(id=words[0], workload=Command(argv=(GUEST.bundled, *words)), timeout_ns=_RUN_NS)
 
 
 def _choice_of(answer: Observation) -> tuple[str | None, str]:

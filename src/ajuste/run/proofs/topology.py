@@ -155,7 +155,12 @@ def _judge(places: GuestPlaces, facts: KernelFacts) -> ProofFinding:
     has_nodes = _NODES_ONLINE in facts.reads and _NO_NODES not in places.arguments
     seen = places if has_nodes else replace(places, nodes=())
     sights += _nodes(seen, facts, online)
-    sights.append(_domains(seen, facts, set(online) - set(parse_kernel_cpus(facts.reads.get(_ISOLATED, "")))))
+    what = f"{DOMAINS}, scheduling domains"
+    if DOMAINS in facts.reads:
+        balanced = set(online) - set(parse_kernel_cpus(facts.reads.get(_ISOLATED, "")))
+        sights.append(_sight(what, _chains(domains_in(facts.reads[DOMAINS])), _chains(seen.domains(balanced))))
+    else:
+        sights.append(Sight(what=what, found=f"not checked: {facts.sight(DOMAINS)}"))
     return ProofFinding(present=not any(_EXPECTED in sight.found for sight in sights), evidence=tuple(sights))
 
 
@@ -172,14 +177,6 @@ def _nodes(places: GuestPlaces, facts: KernelFacts, online: Sequence[int]) -> It
         yield _sight(path, _cpus_or_reason(facts, path), cpu_list(set(cpus) & set(online)))
         path = _of_node(number, "distance")
         yield _sight(path, facts.sight(path), " ".join(map(str, row)))
-
-
-def _domains(places: GuestPlaces, facts: KernelFacts, balanced: Iterable[int]) -> Sight:
-    what = f"{DOMAINS}, scheduling domains"
-    if DOMAINS not in facts.reads:
-        return Sight(what=what, found=f"not checked: {facts.sight(DOMAINS)}")
-    expected, actual = places.domains(balanced), domains_in(facts.reads[DOMAINS])
-    return _sight(what, _chains(actual), _chains(expected))
 
 
 def domains_in(schedstat: str) -> dict[int, tuple[CpuSet, ...]]:

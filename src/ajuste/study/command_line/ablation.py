@@ -39,7 +39,12 @@ def ablation_study(study: Study, placed: Placed) -> Study:
     from ajuste.profile.placing import profile_notes  # as above
 
     sets = profile_levels(placed)
-    fixed = [_at_baseline(factor) for factor in study.factors if not set(names_set(factor)) & set(sets)]
+    fixed: list[FactorTable] = []
+    for factor in study.factors:
+        if not set(names_set(factor)) & set(sets):
+            level = factor.baseline_level
+            settings = {level: factor.settings[level]} if factor.settings else {}
+            fixed.append(factor.model_copy(update={"levels": (level,), "settings": settings}))
     lines = [FactorTable.model_validate(table) for table in line_tables(placed)]
     design = study.design.model_copy(update={"combine": "ablation", "allocation": None})
     analysis = study.analysis.model_copy(update={"prediction": None, "three_sigma": False})
@@ -57,19 +62,14 @@ def ablation_study(study: Study, placed: Placed) -> Study:
     )
 
 
-def _at_baseline(factor: FactorTable) -> FactorTable:
-    level = factor.baseline_level
-    settings = {level: factor.settings[level]} if factor.settings else {}
-    return factor.model_copy(update={"levels": (level,), "settings": settings})
-
-
 def line_tables(placed: Placed) -> list[dict[str, Any]]:
     """Return a factor for each line, off or on."""
-    names = line_names(placed.settings)
-    return [
-        {"name": name, "settings": {AS_IT_IS: {}, _level(setting): dict(setting.levels)}}
-        for name, setting in zip(names, placed.settings, strict=True)
-    ]
+    tables: list[dict[str, Any]] = []
+    for name, setting in zip(line_names(placed.settings), placed.settings, strict=True):
+        levels = dict.fromkeys(setting.levels.values())
+        level = next(iter(levels)) if len(levels) == 1 else setting.line.value
+        tables.append({"name": name, "settings": {AS_IT_IS: {}, level: dict(setting.levels)}})
+    return tables
 
 
 def line_names(settings: Sequence[PlacedSetting]) -> list[str]:
@@ -77,11 +77,6 @@ def line_names(settings: Sequence[PlacedSetting]) -> list[str]:
     lines = [setting.line for setting in settings]
     count = Counter(line.name for line in lines)
     return [line.name if count[line.name] == 1 else f"{line.name} ({line.devices})" for line in lines]
-
-
-def _level(setting: PlacedSetting) -> str:
-    levels = dict.fromkeys(setting.levels.values())
-    return next(iter(levels)) if len(levels) == 1 else setting.line.value
 
 
 def _title(placed: Placed, what: str) -> str:

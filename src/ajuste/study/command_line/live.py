@@ -84,16 +84,22 @@ def live_design(request: LiveRequest) -> LiveDesign:
     for_s = seconds("--for", request.for_)
     if not slice_s <= for_s <= LONGEST_S:
         raise wrong("--for", request.for_, "at least one slice, and at most 60 days", HINT)
+    guards = tuple(read_guard(text, guarded, HINT, _OTHERWISE) for text in request.guard)
+    if request.order not in get_args(SwitchbackOrder):
+        raise wrong("--order", request.order, "random, mirrored or latin", HINT)
+    if request.max_load is not None and not 0 < request.max_load < math.inf:
+        expected = "a load average above 0, such as the number of CPUs"
+        raise wrong("--max-load", f"{request.max_load:g}", expected, HINT)
     return LiveDesign(
         metrics=metrics,
         watched=watched,
         control=control,
-        guards=tuple(read_guard(text, guarded, HINT, _OTHERWISE) for text in request.guard),
+        guards=guards,
         slice_s=slice_s,
         washout_s=washout_s,
         for_s=for_s,
-        order=_order(request.order),
-        max_load=_max_load(request.max_load),
+        order=cast(SwitchbackOrder, request.order),
+        max_load=request.max_load,
         max_pressure=_max_pressure(request.max_pressure),
     )
 
@@ -154,12 +160,6 @@ def _metric(option: str, text: str) -> LiveMetric:
     )
 
 
-def _order(text: str) -> SwitchbackOrder:
-    if text not in get_args(SwitchbackOrder):
-        raise wrong("--order", text, "random, mirrored or latin", HINT)
-    return cast(SwitchbackOrder, text)
-
-
 def _washout(text: str | None, slice_s: float) -> float | None:
     if text is None:
         return None
@@ -167,12 +167,6 @@ def _washout(text: str | None, slice_s: float) -> float | None:
     if washout_s > slice_s / 2:
         raise wrong("--washout", text, f"at most half of a slice ({slice_s / 2:g} s)", HINT)
     return washout_s
-
-
-def _max_load(load: float | None) -> float | None:
-    if load is not None and not 0 < load < math.inf:
-        raise wrong("--max-load", f"{load:g}", "a load average above 0, such as the number of CPUs", HINT)
-    return load
 
 
 def _max_pressure(text: str | None) -> float | None:

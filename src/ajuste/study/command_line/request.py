@@ -36,18 +36,6 @@ PACKAGE_HINT: Final = "search for packages at https://packages.debian.org"
 TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparisonOptions:
-    """Options of every comparison: each field is the option of that name, as it was given."""
-
-    baseline: tuple[str, ...] = ()
-    one_at_a_time: bool = False
-    min_effect: str | None = None
-    confidence: str | None = None
-    seed: int | None = None
-    name: str | None = None
-
-
 @dataclass(frozen=True)
 class Request:
     """A request: ``commands`` are those between the ``--``; every other field is an option, as it was given."""

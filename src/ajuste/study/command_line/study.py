@@ -386,7 +386,10 @@ def factors(
     if len(commands) > 1:
         several.append(Varied(COMMAND_FACTOR, tuple(commands), "the commands"))
     if single and not several and not profiles:
-        tables, options = [_bundle(single)], [" ".join(setting.option for setting in single)]
+        level = " ".join(setting.words for setting in single)
+        together = {setting.name: setting.levels[0] for setting in single}
+        tables = [{"name": SETTINGS_FACTOR, "settings": {AS_IT_IS: {}, level: together}}]
+        options = [" ".join(setting.option for setting in single)]
     else:
         tables = [setting.table for setting in (*single, *several)]
         options = [setting.option for setting in (*single, *several)]
@@ -508,14 +511,6 @@ def _levels_between(name: str, option: str, text: str, catalogue: Catalogue) -> 
 
 def _several(option: str, text: str) -> tuple[str, ...]:
     return between_commas(text, "level", hint=HINT, place=Place(option))
-
-
-def _bundle(single: Sequence[Varied]) -> dict[str, Any]:
-    level = " ".join(setting.words for setting in single)
-    return {
-        "name": SETTINGS_FACTOR,
-        "settings": {AS_IT_IS: {}, level: {setting.name: setting.levels[0] for setting in single}},
-    }
 
 
 def _choose_baseline(tables: list[dict[str, Any]], text: str) -> None:
