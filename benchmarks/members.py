@@ -35,7 +35,7 @@ _NOBODY: Final = "65534"
 _TURNS: Final = 600
 """Number of times, at most, that a workload waits a second for the experiments of others on this machine."""
 _MISSING: Final = re.compile(r"not found|No such file|needs root|takes root|not supported|sch_netem")
-"""Words of a workload where the machine lacks something: this is no failure of Ajuste."""
+"""Pattern of what a workload says where the machine lacks something: this is no failure of Ajuste."""
 
 
 class Ran(NamedTuple):
@@ -82,19 +82,8 @@ def _once(kind: WorkloadKind) -> Ran:
         name: max(value, parameters[name].minimum or 0) for name, value in _SHORTEST.items() if name in parameters
     }
     built = {name: Path(parameters[name].default).resolve() for name in _DIRECTORIES if name in parameters}
-    parameter_words = [f"{name}={value}" for name, value in (*shortest.items(), *built.items())]
-    words = [
-        str(_AJUSTE),
-        "compare",
-        "--blocks",
-        "1",
-        "--quiet",
-        "--json",
-        "--fresh",
-        "--",
-        kind.name,
-        *parameter_words,
-    ]
+    arguments = [f"{name}={value}" for name, value in (*shortest.items(), *built.items())]
+    words = [str(_AJUSTE), "compare", "--blocks", "1", "--quiet", "--json", "--fresh", "--", kind.name, *arguments]
     if kind.name == "glxgears" and "DISPLAY" not in os.environ and shutil.which("xvfb-run"):
         words = ["xvfb-run", "-a", *words]
     environment = dict(os.environ)

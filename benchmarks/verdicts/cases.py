@@ -104,12 +104,12 @@ class Efficiency(BaseModel):
 @lru_cache(maxsize=1)
 def pools() -> dict[str, Array]:
     """The logarithms of both times of each question, seed by seed."""
-    times: dict[str, list[tuple[float, float]]] = {}
+    log_times: dict[str, list[tuple[float, float]]] = {}
     with POOLS.open(newline="") as file:
         for row in csv.DictReader(file):
             both = math.log(float(row["baseline_s"])), math.log(float(row["other_s"]))
-            times.setdefault(row["question"], []).append(both)
-    return {question: np.array(values) for question, values in times.items()}
+            log_times.setdefault(row["question"], []).append(both)
+    return {question: np.array(values) for question, values in log_times.items()}
 
 
 def _with_period(period: float) -> Draw:
