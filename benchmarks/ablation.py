@@ -1,4 +1,4 @@
-"""How often an ablation names just the lines that matter: a simulated profile of 14 lines, 2 of which matter."""
+"""Rate at which an ablation names just the lines that matter: a simulated profile of 14 lines, 2 of which matter."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ CONFIDENCE: Final = 0.95
 
 METRIC: Final = Metric(name="time", title="time", what="", unit="s", direction="lower")
 NAMES: Final = tuple(f"line-{number}" for number in range(LINES))
-PROFILE: Final = Lines({name: {} for name in NAMES}, [subset_name(one, NAMES) for one in subsets(LINES)])
+PROFILE: Final = Lines({name: {} for name in NAMES}, [subset_name(subset, NAMES) for subset in subsets(LINES)])
 
 
 HELD: Final = np.array(
-    [[one in set(of_block(LINES, block)) for one in subsets(LINES)] for block in range(MAX_BLOCKS)]
+    [[subset in set(of_block(LINES, block)) for subset in subsets(LINES)] for block in range(MAX_BLOCKS)]
 ).T
 
 
 @dataclass(frozen=True)
 class Game:
-    """What the lines that matter do, as logarithms of ratios: each by itself, and ``both`` more together. Runs scatter
-    by ``noise``, blocks by five times that.
+    """Effects of the lines that matter, as logarithms of ratios: each by itself, and ``both`` more together. Runs
+    scatter by ``noise``, blocks by five times that.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Game:
 
     def effect(self, subset: frozenset[int]) -> float:
         there = [line in subset for line in MATTER]
-        return sum(one for one, is_there in zip(self.single, there, strict=True) if is_there) + self.both * all(there)
+        return sum(effect for effect, is_in in zip(self.single, there, strict=True) if is_in) + self.both * all(there)
 
 
 GAMES: Final = (
@@ -63,9 +63,9 @@ def measure() -> tuple[Comparison, ...]:
 
 def _comparison(game: Game) -> Comparison:
     ended = [simulate(game, seed) for seed in range(REPEATS)]
-    right = 100 * float(np.mean([one.right for one in ended]))
-    naive = 100 * float(np.mean([one.naively_right for one in ended]))
-    blocks = np.median([one.blocks for one in ended])
+    right = 100 * float(np.mean([repeat.right for repeat in ended]))
+    naive = 100 * float(np.mean([repeat.naively_right for repeat in ended]))
+    blocks = np.median([repeat.blocks for repeat in ended])
     return Comparison(
         name=f"ablation: {game.name}",
         what=f"{REPEATS} profiles of {LINES} lines of which 2 matter, noise {100 * game.noise:g} %, smallest effect "
@@ -80,8 +80,9 @@ def _comparison(game: Game) -> Comparison:
 
 @dataclass(frozen=True)
 class Ended:
-    """One repeat: whether the lines that were named are the right ones and all others were called useless, after how
-    many blocks; and whether leaving each line out, with an ordinary test for each, would have named just these.
+    """Result of a repeat: whether the lines that were named are the right ones and all others were called useless,
+    after how many blocks; and whether leaving each line out, with an ordinary test for each, would have named just
+    these.
     """
 
     right: bool
@@ -91,7 +92,7 @@ class Ended:
 
 
 def simulate(game: Game, seed: int) -> Ended:
-    """One ablation that is looked at after every block and stops when every line is decided."""
+    """Simulate an ablation that is looked at after every block and stops when every line is decided."""
     random = np.random.default_rng(seed)
     effects = np.array([game.effect(subset) for subset in subsets(LINES)])
     noise = game.noise * (random.standard_normal(HELD.shape) + 5 * random.standard_normal(HELD.shape[1]))
@@ -99,10 +100,10 @@ def simulate(game: Game, seed: int) -> Ended:
     rates = Rates(LINES, 1, CONFIDENCE)
     blocks = MIN_BLOCKS
     while True:
-        found = effects_from_values(PROFILE, values[:, :blocks], range(blocks), METRIC, rates, SMALLEST_EFFECT)
-        lines = [one for one in found if one.kind == "line"]
-        if blocks == MAX_BLOCKS or all(one.verdict != "undecided" for one in found):
-            return Ended(_right(lines, game), blocks, _naive(values, game), Counter(one.role for one in lines))
+        line_effects = effects_from_values(PROFILE, values[:, :blocks], range(blocks), METRIC, rates, SMALLEST_EFFECT)
+        lines = [effect for effect in line_effects if effect.kind == "line"]
+        if blocks == MAX_BLOCKS or all(effect.verdict != "undecided" for effect in line_effects):
+            return Ended(_right(lines, game), blocks, _naive(values, game), Counter(line.role for line in lines))
         blocks += 1
 
 
@@ -111,8 +112,8 @@ def _matter(game: Game) -> set[str]:
 
 
 def _right(lines: list[LineEffect], game: Game) -> bool:
-    named = {one.line for one in lines if one.role not in ("useless", "undecided")}
-    return named == _matter(game) and all(one.role != "undecided" for one in lines)
+    named = {line.line for line in lines if line.role not in ("useless", "undecided")}
+    return named == _matter(game) and all(line.role != "undecided" for line in lines)
 
 
 def _naive(values: np.ndarray, game: Game) -> bool:

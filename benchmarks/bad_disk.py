@@ -30,7 +30,7 @@ class BadDisk:
     beneath: Path
 
     def spoil(self, kind: Kind) -> None:
-        """From now on it misbehaves so."""
+        """Make the disk misbehave so from now on."""
         match kind:
             case "full":
                 _fill(self.place / "filler")
@@ -62,7 +62,7 @@ class BadDisk:
 
 @contextmanager
 def bad_disk(root: Path) -> Iterator[BadDisk]:
-    """One in ``root / "disk"``, sound at first."""
+    """Yield a disk in ``root / "disk"``, sound at first."""
     beneath, place = root / "beneath", root / "disk"
     beneath.mkdir()
     place.mkdir()

@@ -1,4 +1,4 @@
-"""What the first trial waits for: the initramfs, the boot up to the gate, the snapshot."""
+"""Time that the first trial waits for: the initramfs, the boot up to the gate, the snapshot."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TRIALS = 1_000
 BUNDLE_BYTES = 1_000_000
 REPORT_BYTES = 1_500_000
 BLOCKS = (6, 341, 500, 1_000)
-"""Of two configurations each, and one block of warm-up."""
+"""Numbers of blocks of two configurations each, and one block of warm-up."""
 STUDY = f"""\
 schema = 1
 name = "thousand"
@@ -54,19 +54,19 @@ def measure() -> tuple[Comparison, ...]:
         _ajuste(first, "run", str(study), "--quiet", "--report", str(root / "report.html"))
         run = json.loads(_ajuste(first, "report", "--json"))[0]["run"]
         before = _reports(first, run, root)
-        said = json.loads(_ajuste(first, "bundle", run, "-o", str(bundle), "--json"))
+        summary = json.loads(_ajuste(first, "bundle", run, "-o", str(bundle), "--json"))
         _ajuste(second, "import", str(bundle))
         after = _reports(second, run, root)
-        sizes = {"bundle": said["size_bytes"], "store": first.stat().st_size, "report as HTML": len(before["HTML"])}
+        sizes = {"bundle": summary["size_bytes"], "store": first.stat().st_size, "report as HTML": len(before["HTML"])}
         reports = dict(_report_on_host(blocks, root) for blocks in BLOCKS)
     return (
         Comparison(
             name="bundle",
-            what=f"a run of {said['trials']:,} trials",
+            what=f"a run of {summary['trials']:,} trials",
             unit="kB",
             figures={name: [size / 1e3] for name, size in sizes.items()},
             goal="the bundle has less than 1 MB, the report less than 1.5 MB",
-            reached=said["trials"] >= TRIALS
+            reached=summary["trials"] >= TRIALS
             and sizes["bundle"] < BUNDLE_BYTES
             and sizes["report as HTML"] < REPORT_BYTES,
         ),
@@ -90,12 +90,12 @@ def measure() -> tuple[Comparison, ...]:
 
 
 def _report_on_host(blocks: int, root: Path) -> tuple[int, int]:
-    """How many trials a run has, and how many bytes its report."""
+    """Return how many trials a run has, and how many bytes its report."""
     html = root / f"{blocks}.html"
     words = ("--nice", "0,5", "--blocks", str(blocks), "--quiet", "--report", str(html), "--json", "--", "true")
     with locked(TESTS_LOCK):
-        said = json.loads(_ajuste(root / f"{blocks}.sqlite", "compare", *words))
-    return len(said["trials"]), html.stat().st_size
+        results = json.loads(_ajuste(root / f"{blocks}.sqlite", "compare", *words))
+    return len(results["trials"]), html.stat().st_size
 
 
 def _ajuste(store: Path, *words: str) -> bytes:

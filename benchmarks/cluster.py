@@ -62,7 +62,7 @@ def measure() -> Iterator[Comparison]:
 
 
 def _real() -> tuple[Comparison, ...]:
-    """Each point of the study once, by turns: by one worker and by two, each time as a whole command."""
+    """Measure each point of the study once, by turns: by one worker and by two, each time as a whole command."""
     digests: set[str] = set()
 
     def once(count: int) -> float:
@@ -72,8 +72,8 @@ def _real() -> tuple[Comparison, ...]:
 
     once(2)  # The machine boots, which neither has to do again.
     figures = by_turns({f"--workers {count}": partial(once, count) for count in (1, 2)}, ROUNDS)
-    one, two = (median(own) for own in figures.values())
-    efficiency = one / (2 * two)
+    one_worker_s, two_workers_s = (median(times_s) for times_s in figures.values())
+    efficiency = one_worker_s / (2 * two_workers_s)
     return (
         Comparison(
             name="cluster-study",
@@ -81,13 +81,13 @@ def _real() -> tuple[Comparison, ...]:
             unit="s",
             figures=figures,
             goal=f"one digest, {GOAL_EFFICIENCY} at least, under {GOAL_S:g} s with two",
-            reached=len(digests) == 1 and efficiency >= GOAL_EFFICIENCY and two < GOAL_S,
+            reached=len(digests) == 1 and efficiency >= GOAL_EFFICIENCY and two_workers_s < GOAL_S,
         ),
     )
 
 
 def _simulated() -> tuple[Comparison, ...]:
-    """One run of all trials."""
+    """Measure one run of all trials."""
     with tempfile.TemporaryDirectory(prefix="ajuste-cluster-") as directory, _sleepers(Path(directory)) as cluster:
         place = Home(Path(directory) / "data", Path(directory) / "cache", Path(directory) / "state")
         began = psutil.Process().memory_info().rss
@@ -198,7 +198,7 @@ def _pack(_: Path) -> PackedGuest:
 
 
 class Sleeper:
-    """What a worker of guests does, but that it sleeps."""
+    """Worker that does what one of guests does, but sleeps."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -216,11 +216,11 @@ class Sleeper:
         if ask == "carry-out":
             plans = PLANS.validate_json(body)
             time.sleep(SLEEP_S * len(plans))
-            return answer(done=[_said(plan) for plan in plans])
+            return answer(done=[_transcript(plan) for plan in plans])
         return answer()
 
 
-def _said(plan: Plan) -> Transcript:
+def _transcript(plan: Plan) -> Transcript:
     switches = 1000 + plan.perturbation.start_delay_ns % 7
     common: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "minor_faults": 1, "index": 0}
     common |= {"major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 10**9, "at_ns": 4}

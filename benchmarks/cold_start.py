@@ -1,4 +1,4 @@
-"""From nothing to a command that ran in a guest: Ajuste beside virtme-ng, same kernel, both emulated (no KVM)."""
+"""Time from nothing to a command that ran in a guest: Ajuste beside virtme-ng, same kernel, both emulated (no KVM)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def measure() -> tuple[Comparison, ...]:
             },
             ROUNDS,
         )
-    found = Comparison(
+    comparison = Comparison(
         name="cold-start",
         what=f"true in a guest with {SPEC}, 1 CPU, {MEMORY_MIB} MiB, emulated",
         unit="s",
@@ -44,7 +44,7 @@ def measure() -> tuple[Comparison, ...]:
         goal="no slower than virtme-ng",
         reached=median(figures["ajuste"]) <= median(figures["virtme-ng"]),
     )
-    return (found,)
+    return (comparison,)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _link(source: str, destination: str) -> str:
 
 
 def _virtme_ng(vmlinuz: Path, *options: str, command: str = "true") -> list[str]:
-    """It wants a terminal, which script(1) gives."""
+    """Return a command of virtme-ng, which wants a terminal; script(1) gives it one."""
     words = ["vng", *options, "-r", str(vmlinuz), "--disable-kvm", "--disable-microvm", "--force-9p"]
     words += ["--cpus", "1", "--memory", f"{MEMORY_MIB}M", "--exec", command]
     return ["script", "-qec", shlex.join(words), "/dev/null"]
@@ -90,13 +90,13 @@ def _virtme_ng(vmlinuz: Path, *options: str, command: str = "true") -> list[str]
 
 def _check(vmlinuz: Path) -> None:
     """Once, and not timed: that virtme-ng really gets to its command with this kernel."""
-    said = _say(_virtme_ng(vmlinuz, "-v", command="echo $((6 * 7)) is the answer"))
-    if "42 is the answer" not in said:
-        raise SystemExit(f"virtme-ng did not run its command:\n{said[-2000:]}")
+    output = _say(_virtme_ng(vmlinuz, "-v", command="echo $((6 * 7)) is the answer"))
+    if "42 is the answer" not in output:
+        raise SystemExit(f"virtme-ng did not run its command:\n{output[-2000:]}")
 
 
 def _say(command: list[str]) -> str:
-    """What it prints; virtme-ng's exit code is not its command's where it falls back to the console."""
+    """Return what a command prints; virtme-ng's exit code is not its command's where it falls back to the console."""
     done = subprocess.run(command, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return done.stdout.decode(errors="replace")
 

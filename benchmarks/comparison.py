@@ -1,4 +1,4 @@
-"""What a benchmark found: figures of two or more ways of doing the same, measured by turns."""
+"""Result of a benchmark: figures of two or more ways of doing the same, measured by turns."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def by_turns(ways: dict[str, Callable[[], float]], rounds: int, seed: int = 1) -
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long ``work`` takes on this machine's clock."""
+    """Return how long ``work`` takes on this machine's clock."""
     began = time.monotonic()
     work()
     return time.monotonic() - began
 
 
-def show(found: Comparison, console: Console) -> None:
+def show(comparison: Comparison, console: Console) -> None:
     """Print a table and write ``results/NAME.json``."""
-    table = Table(title=f"{found.name}: {found.what}", title_justify="left", min_width=64)
+    table = Table(title=f"{comparison.name}: {comparison.what}", title_justify="left", min_width=64)
     for column in ("", "median", "least", "most", "times"):
         table.add_column(column, justify="left" if not column else "right")
-    for name, values in found.figures.items():
-        cells = (f"{value:.2f} {found.unit}" for value in (median(values), min(values), max(values)))
+    for name, values in comparison.figures.items():
+        cells = (f"{value:.2f} {comparison.unit}" for value in (median(values), min(values), max(values)))
         table.add_row(name, *cells, str(len(values)))
     console.print(table)
-    console.print(f"{found.goal}: {'reached' if found.reached else 'NOT REACHED'}\n", highlight=False)
+    console.print(f"{comparison.goal}: {'reached' if comparison.reached else 'NOT REACHED'}\n", highlight=False)
     RESULTS.mkdir(exist_ok=True)
-    text = json.dumps(found.model_dump(), indent=2)
-    (RESULTS / f"{found.name}.json").write_text(text + "\n")
+    text = json.dumps(comparison.model_dump(), indent=2)
+    (RESULTS / f"{comparison.name}.json").write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""How often a study without any effect is ever told of one, if somebody looks after every block."""
+"""Rate of studies without any effect that ever report one, if somebody looks after every block."""
 
 from __future__ import annotations
 

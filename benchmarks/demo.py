@@ -18,11 +18,11 @@ _AJUSTE = Path(sys.executable).parent / "ajuste"
 
 
 def measure() -> tuple[Comparison, ...]:
-    """One whole run of ``ajuste run granularity`` with an empty store."""
+    """Measure one whole run of ``ajuste run granularity`` with an empty store."""
     began = time.monotonic()
-    said, peak_mib = _run()
+    document, peak_mib = _run()
     taken = time.monotonic() - began
-    results = json.loads(said)
+    results = json.loads(document)
     stopped = f"{len(results['trials'])} trials, {results['stopped']}"
     return (
         Comparison(
@@ -45,7 +45,7 @@ def measure() -> tuple[Comparison, ...]:
 
 
 def _run() -> tuple[str, float]:
-    """What it printed, and the peak of its resident memory in MiB."""
+    """Return what the run printed, and the peak of its resident memory in MiB."""
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "cache").symlink_to(home().cache)
         environment = {"AJUSTE_HOME": directory, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}

@@ -76,7 +76,7 @@ def measure(home: Home, store: Store, new_run: Any) -> Iterator[Comparison]:
 
 def _fill(store: Store, run: Run) -> None:
     """Trials as many as there are to be explored, of all configurations alike."""
-    names = [one.configuration.name for one in ResolvedStudy.model_validate_json(run.resolved).configurations]
+    names = [resolved.configuration.name for resolved in ResolvedStudy.model_validate_json(run.resolved).configurations]
     drawn = random.Random(1)
     blocks = TRIALS // len(names)
     for first in range(0, blocks, 1000):
@@ -113,7 +113,7 @@ def _explored(page: Any, address: str, run: Run) -> Iterator[Comparison]:
         unit="/s",
         figures=figures,
         goal=f"at least {FRAMES_PER_SECOND} a second",
-        reached=min(median(one) for one in figures.values()) >= FRAMES_PER_SECOND,
+        reached=min(median(rates) for rates in figures.values()) >= FRAMES_PER_SECOND,
     )
     times = [page.evaluate(_ZOOM) for _ in range(ZOOMS)]
     yield Comparison(
@@ -145,7 +145,7 @@ def _brushed(page: Any, view: str) -> list[float]:
 
 def _seen(page: Any, address: str, home: Home, store: Store, run: Run) -> Comparison:
     name = ResolvedStudy.model_validate_json(run.resolved).baseline
-    kept: list[float] = []
+    stored_at: list[float] = []
     with exclusive(home.state / lock_name(run.fingerprint, run.seed), "the benchmark"):
         page.goto(f"{address.partition('/?')[0]}/runs/{run.id}")
         page.wait_for_selector("html[data-trials]")
@@ -153,12 +153,12 @@ def _seen(page: Any, address: str, home: Home, store: Store, run: Run) -> Compar
         for block in range(WATCHED):
             slot = Slot(block=block, position=0, configuration=name, seed=block)
             store.add_trials(run, [Trial(slot=slot, status="ok", metrics={"involuntary-switches": 100.0 + block})])
-            kept.append(time.time())
+            stored_at.append(time.time())
             time.sleep(BETWEEN_SECONDS)
         page.wait_for_selector(f"html[data-trials='{WATCHED}']")
         came = page.evaluate("window.came")
     seen = {int(count): at for count, at in came.items()}
-    lags = [min(at for count, at in seen.items() if count > place) - began for place, began in enumerate(kept)]
+    lags = [min(at for count, at in seen.items() if count > place) - began for place, began in enumerate(stored_at)]
     return Comparison(
         name="lab-seen",
         what="from a trial in the store to its point in the browser",

@@ -1,4 +1,4 @@
-"""One guest, as a program of its own: boots a kernel from nothing and runs one command in it.
+"""Guest as a program of its own: boots a kernel from nothing and runs one command in it.
 
 ``python -m benchmarks.guest SPEC`` is the whole cold start, Python's own and all that is built for it included.
 """
@@ -25,7 +25,7 @@ def nothing() -> Path:
 
 
 def target(spec: str, clock: str = "wall", *, place: Home | None = None, snapshot: bool = True) -> GuestExecutor:
-    """One CPU, emulated, not yet entered."""
+    """Return a guest with one CPU, emulated, not yet entered."""
     place = place or home()
     return GuestExecutor(
         fetch_kernel(spec, place),

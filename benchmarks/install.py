@@ -1,4 +1,4 @@
-"""What an installation takes: megabytes of the base and of each optional part, and seconds to the first verdict.
+"""Cost of an installation: megabytes of the base and of each optional part, and seconds to the first verdict.
 
 Of the wheel that ``make dist`` leaves in dist/. Packages come from uv's cache, or are downloaded into it first.
 """
@@ -81,6 +81,6 @@ def _install(what: str, prefix: Path, *options: str) -> None:
 
 
 def _megabytes(prefix: Path) -> float:
-    """Of all regular files; a megabyte is a million bytes."""
+    """Return the size of all regular files; a megabyte is a million bytes."""
     files = (file for file in prefix.rglob("*") if file.is_file() and not file.is_symlink())
     return sum(file.stat().st_size for file in files) / 1e6

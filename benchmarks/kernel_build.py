@@ -29,7 +29,7 @@ SOURCE = "debian:6.1"
 PATCH = Path(__file__).parent.parent / "docs/patches/keep-the-turn.patch"
 
 FIRST_SHARE = 1.05
-"""One build by each way: differences below this share are no differences."""
+"""Share below which a difference is none, as there is one build by each way."""
 VARIANT_SHARE = 0.1
 AGAIN_SECONDS = 5.0
 BOOT_SECONDS = 1.5

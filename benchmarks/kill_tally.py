@@ -1,4 +1,4 @@
-"""What became of an experiment whose processes were killed: counted, and as a table."""
+"""Outcomes of experiments whose processes were killed: counted, and as a table."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ PARTS = {
 }
 """The processes of each command."""
 NOBODY = "nobody"
-"""Only the disk was spoiled."""
+"""Name of the kills in which only the disk was spoiled."""
 
 
 def subsets(command: str) -> tuple[tuple[str, ...], ...]:
-    """Each part alone, and each set of them together."""
+    """Return each part alone, and each set of them together."""
     parts = PARTS[command]
     return tuple(chain.from_iterable(combinations(parts, size) for size in range(1, len(parts) + 1)))
 
 
 @dataclass
 class Tally:
-    """What became of the kills of one kind. All but the first four must be 0."""
+    """Outcomes of the kills of one kind. All but the first four must be 0."""
 
     kills: int = 0
     faults: int = 0
-    """How often the disk was spoiled before."""
+    """Number of times that the disk was spoiled before."""
     caught_changed: int = 0
-    """How often values were still changed when all who were killed were dead."""
+    """Number of times that values were still changed when all who were killed were dead."""
     restored_by_hand: int = 0
-    """How often `ajuste restore` was needed."""
+    """Number of times that `ajuste restore` was needed."""
     values_left: int = 0
     journals_lost: int = 0
     journals_left: int = 0

@@ -87,29 +87,29 @@ def study_text() -> str:
     """Two factors, each of which sets five tunables at once."""
     names = list(CHANGES)
     lines = ['schema = 1\nname = "killed"\n']
-    for factor, own in (("first", names[:5]), ("second", names[5:])):
+    for factor, tunables in (("first", names[:5]), ("second", names[5:])):
         lines.append(f'[[factor]]\nname = "{factor}"\n')
         for level in (0, 1):
             lines.append(f"[factor.settings.level-{level}]\n")
-            lines += [f'"{name}" = {CHANGES[name][level]}\n' for name in own]
+            lines += [f'"{name}" = {CHANGES[name][level]}\n' for name in tunables]
     lines.append(f'[workload]\ncommand = ["sh", "-c", "sleep {SLEEP} & wait"]\n[target]\nkind = "host"\n')
     lines.append(f'[analysis]\nmetrics = ["elapsed"]\n[budget]\nmin_blocks = {BLOCKS}\nmax_blocks = {BLOCKS}\n')
     return "".join(lines)
 
 
 def values() -> dict[str, str]:
-    """What the tunables are, and those that the kernel changes along with them, read from their files."""
+    """Return the values of the tunables, and of those that the kernel changes along with them, from their files."""
     coupled = ("vm.dirty_bytes", "vm.dirty_background_bytes")
     return {name: Path("/proc/sys", name.replace(".", "/")).read_text() for name in (*CHANGES, *coupled)}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the killed studies are kept."""
+    """Directories of the killed studies."""
 
     root: Path
     study: Path
-    kept: Path
+    ajuste_home: Path
     """``AJUSTE_HOME``."""
     command: str = "compare"
 
@@ -117,7 +117,7 @@ class Place:
     def home(self) -> Home:
         # The store's own faults are looked for in tests/store: on a disk that loses data its study cannot go on.
         store = f"sqlite:///{self.root / 'store.sqlite'}"
-        return Home(self.kept / "data", self.kept / "cache", self.kept / "state", store)
+        return Home(self.ajuste_home / "data", self.ajuste_home / "cache", self.ajuste_home / "state", store)
 
     def begin(self, work: Callable[[], object]) -> int:
         """Do ``work`` in a process of its own, as a command would; returns its number."""
@@ -129,13 +129,13 @@ class Place:
             log = os.open(self.root / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            os.environ |= {"AJUSTE_HOME": str(self.kept), "AJUSTE_STORE": self.home.store_url}
+            os.environ |= {"AJUSTE_HOME": str(self.ajuste_home), "AJUSTE_STORE": self.home.store_url}
             os._exit(exit_code(work))
         finally:
             os._exit(70)
 
     def carry_out(self, seed: int) -> None:
-        """What `ajuste run` does, without its report; or a whole `ajuste live`."""
+        """Do what `ajuste run` does, without its report; or a whole `ajuste live`."""
         if self.command == "live":
             words = [*LIVE, "--name", f"killed-{seed}"]
             if code := application(words)(words, standalone_mode=False):
@@ -180,7 +180,7 @@ class Killer:
         self._spoiled: str | None = None
 
     def one_study(self, seed: int, most: int) -> None:
-        """At most ``most`` kills, until the study has come to its end."""
+        """Kill at most ``most`` times, until the study has come to its end."""
         with machine_free():
             before, kills, refused = values(), 0, 0
         while True:
@@ -212,23 +212,23 @@ class Killer:
             return {}
         moment = self.generator.uniform(0, SPAN_SECONDS[self.place.command])
         spoils = self.generator.uniform(-moment / 4, moment) if self.disk is not None else float("inf")
-        found: dict[str, int] = {"orchestrator": orchestrator}
+        pids: dict[str, int] = {"orchestrator": orchestrator}
         began = None
         while not ended(orchestrator):
             for part in ("agent", "guardian"):
-                if part not in found and (pid := holder_named(f"ajuste-{part}")):
-                    found[part] = pid
+                if part not in pids and (pid := holder_named(f"ajuste-{part}")):
+                    pids[part] = pid
                     began = began or time.monotonic()
-            if "watch" in PARTS[self.place.command] and ended(found.get("watch", 0)):  # Each slice has its own.
-                found.pop("watch", None)
-                if pid := child_named("ajuste-watch", found.get("agent")):
-                    found["watch"] = pid
+            if "watch" in PARTS[self.place.command] and ended(pids.get("watch", 0)):  # Each slice has its own.
+                pids.pop("watch", None)
+                if pid := child_named("ajuste-watch", pids.get("agent")):
+                    pids["watch"] = pid
             if self.disk is not None and began is not None and time.monotonic() > began + spoils and not self._spoiled:
                 kind = self.generator.choice(KINDS)
                 self._spoiled = kind
                 self.disk.spoil(kind)
-            if began is not None and time.monotonic() > began + moment and all(part in found for part in parts):
-                victims = [(part, found[part]) for part in parts]
+            if began is not None and time.monotonic() > began + moment and all(part in pids for part in parts):
+                victims = [(part, pids[part]) for part in parts]
                 if any(ended(pid) for _, pid in victims):
                     return {}
                 self.generator.shuffle(victims)
@@ -236,7 +236,7 @@ class Killer:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                 self._queue.pop()
-                return found
+                return pids
             time.sleep(0.002)
         return {}
 
@@ -275,12 +275,12 @@ class Killer:
         tally.processes_left += len(survivors(pids))
 
     def _count_differing(self, tally: Tally, before: dict[str, str], about: str) -> None:
-        found = values()
-        differing = [name for name in found if found[name] != before[name]]
+        current = values()
+        differing = [name for name in current if current[name] != before[name]]
         tally.values_left += len(differing)
         if differing:
-            told = ", ".join(f"{name} is {found[name].strip()}, was {before[name].strip()}" for name in differing)
-            self.outcome.notes.append(f"{about}: {told}")
+            changes = ", ".join(f"{name} is {current[name].strip()}, was {before[name].strip()}" for name in differing)
+            self.outcome.notes.append(f"{about}: {changes}")
 
     def _count_trials(self) -> None:
         with Store(self.place.home.store_url) as store:

@@ -111,24 +111,24 @@ def _run(store: Store) -> Run:
 
 
 async def _follow(service: LabService, store: Store, run: Run, viewers: int) -> tuple[list[float], float]:
-    """How long after each trial the last viewer knew of it, and the share of a CPU that it took."""
+    """Return how long after each trial the last viewer knew of it, and the share of a CPU that it took."""
     watch = RunWatch(service, run)
     came: list[list[float]] = [[] for _ in range(viewers)]
 
-    async def view(own: list[float]) -> None:
-        told = (event async for event in watch.events() if event.startswith("event: trials"))
-        async for _ in told:
-            own += [time.monotonic()]
+    async def view(times: list[float]) -> None:
+        events = (event async for event in watch.events() if event.startswith("event: trials"))
+        async for _ in events:
+            times += [time.monotonic()]
 
-    tasks = [asyncio.create_task(view(own)) for own in came]
+    tasks = [asyncio.create_task(view(times)) for times in came]
     await asyncio.sleep(1)
-    kept: list[float] = []
+    stored_at: list[float] = []
     spent, began = time.process_time(), time.monotonic()
     for number in range(TRIALS):
         slot = Slot(block=number, position=0, configuration="sched_min_granularity_ns=750000", seed=number)
         trial = Trial(slot=slot, status="ok", metrics={"involuntary-switches": 100.0 + number})
         await asyncio.to_thread(store.add_trials, run, [trial])
-        kept.append(time.monotonic())
+        stored_at.append(time.monotonic())
         await asyncio.sleep(BETWEEN_SECONDS)
     await asyncio.sleep(1)
     share = 100 * (time.process_time() - spent) / (time.monotonic() - began)
@@ -136,5 +136,9 @@ async def _follow(service: LabService, store: Store, run: Run, viewers: int) -> 
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-    lags = [max(own[place] for own in came) - at for place, at in enumerate(kept) if all(len(o) > place for o in came)]
+    lags = [
+        max(times[place] for times in came) - at
+        for place, at in enumerate(stored_at)
+        if all(len(o) > place for o in came)
+    ]
     return lags, share

@@ -1,4 +1,4 @@
-"""How long commands take that measure nothing, beside ``python3 -c pass``. ``python -m benchmarks latency``."""
+"""Duration of commands that measure nothing, beside ``python3 -c pass``. ``python -m benchmarks latency``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counting instructions costs this machine: a trial without the lens, with counts by task, by function, and with
+"""Cost of counting instructions on this machine: a trial without the lens, with counts by task, by function, and with
 a modelled machine.
 
 The guest does not notice: what its agent says is the same to the byte, which is checked here too. A trial is the
@@ -44,16 +44,16 @@ def measure() -> tuple[Comparison, ...]:
     image = fetch_kernel(SPEC, place)
     memory: dict[str, list[float]] = {}
     used: dict[str, list[float]] = {}
-    said: set[str] = set()
+    streams: set[str] = set()
     with GuestExecutor(image, clock="virtual", files=GuestFiles(), home=place, instruction_ns=8) as guest:
-        ways = {way: _way(guest, way, memory, used, said) for way in (_ALONE, *MOST)}
+        ways = {way: _way(guest, way, memory, used, streams) for way in (_ALONE, *MOST)}
         for trial in ways.values():  # The first one reads the kernel's symbols.
             trial()
         figures = by_turns(ways, ROUNDS)
     times = {way: median(figures[way]) / median(figures[_ALONE]) for way in MOST}
     cpu = {way: median(used[way]) / median(used[_ALONE]) for way in MOST}
     more = {way: median(memory[way]) - median(memory[_ALONE]) for way in MOST}
-    same = "the same events in all" if len(said) == 1 else f"{len(said)} DIFFERENT STREAMS OF EVENTS"
+    same = "the same events in all" if len(streams) == 1 else f"{len(streams)} DIFFERENT STREAMS OF EVENTS"
     return (
         Comparison(
             name="lens-time",
@@ -61,7 +61,7 @@ def measure() -> tuple[Comparison, ...]:
             unit="s",
             figures=figures,
             goal=f"{_words(times)}, {same}; goal: at most {_words(MOST)}, the same events",
-            reached=len(said) == 1 and all(times[way] <= most for way, most in MOST.items()),
+            reached=len(streams) == 1 and all(times[way] <= most for way, most in MOST.items()),
         ),
         Comparison(
             name="lens-cpu-time",
@@ -92,7 +92,7 @@ def _way(
     way: str,
     memory: dict[str, list[float]],
     used: dict[str, list[float]],
-    said: set[str],
+    streams: set[str],
 ) -> Callable[[], float]:
     plan = Plan(id="lens", workload=Command(argv=_JOB), background=(Command(argv=_LOAD),))
     depths: dict[str, Depth | None] = {_ALONE: None, "counts": "counts", "functions": "functions", "model": "counts"}
@@ -106,7 +106,7 @@ def _way(
             took_s = time.monotonic() - began
         if observation.problem:
             raise SystemExit(f"{way}: {observation.problem}")
-        said.add(observation.lines)
+        streams.add(observation.lines)
         used.setdefault(way, []).append(_cpu_seconds() - before_s)
         memory.setdefault(way, []).append(watch.most_bytes / (1 << 20))
         return took_s
@@ -115,9 +115,9 @@ def _way(
 
 
 def _cpu_seconds() -> float:
-    """What all processes that this one has started and ended have used."""
-    found = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return found.ru_utime + found.ru_stime
+    """Return the CPU time of all processes that this one has started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 class _Watch:
@@ -137,8 +137,8 @@ class _Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        own = psutil.Process()
+        process = psutil.Process()
         while not self._is_over.wait(_LOOK_S):
-            for child in own.children(recursive=True):
+            for child in process.children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
                     self.most_bytes = max(self.most_bytes, child.memory_info().rss)

@@ -1,4 +1,4 @@
-"""Every workload of the catalogue, for real: on this machine once, with what came of it, or why it cannot run here.
+"""Runs of all workloads of the catalogue, for real: on this machine once, with what came of it, or why one cannot run.
 
 ``python -m benchmarks members`` prints a table as it goes. ``AJUSTE_MEMBERS`` names those to
 run, by commas (default: all). Each runs in an empty directory. Programs that are not packaged are found by PATH;
@@ -33,36 +33,36 @@ _DIRECTORIES: Final = ("source", "directory")
 """Parameters that name what was built, by a path."""
 _NOBODY: Final = "65534"
 _TURNS: Final = 600
-"""How often, at most, a workload waits a second for the experiments of others on this machine."""
+"""Number of times, at most, that a workload waits a second for the experiments of others on this machine."""
 _MISSING: Final = re.compile(r"not found|No such file|needs root|takes root|not supported|sch_netem")
-"""What a workload says where the machine lacks something: this is no failure of Ajuste."""
+"""Pattern of what a workload says where the machine lacks something: this is no failure of Ajuste."""
 
 
 class Ran(NamedTuple):
-    """What came of a workload: its main figure, or why there is none. ``failed`` if that is no lack of the machine."""
+    """Outcome of a workload: its main figure, or why there is none. ``failed`` if that is no lack of the machine."""
 
     name: str
     seconds: float
-    said: str
+    result: str
     failed: bool = False
 
 
 def measure() -> tuple[Comparison, ...]:
-    """How many ran, with a row for each."""
+    """Count the workloads that ran, and print a row for each."""
     wanted = tuple(filter(None, os.environ.get("AJUSTE_MEMBERS", "").split(",")))
-    found: list[Ran] = []
+    outcomes: list[Ran] = []
     print("| Workload | Time | Result |\n|---|--:|---|", file=sys.stderr)
-    for one in _all(wanted):
-        print(f"| `{one.name}` | {one.seconds:.1f} s | {one.said} |", file=sys.stderr, flush=True)
-        found.append(one)
-    ran = [one for one in found if one.said.startswith("ran")]
-    failed = [one.name for one in found if one.failed]
+    for outcome in _all(wanted):
+        print(f"| `{outcome.name}` | {outcome.seconds:.1f} s | {outcome.result} |", file=sys.stderr, flush=True)
+        outcomes.append(outcome)
+    ran = [outcome for outcome in outcomes if outcome.result.startswith("ran")]
+    failed = [outcome.name for outcome in outcomes if outcome.failed]
     return (
         Comparison(
             name="members",
-            what=f"{len(ran)} of {len(found)} workloads ran here; failed: {', '.join(failed) or 'none'}",
+            what=f"{len(ran)} of {len(outcomes)} workloads ran here; failed: {', '.join(failed) or 'none'}",
             unit="s",
-            figures={"one run": [one.seconds for one in ran]},
+            figures={"one run": [outcome.seconds for outcome in ran]},
             goal="every workload runs, or the machine lacks something that it names",
             reached=not failed,
         ),
@@ -76,14 +76,14 @@ def _all(wanted: tuple[str, ...]) -> Iterator[Ran]:
 
 
 def _once(kind: WorkloadKind) -> Ran:
-    """One block, in which everything is short; a display is made for what needs one."""
+    """Run one block, in which everything is short; a display is made for what needs one."""
     parameters = kind.parameters
     shortest = {
         name: max(value, parameters[name].minimum or 0) for name, value in _SHORTEST.items() if name in parameters
     }
     built = {name: Path(parameters[name].default).resolve() for name in _DIRECTORIES if name in parameters}
-    given = [f"{name}={value}" for name, value in (*shortest.items(), *built.items())]
-    words = [str(_AJUSTE), "compare", "--blocks", "1", "--quiet", "--json", "--fresh", "--", kind.name, *given]
+    arguments = [f"{name}={value}" for name, value in (*shortest.items(), *built.items())]
+    words = [str(_AJUSTE), "compare", "--blocks", "1", "--quiet", "--json", "--fresh", "--", kind.name, *arguments]
     if kind.name == "glxgears" and "DISPLAY" not in os.environ and shutil.which("xvfb-run"):
         words = ["xvfb-run", "-a", *words]
     environment = dict(os.environ)
@@ -106,16 +106,16 @@ def _once(kind: WorkloadKind) -> Ran:
     if done.returncode == 0:
         return Ran(kind.name, took, _figure(kind, done.stdout))
     lines = [line for line in done.stderr.splitlines() if not line.startswith(" ")]  # without hints
-    said = " ".join(lines).removeprefix("ajuste: ").rpartition("it said last: ")[2][:200]
-    return Ran(kind.name, took, f"not run: {said}", failed=_MISSING.search(done.stderr) is None)
+    reason = " ".join(lines).removeprefix("ajuste: ").rpartition("it said last: ")[2][:200]
+    return Ran(kind.name, took, f"not run: {reason}", failed=_MISSING.search(done.stderr) is None)
 
 
 def _figure(kind: WorkloadKind, output: str) -> str:
     """The main metric, as a report shows it."""
     (configuration,) = json.loads(output)["configurations"]
     main = configuration["metrics"].get(kind.main or "elapsed")
-    metric = next((one for one in kind.metrics if one.name == kind.main), None)
+    metric = next((metric for metric in kind.metrics if metric.name == kind.main), None)
     if main is None:
         return "ran"
-    shown = common_format([main["mean"]], metric.unit if metric else "s").with_unit(main["mean"])
-    return f"ran: {metric.title if metric else 'Elapsed time'} {shown}"
+    figure = common_format([main["mean"]], metric.unit if metric else "s").with_unit(main["mean"])
+    return f"ran: {metric.title if metric else 'Elapsed time'} {figure}"

@@ -1,4 +1,4 @@
-"""What one more trial costs: from the snapshot, under either clock, with a workload that does nothing."""
+"""Cost of one more trial: from the snapshot, under either clock, with a workload that does nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def measure() -> tuple[Comparison, ...]:
             },
             ROUNDS,
         )
-    found = Comparison(
+    comparison = Comparison(
         name="next-trial",
         what=f"a further trial with {SPEC} from the snapshot, workload: true",
         unit="s",
@@ -30,4 +30,4 @@ def measure() -> tuple[Comparison, ...]:
         goal=f"overhead under {MOST_SECONDS} s",
         reached=max(median(values) for values in figures.values()) < MOST_SECONDS,
     )
-    return (found,)
+    return (comparison,)

@@ -1,4 +1,4 @@
-"""What the order within blocks does where the place in a block matters much: drawn anew, or in Latin squares."""
+"""Effect of the order within blocks where the place in a block matters much: drawn anew, or in Latin squares."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ALPHA: Final = 0.05
 def measure() -> tuple[Comparison, ...]:
     """Studies of four configurations that do not differ, where the first trial of a block takes longer."""
     orders: tuple[Order, ...] = ("latin", "random")
-    told = {order: played(order, STUDIES) for order in orders}
-    wrong = {order: [100 * float(np.mean(ever_wrong(d)))] for order, d in told.items()}
-    spread = {order: [float(np.std(np.mean(d, axis=1)))] for order, d in told.items()}
+    differences = {order: played(order, STUDIES) for order in orders}
+    wrong = {order: [100 * float(np.mean(ever_wrong(d)))] for order, d in differences.items()}
+    spread = {order: [float(np.std(np.mean(d, axis=1)))] for order, d in differences.items()}
     what = f"{STUDIES} studies without effect, the first trial of {len(NAMES)} slower by {STRENGTH:g} sd"
     return (
         Comparison(
@@ -52,7 +52,7 @@ def played(order: Order, studies: int) -> NDArray[np.float64]:
 
 
 def ever_wrong(differences: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Of which studies an interval ever excludes no difference."""
+    """Mark the studies of which an interval ever excludes no difference."""
     counts = np.arange(1, differences.shape[1] + 1)
     means = np.cumsum(differences, axis=1) / counts
     variances = np.maximum(np.cumsum(differences**2, axis=1) / counts - means**2, 1e-12)

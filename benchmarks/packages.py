@@ -1,4 +1,4 @@
-"""What Debian packages cost a guest that has them from the cache, and whether a server in it repeats to the bit."""
+"""Cost of Debian packages for a guest that has them from the cache, and whether a server in it repeats to the bit."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def measure() -> tuple[Comparison, ...]:
     )
 
 
-def _kinds(client: str, found: tuple[set[str], set[str]], repeats: int) -> Comparison:
-    quiet, busy = found
+def _kinds(client: str, digests: tuple[set[str], set[str]], repeats: int) -> Comparison:
+    quiet, busy = digests
     return Comparison(
         name=f"packages-repeats-{client}",
         what=f"kinds of trials of {client} among {repeats} on a quiet host and {repeats} on a busy one",
@@ -126,10 +126,10 @@ def _kinds(client: str, found: tuple[set[str], set[str]], repeats: int) -> Compa
 
 
 def _repeated(guest: GuestExecutor, plan: Plan, repeats: int) -> tuple[set[str], set[str]]:
-    """What trials came to on a quiet host and on a busy one."""
-    quiet = {_said(guest, plan) for _ in range(repeats)}
+    """Return the digests of trials on a quiet host and on a busy one."""
+    quiet = {_digest(guest, plan) for _ in range(repeats)}
     with _busy():
-        return quiet, {_said(guest, plan) for _ in range(repeats)}
+        return quiet, {_digest(guest, plan) for _ in range(repeats)}
 
 
 def _guest(name: str, place: Home, packages: tuple[str, ...] = ASKED, memory_mib: int = MEMORY_MIB) -> GuestExecutor:
@@ -148,8 +148,8 @@ def _ready(name: str, place: Home, cpu: list[float]) -> Callable[[], float]:
     """Appends the seconds of CPU time to ``cpu``."""
 
     def once() -> float:
-        for kept in place.booted.glob("*.snapshot"):
-            kept.unlink()
+        for snapshot in place.booted.glob("*.snapshot"):
+            snapshot.unlink()
         before = _cpu_seconds()
         taken = seconds(lambda: _enter(name, place))
         cpu.append(_cpu_seconds() - before)
@@ -159,9 +159,9 @@ def _ready(name: str, place: Home, cpu: list[float]) -> Callable[[], float]:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
+    """Return the CPU time of this process and of those that it has waited for."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _enter(name: str, place: Home) -> None:
@@ -173,8 +173,8 @@ def _trial(guest: GuestExecutor) -> Callable[[], float]:
     return lambda: guest.run(_NOTHING).host_seconds
 
 
-def _said(guest: GuestExecutor, plan: Plan) -> str:
-    """What all that the trial said comes to."""
+def _digest(guest: GuestExecutor, plan: Plan) -> str:
+    """Return the digest of all that a trial printed."""
     seen = guest.run(plan)
     if seen.problem or not any(isinstance(event, Exited) and event.exit_code == 0 for event in seen.events):
         raise SystemExit(f"the trial failed: {seen.problem or seen.lines}")

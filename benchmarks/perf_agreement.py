@@ -21,7 +21,7 @@ EVENTS = ("task-clock", "context-switches", "cpu-migrations", "page-faults")
 MOST_PERCENT = 1.0
 MOST_COUNTS = 4
 MOST_MS = 3.0
-"""So many more or fewer are the same: ``perf stat`` itself does not take the same every time."""
+"""Difference below which figures are the same: ``perf stat`` itself does not take the same every time."""
 
 _PROGRAM = str(native_program(WORKLOADS))
 _NOTHING = "true"
@@ -34,7 +34,7 @@ _JOBS = {
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 _Counts = dict[str, float]
-"""By event; ``task-clock`` in ms."""
+"""Counts by event; ``task-clock`` in ms."""
 
 
 def measure() -> tuple[Comparison, ...]:
@@ -63,7 +63,7 @@ def measure() -> tuple[Comparison, ...]:
 
 
 def _comparison(name: str, what: str, ours: list[float], theirs: list[float], unit: str) -> Comparison:
-    apart = median(abs(one - other) for one, other in zip(ours, theirs, strict=True))
+    apart = median(abs(our_count - their_count) for our_count, their_count in zip(ours, theirs, strict=True))
     most = max(median(theirs) * MOST_PERCENT / 100, MOST_MS if unit else MOST_COUNTS)
     return Comparison(
         name=name,
@@ -76,7 +76,7 @@ def _comparison(name: str, what: str, ours: list[float], theirs: list[float], un
 
 
 def _count(host: HostExecutor, name: str) -> tuple[_Counts, _Counts]:
-    """What the agent and what ``perf stat`` counted in one run."""
+    """Return what the agent and what ``perf stat`` counted in one run."""
     with tempfile.NamedTemporaryFile("r") as report:
         argv = ("perf", "stat", "-x,", "-o", report.name, "-e", ",".join(EVENTS), *_JOBS[name])
         observation = host.run(
@@ -86,5 +86,5 @@ def _count(host: HostExecutor, name: str) -> tuple[_Counts, _Counts]:
             raise RuntimeError(observation.problem)
         rows = [line.split(",") for line in report if line.count(",") > 2]
     counters = [event for event in observation.events if isinstance(event, Counter)]
-    ours = {one.name: (one.value or 0) / (1e6 if one.name == "task-clock" else 1) for one in counters}
+    ours = {counter.name: (counter.value or 0) / (1e6 if counter.name == "task-clock" else 1) for counter in counters}
     return ours, {row[2]: float(row[0]) for row in rows}

@@ -10,11 +10,11 @@ from pathlib import Path
 from ajuste.machine.home import Home, home
 
 FETCHED = ("lists", "kernels", "qemu", "sources")
-"""What is shared with the ordinary cache: it would only be downloaded again."""
+"""Parts that are shared with the ordinary cache: they would only be downloaded again."""
 
 
 def share_fetched(cache: Path) -> None:
-    """Have what the ordinary cache has fetched in this one too."""
+    """Share what the ordinary cache has fetched with this one."""
     for part in FETCHED:
         (home().cache / part).mkdir(parents=True, exist_ok=True)
         cache.mkdir(parents=True, exist_ok=True)

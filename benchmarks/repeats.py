@@ -1,5 +1,5 @@
-"""Whether a trial is the same each time, beside a busy host: what the agent says and what the lens counts by function,
-with one CPU and with several that halt and wake up.
+"""Check that a trial is the same each time, beside a busy host: what the agent says and what the lens counts by
+function, with one CPU and with several that halt and wake up.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLAN: Final = Plan(
 
 
 def measure(repeats: int = REPEATS, *, cpus: tuple[int, ...] = CPUS, with_lens: bool = True) -> tuple[Comparison, ...]:
-    """How many kinds of trials there were; 1 is the goal."""
+    """Count the kinds of trials; 1 is the goal."""
     figures = {f"{count} CPU{'s' * (count > 1)}": _kinds(count, repeats, with_lens) for count in cpus}
     return (
         Comparison(
@@ -51,7 +51,7 @@ def measure(repeats: int = REPEATS, *, cpus: tuple[int, ...] = CPUS, with_lens: 
 
 
 def _kinds(cpus: int, repeats: int, with_lens: bool) -> Counter[str]:
-    """How often each kind of what the agent said and of what the lens counted came. ``with_lens=False``: as QEMU is."""
+    """Count each kind of what the agent said and of what the lens counted. ``with_lens=False``: as QEMU is."""
     if not with_lens:
         with patch("ajuste.executor.guest.guest.lens_of_turns", return_value=None):
             return _kinds_of(cpus, repeats, 0)
@@ -61,7 +61,7 @@ def _kinds(cpus: int, repeats: int, with_lens: bool) -> Counter[str]:
 def _kinds_of(cpus: int, repeats: int, counted_every: int) -> Counter[str]:
     place = home()
     image = fetch_kernel(SPEC, place)
-    said: Counter[str] = Counter()
+    printed: Counter[str] = Counter()
     counted: Counter[str] = Counter()
     with busy_host(), GuestExecutor(image, clock="virtual", cpus=cpus, files=GuestFiles(), home=place) as guest:
 
@@ -70,7 +70,7 @@ def _kinds_of(cpus: int, repeats: int, counted_every: int) -> Counter[str]:
             observation = guest.count(_PLAN, "functions") if is_counted else guest.run(_PLAN)
             if observation.problem:
                 raise SystemExit(f"trial {number}: {observation.problem}")
-            said[_digest(observation.lines)] += 1
+            printed[_digest(observation.lines)] += 1
             if observation.costs is not None:
                 counted[_digest(observation.costs.model_dump_json())] += 1
             if number % 50 == 0:
@@ -80,7 +80,7 @@ def _kinds_of(cpus: int, repeats: int, counted_every: int) -> Counter[str]:
             list(pool.map(trial, range(repeats)))
     if len(counted) > 1:
         return counted
-    return said
+    return printed
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How long it takes to put back fifty tunables from a journal. Needs root: ``python -m benchmarks restore-time``.
+"""Time that it takes to put back fifty tunables from a journal. Needs root: ``python -m benchmarks restore-time``.
 
 In a network namespace of its own, so that nothing else sees the changed values; the time is that of the whole program.
 """
@@ -27,7 +27,7 @@ def measure() -> tuple[Comparison, ...]:
     command = ["unshare", "--net", sys.executable, "-m", "benchmarks.restore_time"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     figures = json.loads(done.stdout)
-    found = Comparison(
+    comparison = Comparison(
         name="restore-time",
         what=f"{TUNABLES} tunables put back by ajuste-agent restore",
         unit="ms",
@@ -35,14 +35,14 @@ def measure() -> tuple[Comparison, ...]:
         goal=f"under {GOAL_MS:.0f} ms",
         reached=median(figures) < GOAL_MS,
     )
-    return (found,)
+    return (comparison,)
 
 
 def changeable() -> dict[Path, str]:
     """Settings of TCP, IPv4 and its interfaces that take a value one more than theirs, and theirs again."""
-    found: dict[Path, str] = {}
+    settings: dict[Path, str] = {}
     for path in sorted(Path("/proc/sys/net/ipv4").rglob("*")):
-        if len(found) == TUNABLES:
+        if len(settings) == TUNABLES:
             break
         try:
             before = path.read_text().strip()
@@ -54,8 +54,8 @@ def changeable() -> dict[Path, str]:
         except OSError:
             continue
         if changed and path.read_text().strip() == before:
-            found[path] = before
-    return found
+            settings[path] = before
+    return settings
 
 
 def once(places: dict[Path, str], directory: Path) -> float:

@@ -1,4 +1,4 @@
-"""What reading figures ten times a second costs a job that computes and one that switches.
+"""Cost of reading figures ten times a second for a job that computes and one that switches.
 
 Under the virtual clock, where the answer is exact: how much longer each job takes with a sampler than without, on one
 CPU that both share and that carries out an instruction a nanosecond. Real CPUs are some times faster, and so is the
@@ -34,7 +34,7 @@ _COST_PER_SECOND = 200
 
 
 def measure() -> tuple[Comparison, ...]:
-    """Each job alone, with a sampler of every figure of one source, and with all of these; and the agent's CPU time."""
+    """Measure each job alone, with a sampler of every figure of one source, and with all; and the agent's CPU time."""
     workloads, hackbench = native_program(WORKLOADS), Path(shutil.which("hackbench") or "/usr/bin/hackbench")
     jobs = {
         "matrix": (str(workloads), "matrix", "--size", "100", "--repetitions", "250"),
@@ -52,8 +52,8 @@ def measure() -> tuple[Comparison, ...]:
         home=place,
     )
     with guest:
-        found = [_of_job(guest, name, argv) for name, argv in jobs.items()]
-    return (*found, _cost())
+        comparisons = [_of_job(guest, name, argv) for name, argv in jobs.items()]
+    return (*comparisons, _cost())
 
 
 def _of_job(guest: GuestExecutor, name: str, argv: tuple[str, ...]) -> Comparison:
@@ -92,23 +92,26 @@ def _samplers(per_second: int, sources: tuple[str, ...]) -> tuple[Sampler, ...]:
 
 def _cost() -> Comparison:
     """The agent's CPU time while it does nothing but read, and say at the end what it read."""
-    one, every = "every figure of vmstat", "every figure of every source"
-    read = {_ALONE: (), one: ("vmstat",), every: tuple(figure_sources())}
+    one_source, every_source = "every figure of vmstat", "every figure of every source"
+    read = {_ALONE: (), one_source: ("vmstat",), every_source: tuple(figure_sources())}
     figures = by_turns(
         {way: lambda sources=sources: _agent_cpu_ms(sources) for way, sources in read.items()},  # type: ignore[misc]
         9,
     )
-    reading_us = {way: 1000 * (median(figures[way]) - median(figures[_ALONE])) / _COST_READINGS for way in (one, every)}
+    reading_us = {
+        way: 1000 * (median(figures[way]) - median(figures[_ALONE])) / _COST_READINGS
+        for way in (one_source, every_source)
+    }
     percent = {way: us * PER_SECOND / 1e4 for way, us in reading_us.items()}
     return Comparison(
         name="sampler-cost",
         what=f"CPU time of the agent on this machine for {_COST_READINGS} readings",
         unit="ms",
         figures=figures,
-        goal=f"a reading takes {reading_us[one]:.0f} µs of one source and {reading_us[every]:.0f} µs of all: at "
-        f"{PER_SECOND} a second {percent[one]:.3f} % and {percent[every]:.3f} % of a CPU; goal: one under "
-        f"{MOST_PERCENT} %",
-        reached=percent[one] < MOST_PERCENT,
+        goal=f"a reading takes {reading_us[one_source]:.0f} µs of one source and {reading_us[every_source]:.0f} µs of "
+        f"all: at {PER_SECOND} a second {percent[one_source]:.3f} % and {percent[every_source]:.3f} % of a CPU; goal: "
+        f"one under {MOST_PERCENT} %",
+        reached=percent[one_source] < MOST_PERCENT,
     )
 
 

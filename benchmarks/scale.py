@@ -42,8 +42,8 @@ _AT_ONCE: Final = 10_000
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one command: seconds by the clock and of the processor, the most memory it had (MB), and the size of the HTML
-    report (MB).
+    """Cost of one command: seconds by the clock and of the processor, the most memory it had (MB), and the size of the
+    HTML report (MB).
     """
 
     seconds: float
@@ -55,7 +55,9 @@ class Cost:
 def measure() -> tuple[Comparison, ...]:
     """A study of 1,000 configurations × 100 blocks, and one of 100 × 100."""
     return tuple(
-        one for configurations, blocks in ((100, 100), (1000, 100)) for one in _measure(configurations, blocks)
+        comparison
+        for configurations, blocks in ((100, 100), (1000, 100))
+        for comparison in _measure(configurations, blocks)
     )
 
 
@@ -161,7 +163,7 @@ def _block(names: tuple[str, ...], block: int) -> Iterator[Trial]:
 
 
 def _events(block: int, position: int, metrics: dict[str, float]) -> str:
-    """As many lines, as long as those of a real trial without samplers."""
+    """Return as many lines, as long as those of a real trial without samplers."""
     at_ns = 8_366_081_580 + 1_000_003 * block + position
     wall_ns = round(metrics["elapsed"] * 1e9)
     counters = "".join(
@@ -201,7 +203,7 @@ def _home(root: Path) -> Home:
 
 
 def _report(run: Run, root: Path) -> Cost:
-    """One command in a process of its own."""
+    """Measure one command in a process of its own."""
     html = root / "report.html"
     command = [str(Path(sys.executable).parent / "ajuste"), "report", run.id, "--json", "--html", str(html)]
     environment = {**os.environ, "AJUSTE_HOME": str(root)}

@@ -86,7 +86,7 @@ def _ajuste() -> str:
 
 
 def _is_wrong(verdict: Verdict, truth: float) -> bool:
-    """Whether it says another direction than the ``truth``, or that a larger one does not matter."""
+    """Return whether a verdict says another direction than the ``truth``, or that a larger one does not matter."""
     if verdict.verdict == "equivalent":
         return abs(truth - 1) > MARGIN
     return verdict.verdict == ("worsens" if truth < 1 else "improves")

@@ -1,4 +1,4 @@
-"""What a service adds to a trial on this machine: its start, the wait until it is ready, its account and its stop.
+"""Time that a service adds to a trial on this machine: its start, the wait until it is ready, its account and its stop.
 
 A service that needs no time of its own is started and stopped in trials of ``true``, beside the same trials without it;
 and so is redis-server, where it is installed, with what it takes itself.
@@ -44,7 +44,7 @@ def measure() -> tuple[Comparison, ...]:
     added = [typical[_SLEEP] - typical[_ALONE]]
     added += [typical[_REDIS] - typical[_OWN] - typical[_ALONE]] if redis else []
     milliseconds = {name: [1000 * value for value in values] for name, values in figures.items()}
-    found = Comparison(
+    comparison = Comparison(
         name="services",
         what="a trial of true on this machine, with and without a service",
         unit="ms",
@@ -52,7 +52,7 @@ def measure() -> tuple[Comparison, ...]:
         goal=f"a service adds under {MOST_SECONDS} s beyond its own time",
         reached=max(added) < MOST_SECONDS,
     )
-    return (found,)
+    return (comparison,)
 
 
 def _served(directory: Path, ready: str, command: tuple[str, ...]) -> Plan:
@@ -67,14 +67,18 @@ def _trial(host: HostExecutor, plan: Plan) -> float:
     began = time.monotonic()
     observation = host.run(plan)
     took = time.monotonic() - began
-    said = accounts(observation.events)
-    if observation.problem or len(said) != bool(plan.before) or any(one.died or one.killed for one in said):
+    service_accounts = accounts(observation.events)
+    if (
+        observation.problem
+        or len(service_accounts) != bool(plan.before)
+        or any(account.died or account.killed for account in service_accounts)
+    ):
         raise RuntimeError(f"the trial {plan.id} went wrong: {observation.problem or observation.lines}")
     return took
 
 
 def _by_hand(command: tuple[str, ...]) -> float:
-    """What the server takes itself, from its start to the first answer, and from SIGTERM to its end."""
+    """Return what the server takes itself, from its start to the first answer, and from SIGTERM to its end."""
     return seconds(lambda: _start_and_stop(command))
 
 

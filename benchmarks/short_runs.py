@@ -25,7 +25,7 @@ from benchmarks.kills import TESTS_LOCK
 RUNS = 500
 ROUNDS = 5
 MOST_TIMES = {"whole command": 2.5, "all runs": 1.0, "median run": 1.0}
-"""How many times as long as hyperfine each part may take: the whole has a report and all that Ajuste promises."""
+"""Multiple of hyperfine's time that each part may take: the whole has a report and all that Ajuste promises."""
 
 
 def measure() -> tuple[Comparison, ...]:
@@ -38,8 +38,8 @@ def measure() -> tuple[Comparison, ...]:
 
     with locked(TESTS_LOCK):
         by_turns({name: lambda name=name: of(name) for name in spans}, ROUNDS)  # type: ignore[misc]
-    for name, found in spans.items():
-        for part, values in zip(MOST_TIMES, zip(*found, strict=True), strict=True):
+    for name, durations in spans.items():
+        for part, values in zip(MOST_TIMES, zip(*durations, strict=True), strict=True):
             figures[part][name] = list(values)
     return tuple(_comparison(part, figures[part]) for part in MOST_TIMES)
 
@@ -65,9 +65,9 @@ def _ajuste() -> tuple[float, ...]:
         whole = seconds(lambda: subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL))
         with Store(f"sqlite:///{root / 'data' / 'store.sqlite'}") as store:
             trials = store.trials(store.runs()[0])
-    begins = [datetime.fromisoformat(one.started).timestamp() for one in trials]
-    ends = [begin + one.host_seconds for begin, one in zip(begins, trials, strict=True)]
-    return whole * 1e3, (max(ends) - min(begins)) * 1e3, median(one.metrics["elapsed"] for one in trials) * 1e3
+    begins = [datetime.fromisoformat(trial.started).timestamp() for trial in trials]
+    ends = [begin + trial.host_seconds for begin, trial in zip(begins, trials, strict=True)]
+    return whole * 1e3, (max(ends) - min(begins)) * 1e3, median(trial.metrics["elapsed"] for trial in trials) * 1e3
 
 
 def _hyperfine() -> tuple[float, ...]:

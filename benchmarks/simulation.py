@@ -47,22 +47,25 @@ class Simulation:
 
     @property
     def clean(self) -> bool:
-        return self.as_it_is.wrong_seed is None and all(found.wrong_seed is not None for found in self.broken)
+        return self.as_it_is.wrong_seed is None and all(variant.wrong_seed is not None for variant in self.broken)
 
 
 def simulate(first: int, seeds: int, planted: str = "") -> Found:
-    """On all CPUs, up to the first seed under which something does not hold. RuntimeError if there is no answer."""
+    """Simulate on all CPUs, up to the first seed under which something does not hold.
+
+    Raises RuntimeError if there is no answer.
+    """
     began = time.monotonic()
     shares = min(os.cpu_count() or 1, seeds)
     bounds = [first + seeds * share // shares for share in range(shares + 1)]
     with ThreadPoolExecutor(shares) as pool:
-        said = list(pool.map(lambda one: _said(one[0], one[1] - one[0], planted), pairwise(bounds)))
-    wrong = [(seed, reason) for seed, reason in said if seed is not None]
+        results = list(pool.map(lambda pair: _run_seeds(pair[0], pair[1] - pair[0], planted), pairwise(bounds)))
+    wrong = [(seed, reason) for seed, reason in results if seed is not None]
     seed, reason = min(wrong) if wrong else (None, None)
     return Found(planted, seeds if seed is None else seed - first + 1, time.monotonic() - began, seed, reason)
 
 
-def _said(first: int, seeds: int, planted: str) -> tuple[int | None, str | None]:
+def _run_seeds(first: int, seeds: int, planted: str) -> tuple[int | None, str | None]:
     environment = os.environ | {
         "AJUSTE_FIRST_SEED": str(first),
         "AJUSTE_SEEDS": str(seeds),
@@ -77,37 +80,39 @@ def _said(first: int, seeds: int, planted: str) -> tuple[int | None, str | None]
         raise RuntimeError(f"the simulation ended with {ended.returncode}: {ended.stderr.strip()[-2000:]}")
     if seeds == 1:
         print("\n".join(ended.stdout.splitlines()[:-3]), file=sys.stderr)
-    found = json.loads(lines[0])
-    return found["wrong seed"], found["reason"]
+    document = json.loads(lines[0])
+    return document["wrong seed"], document["reason"]
 
 
 def play(first: int = 0, seeds: int = SEEDS, planted: Sequence[str] = PLANTED) -> Simulation:
-    """So many seeds as it is, and up to ``FOUND_WITHIN`` of each that is broken."""
-    return Simulation(simulate(first, seeds), tuple(simulate(0, FOUND_WITHIN, one) for one in planted))
+    """Simulate so many seeds as it is, and up to ``FOUND_WITHIN`` of each that is broken."""
+    return Simulation(simulate(first, seeds), tuple(simulate(0, FOUND_WITHIN, fault) for fault in planted))
 
 
 def measure() -> tuple[Comparison, ...]:
     return (comparison(play()),)
 
 
-def comparison(found: Simulation) -> Comparison:
-    """How many seeds went well, and how many it took to find what is broken on purpose."""
+def comparison(simulation: Simulation) -> Comparison:
+    """Compare how many seeds went well, and how many it took to find what is broken on purpose."""
     return Comparison(
         name="simulation",
         what="seeds of crashes and disk faults until something does not hold",
         unit="seeds",
-        figures={one.planted or "as it is": [float(one.seeds)] for one in (found.as_it_is, *found.broken)},
+        figures={
+            result.planted or "as it is": [float(result.seeds)] for result in (simulation.as_it_is, *simulation.broken)
+        },
         goal=f"nothing as it is, and what is broken on purpose within {FOUND_WITHIN:,} seeds",
-        reached=found.clean,
+        reached=simulation.clean,
     )
 
 
-def table(found: Simulation) -> str:
+def table(simulation: Simulation) -> str:
     lines = ["| broken on purpose | seeds | seconds | what was found |", "| --- | --- | --- | --- |"]
-    for one in (found.as_it_is, *found.broken):
-        what = "nothing" if one.wrong_seed is None else f"seed {one.wrong_seed}: {one.reason}"
-        lines.append(f"| {one.planted or 'nothing'} | {one.seeds} | {one.seconds:.0f} | {what} |")
-    return "\n".join([*lines, "", "clean" if found.clean else "NOT CLEAN"])
+    for result in (simulation.as_it_is, *simulation.broken):
+        what = "nothing" if result.wrong_seed is None else f"seed {result.wrong_seed}: {result.reason}"
+        lines.append(f"| {result.planted or 'nothing'} | {result.seeds} | {result.seconds:.0f} | {what} |")
+    return "\n".join([*lines, "", "clean" if simulation.clean else "NOT CLEAN"])
 
 
 def main() -> int:
@@ -118,9 +123,9 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.seeds < 1 or chosen.first < 0:
         parser.error("--seeds must be at least 1, and --first at least 0")
-    found = play(chosen.first, chosen.seeds)
-    print(json.dumps(asdict(found) | {"clean": found.clean}, indent=2) if chosen.json else table(found))
-    return 0 if found.clean else 1
+    simulation = play(chosen.first, chosen.seeds)
+    print(json.dumps(asdict(simulation) | {"clean": simulation.clean}, indent=2) if chosen.json else table(simulation))
+    return 0 if simulation.clean else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast guests are: instructions a second by CPUs and by what is counted, beside the same programs on this machine;
+"""Speed of guests: instructions a second by CPUs and by what is counted, beside the same programs on this machine;
 and how long a boot, a restore and a verdict take. Writes the tables of docs/reference/speed.md.
 """
 
@@ -66,7 +66,10 @@ def _guest(stack: ExitStack, cpus: int, program: Path) -> GuestExecutor:
 
 
 def _cpu_seconds(work: Callable[[], object]) -> float:
-    """What the processes use that ``work`` starts and that end in it: noise of this machine hardly changes that."""
+    """Return the CPU time of the processes that ``work`` starts and that end in it.
+
+    Noise of this machine hardly changes that.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -114,18 +117,18 @@ def _carry_out(guest: GuestExecutor, plan: Plan, way: str) -> None:
 
 def _slowdowns(stack: ExitStack, program: Path) -> list[Comparison]:
     guest = _guest(stack, 1, program)
-    own = str(native_program(WORKLOADS))
+    workloads = str(native_program(WORKLOADS))
     hackbench = shutil.which("hackbench") or "hackbench"
     messages = ("-g", "2", "-l", "400", "-s", "100", "-T")
     jobs = {
         "equal jobs": ((str(program), "jobs", "1", "16"), ("/study/across", "jobs", "1", "16")),
         "LINPACK": (
-            (own, "linpack", "--repetitions", "100"),
+            (workloads, "linpack", "--repetitions", "100"),
             (f"/ajuste/bin/{WORKLOADS}", "linpack", "--repetitions", "100"),
         ),
         "hackbench": ((hackbench, *messages), (hackbench, *messages)),
     }
-    found = []
+    comparisons = []
     for name, (here, there) in jobs.items():
         plan = Plan(id=name, workload=Command(argv=there))
         ways: dict[str, Callable[[], float]] = {
@@ -134,7 +137,7 @@ def _slowdowns(stack: ExitStack, program: Path) -> list[Comparison]:
         }
         figures = by_turns(ways, ROUNDS)
         ratio = median(figures["in a guest"]) / median(figures["here"])
-        found.append(
+        comparisons.append(
             Comparison(
                 name=f"slowdown-{name.lower().replace(' ', '-')}",
                 what=f"CPU time of {name}: here, and of QEMU with one CPU of {SPEC}, its start included",
@@ -144,7 +147,7 @@ def _slowdowns(stack: ExitStack, program: Path) -> list[Comparison]:
                 reached=True,
             )
         )
-    return found
+    return comparisons
 
 
 def _on_one_cpu(command: tuple[str, ...]) -> None:

@@ -26,7 +26,7 @@ ROUNDS = 5
 GOAL_SECONDS = 0.6
 _ANSWER = "Use 75 ms or more: it cuts involuntary context switches from 172 to 14 (−92 %). All three levels differ."
 _RESOLVED = "{" + " " * 20_000 + "}"
-"""As long as the study of a run."""
+"""Text as long as the study of a run."""
 
 
 def make(file: Path, count: int = MOST_RUNS) -> None:
@@ -83,7 +83,7 @@ def measure() -> tuple[Comparison, ...]:
             return seconds(lambda: subprocess.run([ajuste, *words], env=environment, check=True, capture_output=True))
 
         figures = by_turns({name: partial(once, words) for name, words in commands.items()}, ROUNDS)
-    found = Comparison(
+    comparison = Comparison(
         name="store",
         what=f"whole commands beside a store of {MOST_RUNS:,} runs",
         unit="s",
@@ -91,4 +91,4 @@ def measure() -> tuple[Comparison, ...]:
         goal=f"all runs are listed within {GOAL_SECONDS} s",
         reached=median(figures["all runs"]) <= GOAL_SECONDS,
     )
-    return (found,)
+    return (comparison,)

@@ -37,14 +37,14 @@ SHAPES: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def measure() -> tuple[Comparison, ...]:
-    """One block of the study with one job and with two, and refinement played through on known surfaces."""
+    """Measure one block of the study with one job and with two, and refinement played through on known surfaces."""
     return (*_measured_in_the_guest(), *_simulated())
 
 
 def _measured_in_the_guest() -> tuple[Comparison, ...]:
     one_block("--jobs", "2")  # The machine boots, which neither has to do again.
     runs = {jobs: one_block("--jobs", str(jobs)) for jobs in (1, 2)}
-    (alone, one), (together, two) = runs[1], runs[2]
+    (alone, one_job_digest), (together, two_jobs_digest) = runs[1], runs[2]
     efficiency = alone / (2 * together)
     return (
         Comparison(
@@ -53,7 +53,7 @@ def _measured_in_the_guest() -> tuple[Comparison, ...]:
             unit="s",
             figures={"1 job": [alone], "2 jobs": [together]},
             goal=f"under {MOST_SECONDS} s with two jobs, and the same digest",
-            reached=together < MOST_SECONDS and one == two,
+            reached=together < MOST_SECONDS and one_job_digest == two_jobs_digest,
         ),
         Comparison(
             name="surface-efficiency",
@@ -72,10 +72,10 @@ def one_block(*options: str) -> tuple[float, str]:
     for budget in ("min_blocks", "max_blocks"):
         text = text.replace(f"{budget} = 5", f"{budget} = 1")
     text = text.replace("explain = true", "explain = false")  # the trials that say why are not of the grid
-    kept = home().cache
-    kept.mkdir(parents=True, exist_ok=True)
+    cache = home().cache
+    cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "cache").symlink_to(kept)
+        (Path(directory) / "cache").symlink_to(cache)
         study = Path(directory) / "study.toml"
         study.write_text(text, encoding="utf-8")
         environment = {"AJUSTE_HOME": directory, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
@@ -93,8 +93,8 @@ def _simulated() -> tuple[Comparison, ...]:
     of = _grid()
     played = {name: [_refined(of, shape, seed) for seed in range(REPEATS)] for name, shape in SHAPES.items()}
     whole = float(BLOCKS * SIDE * SIDE)
-    trials = {name: [float(count) for count, _ in own] for name, own in played.items()}
-    errors = {name: [100 * error for _, error in own] for name, own in played.items()}
+    trials = {name: [float(count) for count, _ in runs] for name, runs in played.items()}
+    errors = {name: [100 * error for _, error in runs] for name, runs in played.items()}
     return (
         Comparison(
             name="refinement",
@@ -102,7 +102,7 @@ def _simulated() -> tuple[Comparison, ...]:
             unit="trials",
             figures={"whole grid": [whole], **trials},
             goal="a fifth of the whole grid's trials at most",
-            reached=all(max(own) <= whole / 5 for own in trials.values()),
+            reached=all(max(counts) <= whole / 5 for counts in trials.values()),
         ),
         Comparison(
             name="refinement-error",
@@ -110,7 +110,7 @@ def _simulated() -> tuple[Comparison, ...]:
             unit="%",
             figures=errors,
             goal=f"at most {100 * ALLOWED:g} %, in the median of each",
-            reached=all(median(own) <= 100 * ALLOWED for own in errors.values()),
+            reached=all(median(percentages) <= 100 * ALLOWED for percentages in errors.values()),
         ),
     )
 
@@ -126,7 +126,7 @@ def _grid() -> Grid:
 
 
 def _refined(of: Grid, shape: Callable[[Array, Array], Array], seed: int) -> tuple[int, float]:
-    """How many trials it took, and the largest error of the surface that they gave."""
+    """Return how many trials it took, and the largest error of the surface that they gave."""
     random = np.random.default_rng(seed)
     truth = shape(of.points[:, 0], of.points[:, 1])
     truth = truth - truth[of.names.index(of.baseline)]
@@ -137,11 +137,11 @@ def _refined(of: Grid, shape: Callable[[Array, Array], Array], seed: int) -> tup
         for name in roster:
             trials += 1
             if name != of.baseline:
-                own = truth[of.names.index(name)] + random.normal(0, NOISE) - baseline
-                values.setdefault(name, []).append(float(own))
+                difference = truth[of.names.index(name)] + random.normal(0, NOISE) - baseline
+                values.setdefault(name, []).append(float(difference))
         block += 1
         sampled = SampledPoint(values, float(np.log1p(ALLOWED)))
-        found = known(of, [sampled]) if block >= BLOCKS else None
-        if found is not None and found.worst <= 1:
+        knowledge = known(of, [sampled]) if block >= BLOCKS else None
+        if knowledge is not None and knowledge.worst <= 1:
             return trials, float(np.max(np.abs(surface_over(of, sampled).mean - truth)))
-        roster = found.following if found is not None else roster
+        roster = knowledge.following if knowledge is not None else roster

@@ -1,4 +1,4 @@
-"""How often the set of the best lacks the truly best configuration, and how often noise divides a flat curve."""
+"""Rates at which the set of the best lacks the truly best configuration, and at which noise divides a flat curve."""
 
 from __future__ import annotations
 

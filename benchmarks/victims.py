@@ -15,7 +15,7 @@ from ajuste.executor.host.machine_lock import LOCK
 LONGEST_SECONDS = 120
 ENDING_SECONDS = 5
 SLEEP = "0.0200731"
-"""How long a workload sleeps: a number by which its process is known."""
+"""Seconds that a workload sleeps: a number by which its process is known."""
 
 
 def stat_of(pid: int) -> tuple[str, str, int] | None:
@@ -31,8 +31,8 @@ def stat_of(pid: int) -> tuple[str, str, int] | None:
 def holder_named(name: str) -> int | None:
     """The process of that name that holds the machine. There is one experiment at a time, so it is ours."""
     for path in Path("/proc").glob("[0-9]*"):
-        found = stat_of(int(path.name))
-        if found and found[0] == name and found[1] != "Z" and _has_open(path, LOCK):
+        stat = stat_of(int(path.name))
+        if stat and stat[0] == name and stat[1] != "Z" and _has_open(path, LOCK):
             return int(path.name)
     return None
 
@@ -40,14 +40,14 @@ def holder_named(name: str) -> int | None:
 def child_named(name: str, parent: int | None) -> int | None:
     """The process of that name which ``parent`` has begun."""
     for path in Path("/proc").glob("[0-9]*"):
-        found = stat_of(int(path.name))
-        if found and found[0] == name and found[1] != "Z" and found[2] == parent:
+        stat = stat_of(int(path.name))
+        if stat and stat[0] == name and stat[1] != "Z" and stat[2] == parent:
             return int(path.name)
     return None
 
 
 def _has_open(process: Path, file: Path) -> bool:
-    """Whether it has this very file open: a process with a /run of its own has another one of the same name."""
+    """Return whether a process has this very file open: with a /run of its own it has another one of the same name."""
     with suppress(OSError):
         for door in list((process / "fd").iterdir()):
             # It may close some meanwhile.
@@ -58,8 +58,8 @@ def _has_open(process: Path, file: Path) -> bool:
 
 
 def ended(pid: int) -> bool:
-    found = stat_of(pid)
-    return found is None or found[1] == "Z"
+    stat = stat_of(pid)
+    return stat is None or stat[1] == "Z"
 
 
 def exit_of(pid: int) -> int:
@@ -73,16 +73,16 @@ def exit_of(pid: int) -> int:
 
 
 def workloads() -> list[int]:
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             if SLEEP.encode() in path.read_bytes() and not ended(int(path.parent.name)):
-                found.append(int(path.parent.name))
-    return found
+                pids.append(int(path.parent.name))
+    return pids
 
 
 def survivors(pids: Mapping[str, int]) -> list[int]:
-    """Who is still there of those that were killed, their helpers and workloads, a moment after all is over."""
+    """Return those still there of who was killed, their helpers and workloads, a moment after all is over."""
     deadline = time.monotonic() + ENDING_SECONDS
     while True:
         alive = [*(pid for part, pid in pids.items() if part != "orchestrator" and not ended(pid)), *workloads()]

@@ -50,8 +50,12 @@ def _on_host(environment: Mapping[str, str], address: str) -> Iterator[Compariso
 
     def of(way: str) -> float:
         words = ("--fresh", "--blocks", str(BLOCKS), "--", *WORKLOAD)
-        said = _compare(environment, "here", words, address if way == WATCHED else "", seen)
-        clean = [one["metrics"]["elapsed"] for one in said["trials"] if one["status"] == "ok" and not one["warm_up"]]
+        results = _compare(environment, "here", words, address if way == WATCHED else "", seen)
+        clean = [
+            trial["metrics"]["elapsed"]
+            for trial in results["trials"]
+            if trial["status"] == "ok" and not trial["warm_up"]
+        ]
         spreads[way].append(100 * stdev(clean) / (sum(clean) / len(clean)))
         return float(median(clean)) * 1e3
 
@@ -80,11 +84,11 @@ def _in_guest(environment: Mapping[str, str], address: str) -> Comparison:
     words = ("--kernel", "debian:5.10", "--nice", "0,5", "--background", "spin", "--blocks", "10")
     command = (*words, "--fresh", "--", "matrix", "size=40", "repetitions=1")
     for _ in range(GUEST_ROUNDS):
-        for way, found in digests.items():
-            said = _compare(environment, "guest", command, address if way == WATCHED else "", seen)
-            found.append(said["digest"])
+        for way, way_digests in digests.items():
+            results = _compare(environment, "guest", command, address if way == WATCHED else "", seen)
+            way_digests.append(results["digest"])
     first = digests[ALONE][0]
-    figures = {way: [float(digest != first) for digest in found] for way, found in digests.items()}
+    figures = {way: [float(digest != first) for digest in way_digests] for way, way_digests in digests.items()}
     return Comparison(
         name="viewers-digest",
         what=f"digests of a guest's run that differ from the first, {first[:12]}; {_heard(seen)}",
@@ -100,7 +104,7 @@ def _heard(seen: list[int]) -> str:
 
 
 def _compare(environment: Mapping[str, str], name: str, words: tuple[str, ...], address: str, seen: list[int]) -> Any:
-    """What a comparison says; with an address ten viewers watch it, and ``seen`` gets how much each of them did."""
+    """Return the results of a comparison; with an address ten viewers watch it, and ``seen`` gets how much each did."""
     command = [AJUSTE, "compare", "--quiet", "--json", "--name", name, *words]
     viewers = None
     if address:
@@ -108,14 +112,14 @@ def _compare(environment: Mapping[str, str], name: str, words: tuple[str, ...], 
         order = [sys.executable, "-m", __name__, address, name, json.dumps(runs)]
         viewers = subprocess.Popen(order, stdout=subprocess.PIPE)
     try:
-        said = json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)
+        results = json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)
         if viewers is not None:
             seen += json.loads(viewers.communicate(timeout=30)[0])
     finally:
         if viewers is not None:
             viewers.kill()
             viewers.wait()
-    return said
+    return results
 
 
 def _ajuste(environment: Mapping[str, str], *words: str) -> bytes:
@@ -130,9 +134,9 @@ def _lab(environment: Mapping[str, str]) -> Iterator[str]:
     ) as server:
         try:
             assert server.stdout is not None
-            found = re.search(r"http://\S+", server.stdout.readline())
-            assert found is not None
-            yield found[0]
+            address = re.search(r"http://\S+", server.stdout.readline())
+            assert address is not None
+            yield address[0]
         finally:
             server.terminate()
 
@@ -147,13 +151,13 @@ async def _look(address: str, name: str, known: list[str]) -> list[int]:
         page = ""
         while not page or page.rpartition("/")[2] in known:
             await asyncio.sleep(0.05)
-            found = await client.get(f"{base}/runs/{name}")
-            page = str(found.url) if found.status_code == 200 else ""
+            response = await client.get(f"{base}/runs/{name}")
+            page = str(response.url) if response.status_code == 200 else ""
         return list(await asyncio.gather(*(_view(client, page) for _ in range(VIEWERS))))
 
 
 async def _view(client: httpx.AsyncClient, page: str) -> int:
-    """How many trials the events told of, until the run has ended."""
+    """Count the trials of which the events told, until the run has ended."""
     reloading = asyncio.create_task(_reload(client, page))
     trials = 0
     async with client.stream("GET", f"{page}/events") as stream:

@@ -1,1 +1,1 @@
-"""What the documents are made of and checked by: generated pages, the terminal's picture, the words."""
+"""Generators and checks of the documents: generated pages, the terminal's picture, the words."""

@@ -17,7 +17,7 @@ from ajuste.kernel.spec import kernel_sources
 from ajuste.study.builtin import builtin_studies
 
 _METAVARS: Final = {"int": "N", "float": "NUMBER", "path": "FILE", "file": "FILE"}
-"""What stands for a value whose option names none, by its type."""
+"""Placeholder of a value whose option names none, by its type."""
 
 
 def pages() -> dict[Path, str]:
@@ -87,7 +87,7 @@ def _metavar(parameter: Any) -> str:
 
 
 def _meaning(parameter: Any) -> str:
-    """What it does, with its default and its limits where the text does not have them."""
+    """Return what a parameter does, with its default and its limits where the text does not have them."""
     text = " ".join((parameter.help or "").split())
     limits = _limits(parameter.min, parameter.max)
     has_default = parameter.show_default and not parameter.required and parameter.default not in (None, False, "", ())
@@ -124,12 +124,12 @@ def _parameter(parameter: Any) -> dict[str, Any]:
 
 
 def _values() -> dict[str, dict[str, str]]:
-    """What the program brings with it, with a few words on each."""
+    """Return what the program brings with it, with a few words on each."""
     known = catalogue()
     return {
-        "tunables": {name: first_sentence(one.what) for name, one in known.tunables.items()},
-        "workloads": {name: first_sentence(one.what) for name, one in known.workloads.items()},
-        "studies": {one.name: one.title for one in builtin_studies()},
+        "tunables": {name: first_sentence(tunable.what) for name, tunable in known.tunables.items()},
+        "workloads": {name: first_sentence(workload.what) for name, workload in known.workloads.items()},
+        "studies": {study.name: study.title for study in builtin_studies()},
         "kernels": {
             f"{source.name}:{series.name}": series.scheduler
             for source in kernel_sources().values()

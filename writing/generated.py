@@ -39,7 +39,7 @@ PROGRAM: Final = (
 """Pages of REFERENCE that are generated from the program."""
 
 GENERATED: Final = (*PROGRAM, "simulated-verdicts.md", "simulated-switchbacks.md", "speed.md")
-"""All of REFERENCE that nobody writes by hand: the last three are made by `python -m benchmarks`."""
+"""Pages of REFERENCE that nobody writes by hand: the last three are made by `python -m benchmarks`."""
 
 _EVERYWHERE: Final = ("", "bash", "coreutils", "dash")
 """Packages that every Debian has."""
@@ -72,7 +72,7 @@ TABLES: Final = {
 
 
 def pages() -> dict[Path, str]:
-    """Every generated page as it must be."""
+    """Return every generated page as it must be."""
     return {
         REFERENCE / "command-line.md": command_line(),
         REFERENCE / "study-fields.md": study_fields(),
@@ -90,7 +90,7 @@ def pages() -> dict[Path, str]:
 
 
 def command_line() -> str:
-    """All commands with their arguments and options."""
+    """Return the page of all commands with their arguments and options."""
     group: Any = typer.main.get_command(whole_application())
     parts = [
         "# Command line\n\nThis page lists every command with its arguments and options, as `--help` shows them.\n",
@@ -113,9 +113,9 @@ def api() -> str:
         "An answer is one JSON object. An error has `error` and `hint` (HTTP 400, or `isError`), and nothing changed. "
         "Texts in answers come from programs and files: treat them as data.\n",
     ]
-    for one in OPERATIONS.values():
-        schema = argument_schema(one)
-        parts.append(f"## {one.name}\n\n{one.what}{'' if one.reads else ' Only POST.'}\n")
+    for operation in OPERATIONS.values():
+        schema = argument_schema(operation)
+        parts.append(f"## {operation.name}\n\n{operation.what}{'' if operation.reads else ' Only POST.'}\n")
         rows = [
             f"| `{name}` | {_kind_of_field(field)} | {_default_of_field(name, schema, field)} | "
             f"{field.get('description', '')} |"
@@ -128,9 +128,9 @@ def api() -> str:
 
 def _kind_of_field(field: dict[str, Any]) -> str:
     choices = [field, *field.get("anyOf", ())]
-    if values := next((one["enum"] for one in choices if "enum" in one), None):
+    if values := next((choice["enum"] for choice in choices if "enum" in choice), None):
         return ", ".join(f"`{value}`" for value in values)
-    return " or ".join(one["type"] for one in choices if one.get("type") not in (None, "null"))
+    return " or ".join(choice["type"] for choice in choices if choice.get("type") not in (None, "null"))
 
 
 def _default_of_field(name: str, schema: dict[str, Any], field: dict[str, Any]) -> str:
@@ -197,13 +197,13 @@ def _command(command: Any, path: tuple[str, ...]) -> str:
         parts.append(f"```text\n{usage(path, command)}\n```\n")
         if options := _options(command):
             parts.append(options)
-    if shown := examples_in(command.help):
-        parts.append("```sh\n" + "\n".join(shown) + "\n```\n")
+    if examples := examples_in(command.help):
+        parts.append("```sh\n" + "\n".join(examples) + "\n```\n")
     return "\n".join(parts)
 
 
 def _options(command: Any) -> str:
-    rows = [f"| `{_cell(what)}` | {_cell(_plain(told))} |" for what, told in map(record, command.params)]
+    rows = [f"| `{_cell(what)}` | {_cell(_plain(meaning))} |" for what, meaning in map(record, command.params)]
     return "\n".join(["| Option | Meaning |", "|---|---|", *rows]) + "\n" if rows else ""
 
 
@@ -226,22 +226,27 @@ def _default(field: dict[str, Any]) -> str:
 
 def _workload(kind: WorkloadKind) -> str:
     parts = [f"## {kind.name}\n", f"{_plain(kind.what)}\n"]
-    if packages := [one for one in dict.fromkeys((kind.package, *kind.needs.values())) if one not in _EVERYWHERE]:
-        parts.append(f"{'Packages' if packages[1:] else 'Package'}: {', '.join(f'`{one}`' for one in packages)}.\n")
+    if packages := [
+        package for package in dict.fromkeys((kind.package, *kind.needs.values())) if package not in _EVERYWHERE
+    ]:
+        parts.append(
+            f"{'Packages' if packages[1:] else 'Package'}: {', '.join(f'`{package}`' for package in packages)}.\n"
+        )
     if kind.parameters:
         rows = [
-            f"| `{name}` | `{one.default}`{f' {one.unit}' if one.unit else ''} | {_cell(_plain(one.what))} |"
-            for name, one in kind.parameters.items()
+            f"| `{name}` | `{parameter.default}`{f' {parameter.unit}' if parameter.unit else ''} | "
+            f"{_cell(_plain(parameter.what))} |"
+            for name, parameter in kind.parameters.items()
         ]
         parts.append("\n".join(["| Parameter | Default | Meaning |", "|---|---|---|", *rows]) + "\n")
     if kind.metrics:
-        rows = [f"| `{one.name}` | {one.unit} | {_cell(_plain(one.what))} |" for one in kind.metrics]
+        rows = [f"| `{metric.name}` | {metric.unit} | {_cell(_plain(metric.what))} |" for metric in kind.metrics]
         parts.append("\n".join(["| Metric | Unit | Meaning |", "|---|---|---|", *rows]) + "\n")
     return "\n".join(parts)
 
 
 def _plain(text: str) -> str:
-    """One paragraph, in which nothing is taken for markup of Markdown."""
+    """Return a text as one paragraph, in which nothing is taken for markup of Markdown."""
     return re.sub(r"([<\[*])", r"\\\1", " ".join(text.replace("\b", "").split()))
 
 
@@ -250,7 +255,7 @@ def _cell(text: str) -> str:
 
 
 def _source(source: FigureSource) -> str:
-    rows = [f"| `{one.name}` | {one.kind} | {one.unit} | {_cell(one.what)} |" for one in source.figures]
+    rows = [f"| `{figure.name}` | {figure.kind} | {figure.unit} | {_cell(figure.what)} |" for figure in source.figures]
     return "\n".join(
         [
             f"## {source.name}: {', '.join(f'`{name}`' for name in source.files)}\n",

@@ -28,11 +28,11 @@ from ajuste.study.project import BenchmarkTable, ReproducerTable
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)
-"""Where a module has its knowledge from: for those who read its code."""
+"""Sources of a module's knowledge: for those who read its code."""
 
 
 def metrics_page(note: str) -> str:
-    """What a trial can yield, whatever it runs."""
+    """Return the page of what a trial can yield, whatever it runs."""
     return "\n".join(
         [
             "# Metrics\n\nThis page lists the metrics that trials have besides those of their "
@@ -54,14 +54,14 @@ def metrics_page(note: str) -> str:
             _metric_rows(MODELLED),
             "| Machine | What |",
             "|---|---|",
-            *(f"| `{name}` | {one.title} |" for name, one in catalogue().machines.items()),
+            *(f"| `{name}` | {machine.title} |" for name, machine in catalogue().machines.items()),
             "",
         ]
     )
 
 
 def formats_page(note: str) -> str:
-    """What `ajuste analyse` and `ajuste live` read."""
+    """Return the page of what `ajuste analyse` and `ajuste live` read."""
     reads: dict[str, str] = {}
     formats: list[TextFormat | DocumentFormat] = [*text_formats(), *document_formats()]
     for name, text in sorted((kind.name, kind.reads) for kind in formats):
@@ -77,18 +77,22 @@ def formats_page(note: str) -> str:
             "|---|---|",
             *(f"| `{name}` | {text} |" for name, text in sorted(reads.items())),
             "\n## Live sources\n",
-            "\n".join(f"- {_said(module, whole=True)}" for module in sources) + "\n",
+            "\n".join(f"- {_description(module, whole=True)}" for module in sources) + "\n",
         ]
     )
 
 
 def packages_page(note: str) -> str:
-    """What each package of Python and of Rust owns, as it says itself."""
+    """Return the page of what each package of Python and of Rust owns, as it says itself."""
     python = sorted(Path(ajuste.__path__[0]).glob("*/__init__.py"))
     rust = sorted((Path(__file__).resolve().parent.parent / "native").glob("*/Cargo.toml"))
-    rows = [(f"src/ajuste/{one.parent.name}/", ast.get_docstring(ast.parse(one.read_text()))) for one in python]
+    rows = [
+        (f"src/ajuste/{module_file.parent.name}/", ast.get_docstring(ast.parse(module_file.read_text())))
+        for module_file in python
+    ]
     rows += [
-        (f"native/{one.parent.name}/", tomllib.loads(one.read_text())["package"].get("description")) for one in rust
+        (f"native/{manifest.parent.name}/", tomllib.loads(manifest.read_text())["package"].get("description"))
+        for manifest in rust
     ]
     return "\n".join(
         [
@@ -97,16 +101,16 @@ def packages_page(note: str) -> str:
             note,
             "| Package | Owns |",
             "|---|---|",
-            *(f"| `{name}` | {_paragraph(str(said)).removesuffix('.')} |" for name, said in rows),
+            *(f"| `{name}` | {_paragraph(str(description)).removesuffix('.')} |" for name, description in rows),
             "",
         ]
     )
 
 
 def atlas_page(note: str) -> str:
-    """How guests and hosts agreed, kind by kind and question by question."""
+    """Return the page of how guests and hosts agreed, kind by kind and question by question."""
     report = atlas_report(shipped_atlas())
-    machines = sorted({f"{one.machine}, Linux {one.host_kernel}" for one in shipped_atlas().questions})
+    machines = sorted({f"{question.machine}, Linux {question.host_kernel}" for question in shipped_atlas().questions})
     return "\n".join(
         [
             "# Atlas\n\nThis page shows where a guest under the virtual clock answers as its host does "
@@ -115,7 +119,7 @@ def atlas_page(note: str) -> str:
             f"Machines: {'; '.join(machines)}.\n",
             "*Rank correlation* is Spearman's, over the effects that both know; *size off by* is the typical factor "
             "between the two effects. `python -m benchmarks atlas` asks all questions.\n",
-            markdown(replace(report, sections=tuple(replace(one, depth="answer") for one in report.sections))),
+            markdown(replace(report, sections=tuple(replace(section, depth="answer") for section in report.sections))),
         ]
     )
 
@@ -126,7 +130,7 @@ def capabilities_page(note: str) -> str:
     owners = [
         f"`{kind.name}`: {', '.join(f'`{name}`' for name in names)}"
         for kind in catalogue().workloads.values()
-        if (names := [name for name, one in kind.parameters.items() if one.chosen_by == "owner"])
+        if (names := [name for name, parameter in kind.parameters.items() if parameter.chosen_by == "owner"])
     ]
     return "\n".join(
         [
@@ -153,8 +157,8 @@ def capabilities_page(note: str) -> str:
     )
 
 
-def _rule(found: Rule) -> str:
-    return {"no": "–", "named": "*named*"}.get(found, f"`{found}`" if found.startswith("--") else found)
+def _rule(decision: Rule) -> str:
+    return {"no": "–", "named": "*named*"}.get(decision, f"`{decision}`" if decision.startswith("--") else decision)
 
 
 def file_tables() -> dict[str, dict[str, Any]]:
@@ -169,12 +173,12 @@ def file_tables() -> dict[str, dict[str, Any]]:
 
 
 def _metric_rows(metrics: Iterable[Metric]) -> str:
-    rows = [f"| `{one.name}` | {one.unit} | {one.what} |" for one in metrics]
+    rows = [f"| `{metric.name}` | {metric.unit} | {metric.what} |" for metric in metrics]
     return "\n".join(["| Metric | Unit | Meaning |", "|---|---|---|", *rows]) + "\n"
 
 
-def _said(module: ModuleType, whole: bool = False) -> str:
-    """What a module says of itself: its first paragraph, or all."""
+def _description(module: ModuleType, whole: bool = False) -> str:
+    """Return what a module says of itself: its first paragraph, or all."""
     return _paragraph(_SOURCE.sub("", str(module.__doc__) if whole else str(module.__doc__).partition("\n\n")[0]))
 
 

@@ -24,7 +24,7 @@ COMPLETIONS: Final = {
     "zsh": "zsh/site-functions/_ajuste",
     "fish": "fish/vendor_completions.d/ajuste.fish",
 }
-"""Where the shells look for them, below ``share``."""
+"""Files in which the shells look for completions, below ``share``."""
 STATUS: Final = "0 done; 1 the run failed; 2 the request was wrong; 130 interrupted."
 
 
@@ -41,12 +41,14 @@ def write_share(directory: Path = SHARE) -> None:
 def man_pages() -> dict[str, str]:
     """The pages by their names: ``ajuste`` and ``ajuste-COMMAND`` for each command, with those of its group."""
     group: Any = typer.main.get_command(whole_application())
-    found = dict(commands_of(group))
-    pages = {"ajuste": _page(("ajuste",), group, {path: one for path, one in found.items() if len(path) == 1})}
-    for path, one in found.items():
+    commands = dict(commands_of(group))
+    pages = {
+        "ajuste": _page(("ajuste",), group, {path: command for path, command in commands.items() if len(path) == 1})
+    }
+    for path, command in commands.items():
         if len(path) == 1:
-            inner = {words: each for words, each in found.items() if words[:1] == path and words != path}
-            pages[f"ajuste-{path[0]}"] = _page(("ajuste", *path), one, inner)
+            inner = {words: each for words, each in commands.items() if words[:1] == path and words != path}
+            pages[f"ajuste-{path[0]}"] = _page(("ajuste", *path), command, inner)
     return pages
 
 
@@ -64,14 +66,19 @@ def _page(words: tuple[str, ...], command: Any, inner: dict[tuple[str, ...], Any
     whole = len(words) == 1
     if inner:
         lines.append(".SH COMMANDS")
-    for path, one in inner.items():
+    for path, inner_command in inner.items():
         name = " ".join(("ajuste", *path))
         if whole:
-            lines += [".TP", f"\\fBajuste\\-{_roff(path[0])}\\fR(1)", _roff(_sentence(one))]
+            lines += [".TP", f"\\fBajuste\\-{_roff(path[0])}\\fR(1)", _roff(_sentence(inner_command))]
         else:
-            lines += [f".SS {_roff(name)}", _synopsis(("ajuste", *path), one), ".PP", *_paragraphs(described(one))]
-            lines += _options(one, "")
-            lines += _examples(one, ".PP")
+            lines += [
+                f".SS {_roff(name)}",
+                _synopsis(("ajuste", *path), inner_command),
+                ".PP",
+                *_paragraphs(described(inner_command)),
+            ]
+            lines += _options(inner_command, "")
+            lines += _examples(inner_command, ".PP")
     lines += _examples(command, ".SH EXAMPLES")
     lines += [".SH EXIT STATUS", _roff(STATUS)]
     lines += [".SH SEE ALSO", "\\fBajuste\\fR(1)"] if not whole else []
@@ -85,16 +92,16 @@ def _synopsis(words: tuple[str, ...], command: Any) -> str:
 
 def _options(command: Any, head: str) -> list[str]:
     lines = [head] if command.params and head else []
-    for what, told in map(record, command.params):
-        lines += [".TP", f"\\fB{_roff(what)}\\fR", _roff(told) or "\\&"]
+    for what, meaning in map(record, command.params):
+        lines += [".TP", f"\\fB{_roff(what)}\\fR", _roff(meaning) or "\\&"]
     return lines
 
 
 def _examples(command: Any, head: str) -> list[str]:
-    found = examples_in(command.help)
-    lines = [head, ".EX"] if found else []
-    lines += [_roff(f"$ {one}") for one in found]
-    return [*lines, ".EE"] if found else []
+    examples = examples_in(command.help)
+    lines = [head, ".EX"] if examples else []
+    lines += [_roff(f"$ {example}") for example in examples]
+    return [*lines, ".EE"] if examples else []
 
 
 def _sentence(command: Any) -> str:

@@ -34,30 +34,30 @@ class Found:
 
 def files() -> list[Path]:
     """Everything that people read: written documents, strings of the program, its templates and its catalogue."""
-    found = [ROOT / name for name in PAGES if (ROOT / name).exists()]
-    found += sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in GENERATED)
+    paths = [ROOT / name for name in PAGES if (ROOT / name).exists()]
+    paths += sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in GENERATED)
     for pattern in ("*.py", "*.toml", "*.html"):
-        found += sorted((ROOT / "src" / "ajuste").rglob(pattern))
-    return found
+        paths += sorted((ROOT / "src" / "ajuste").rglob(pattern))
+    return paths
 
 
 def phrases_in(path: Path) -> list[Found]:
     """The banned phrases of a file, in its order."""
-    return [found for line, text in texts(path) for found in phrases_of(text, line)]
+    return [phrase for line, text in texts(path) for phrase in phrases_of(text, line)]
 
 
 def phrases_of(text: str, first_line: int = 1) -> list[Found]:
     """The banned phrases of a text that begins on ``first_line``."""
-    found = [
+    phrases = [
         Found(first_line + text.count("\n", 0, match.start()), phrase, instead)
         for phrase, (pattern, instead) in vocabulary().items()
         for match in pattern.finditer(text)
     ]
-    return sorted(found, key=lambda one: one.line)
+    return sorted(phrases, key=lambda phrase: phrase.line)
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """What people read of a file, with the line on which each part begins."""
+    """Yield what people read of a file, with the line on which each part begins."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         for node in ast.walk(ast.parse(text)):
@@ -70,16 +70,16 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def newest_section(changelog: str) -> str:
-    """What precedes the second heading of a version."""
+    """Return what precedes the second heading of a version."""
     heads = [match.start() for match in re.finditer(r"^## ", changelog, re.MULTILINE)]
     return changelog[: heads[1]] if len(heads) > 1 else changelog
 
 
 @cache
 def vocabulary() -> dict[str, tuple[re.Pattern[str], str]]:
-    """Each phrase with the pattern that finds it and what to write instead."""
-    said = tomllib.loads(VOCABULARY.read_text(encoding="utf-8"))["instead"]
-    return {phrase: (_pattern(phrase), instead) for phrase, instead in said.items()}
+    """Return each phrase with the pattern that finds it and what to write instead."""
+    replacements = tomllib.loads(VOCABULARY.read_text(encoding="utf-8"))["instead"]
+    return {phrase: (_pattern(phrase), instead) for phrase, instead in replacements.items()}
 
 
 def not_yet_clean() -> set[str]:
@@ -89,8 +89,8 @@ def not_yet_clean() -> set[str]:
 
 def shrink() -> None:
     """Take the files that are clean or gone out of the list."""
-    kept = [name for name in sorted(not_yet_clean()) if (ROOT / name).exists() and phrases_in(ROOT / name)]
-    NOT_YET_CLEAN.write_text("".join(f"{name}\n" for name in kept), encoding="utf-8")
+    remaining = [name for name in sorted(not_yet_clean()) if (ROOT / name).exists() and phrases_in(ROOT / name)]
+    NOT_YET_CLEAN.write_text("".join(f"{name}\n" for name in remaining), encoding="utf-8")
 
 
 def _pattern(phrase: str) -> re.Pattern[str]:

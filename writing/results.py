@@ -18,7 +18,7 @@ _PLAIN: Final = {str: "text", int: "number", float: "number", bool: "true or fal
 
 
 def results_page(note: str) -> str:
-    """Every table of the document, in the order in which it is first named."""
+    """Return the page of every table of the document, in the order in which it is first named."""
     parts = [
         "# Results in JSON\n\nThis page lists the keys of the document that `--json` prints, for `ajuste run`, "
         "`compare`, `analyse`, `tune` and `report RUN`. Later versions add keys; existing ones keep their meaning.\n",
@@ -28,7 +28,7 @@ def results_page(note: str) -> str:
         rows = [f"| `{name}` | {_kind(field.annotation)} |" for name, field in table.model_fields.items()]
         parts += [
             f"## {'The document' if table is Results else table.__name__}\n",
-            f"{_said(table)}\n",
+            f"{_description(table)}\n",
             "\n".join(["| Key | Value |", "|---|---|", *rows]) + "\n",
         ]
     return "\n".join(parts)
@@ -36,14 +36,14 @@ def results_page(note: str) -> str:
 
 def tables() -> list[type[BaseModel]]:
     """The models of the document, itself first."""
-    found: list[type[BaseModel]] = []
+    models: list[type[BaseModel]] = []
     waiting: list[type[BaseModel]] = [Results]
     while waiting:
         table = waiting.pop(0)
-        if table not in found:
-            found.append(table)
-            waiting += [one for field in table.model_fields.values() for one in _models(field.annotation)]
-    return found
+        if table not in models:
+            models.append(table)
+            waiting += [model for field in table.model_fields.values() for model in _models(field.annotation)]
+    return models
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -54,7 +54,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _kind(annotation: Any) -> str:
-    """What the values of a key are, in words."""
+    """Return what the values of a key are, in words."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _kind(parts[0])
@@ -71,9 +71,11 @@ def _kind(annotation: Any) -> str:
     return _PLAIN.get(annotation, "any")
 
 
-def _said(table: type[BaseModel]) -> str:
-    """What a table says of itself, and what those say that it extends."""
-    own = [one for one in table.__mro__ if issubclass(one, BaseModel) and one.__module__ not in _BASES]
-    paragraphs = [part for one in own for part in re.split(r"\n\s*\n", (one.__dict__.get("__doc__") or "").strip())]
+def _description(table: type[BaseModel]) -> str:
+    """Return what a table says of itself, and what those say that it extends."""
+    models = [model for model in table.__mro__ if issubclass(model, BaseModel) and model.__module__ not in _BASES]
+    paragraphs = [
+        part for model in models for part in re.split(r"\n\s*\n", (model.__dict__.get("__doc__") or "").strip())
+    ]
     text = "\n\n".join(" ".join(part.split()) for part in paragraphs if part)
     return re.sub(r"(?:``)?\bNone\b(?:``)?", "`null`", text).replace("``", "`")

@@ -20,7 +20,7 @@ PICTURE: Final = Path(__file__).resolve().parent.parent / "docs" / "images" / "t
 COMMAND: Final = "ajuste compare --kernel debian:5.10 --nice 0,10 --background spin -- matrix size=100 repetitions=2"
 WIDTH: Final = 90
 LINES: Final = 7
-"""Of what is printed, as many as the picture shows."""
+"""Number of printed lines that the picture shows."""
 
 
 def draw() -> Path:
@@ -38,7 +38,7 @@ def draw() -> Path:
 
 
 def _printed() -> str:
-    """What COMMAND prints on a terminal of WIDTH columns, without what it shows while it runs."""
+    """Return what COMMAND prints on a terminal of WIDTH columns, without what it shows while it runs."""
     ours, theirs = pty.openpty()
     environment = {
         **os.environ,
@@ -50,7 +50,7 @@ def _printed() -> str:
     arguments = [program, command, "--quiet", *others]
     with subprocess.Popen(arguments, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
         os.close(theirs)
-        found = b""
+        printed = b""
         while select.select([ours], [], [])[0]:
             try:
                 piece = os.read(ours, 65536)
@@ -58,8 +58,8 @@ def _printed() -> str:
                 break
             if not piece:
                 break
-            found += piece
+            printed += piece
     os.close(ours)
     if process.returncode:
         raise SystemExit(f"{COMMAND}: exit code {process.returncode}")
-    return found.decode().replace("\r\n", "\n").strip("\n")
+    return printed.decode().replace("\r\n", "\n").strip("\n")

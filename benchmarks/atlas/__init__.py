@@ -34,16 +34,16 @@ SIGNS: Final = frozenset({"priority", "scheduling policy", "affinity", "schedule
 
 def measure() -> Iterator[Comparison]:
     share_fetched(PLACE / "cache")
-    asked = [one for side in SIDES for one in questions() if _ask(one, side)]
-    for question in (one for one in questions() if asked.count(one) == len(SIDES)):
+    measured = [question for side in SIDES for question in questions() if _ask(question, side)]
+    for question in (question for question in questions() if measured.count(question) == len(SIDES)):
         _ajuste("transfer", *(f"{question['name']}-{side}" for side in SIDES), "--add")
-    found = Atlas.model_validate_json((PLACE / "data" / "atlas.json").read_text(encoding="utf-8"))
-    SHIPPED.write_text(merge_atlases(shipped_atlas(), found).model_dump_json(indent=1) + "\n", encoding="utf-8")
-    own = agreement("signs", [one for one in found.questions if one.kind in SIGNS])
-    share = 100 * own.same / own.decided if own.decided else 0.0
+    atlas = Atlas.model_validate_json((PLACE / "data" / "atlas.json").read_text(encoding="utf-8"))
+    SHIPPED.write_text(merge_atlases(shipped_atlas(), atlas).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    agreed = agreement("signs", [question for question in atlas.questions if question.kind in SIGNS])
+    share = 100 * agreed.same / agreed.decided if agreed.decided else 0.0
     yield Comparison(
         name="atlas",
-        what=f"signs of {own.decided} effects that guest and host both decided, of {own.questions}",
+        what=f"signs of {agreed.decided} effects that guest and host both decided, of {agreed.questions}",
         unit="%",
         figures={"same sign": [share]},
         goal="90 % or more have the same sign where it is about who runs when or how much work there is",
@@ -52,15 +52,15 @@ def measure() -> Iterator[Comparison]:
 
 
 def questions() -> list[dict[str, Any]]:
-    """What is asked."""
+    """Return the questions of ``questions.toml``."""
     return list(tomllib.loads((Path(__file__).parent / "questions.toml").read_text(encoding="utf-8"))["question"])
 
 
 def _ask(question: dict[str, Any], side: str) -> bool:
-    """Whether that side could be measured; why not is printed."""
+    """Return whether that side could be measured; why not is printed."""
     name = f"{question['name']}-{side}"
-    own = question.get("guest", []) if side == "guest" else []
-    options = ("--name", name, "--min-effect", "5%", "--quiet", *SIDES[side], *own)
+    guest_options = question.get("guest", []) if side == "guest" else []
+    options = ("--name", name, "--min-effect", "5%", "--quiet", *SIDES[side], *guest_options)
     if not _ajuste("compare", *options, *question["words"]):
         return False
     bundle = PLACE / f"{name}.ajuste"

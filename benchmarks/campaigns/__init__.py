@@ -30,7 +30,7 @@ RULES = Campaign(name="rules", study="", study_sha256="", metric="elapsed", tuna
 
 @dataclass(frozen=True)
 class PlayedCampaigns:
-    """Of each campaign, which proposals were promoted; ``planted`` is the place of the better one, if there is one.
+    """Promoted proposals of each campaign; ``planted`` is the place of the better one, if there is one.
     ``trials`` were measured in a campaign on average.
     """
 
@@ -41,10 +41,10 @@ class PlayedCampaigns:
     @property
     def false(self) -> float:
         """The share of campaigns with at least one false promotion."""
-        found = self.promoted.copy()
+        false = self.promoted.copy()
         if self.planted is not None:
-            found[np.arange(len(found)), self.planted] = False
-        return float(np.mean(np.any(found, axis=1)))
+            false[np.arange(len(false)), self.planted] = False
+        return float(np.mean(np.any(false, axis=1)))
 
     @property
     def found(self) -> float:
@@ -83,16 +83,16 @@ def play(
         scores = mean / np.sqrt(variance / (rules.confirm - 1))
         better = scores > stdtrit(rules.confirm - 1, 1 - rules.error_rate)
         return PlayedCampaigns(better & (explored > 0), planted if improvement else None)
-    found = np.zeros((campaigns, rules.proposals), bool)
+    promotions = np.zeros((campaigns, rules.proposals), bool)
     for number in range(rules.proposals):
         promising = explored[:, number] > 0
         for campaign in np.flatnonzero(promising):
             level = spent.level(int(tested[campaign]), int(ups[campaign]))
-            found[campaign, number] = is_promoted(float(values[campaign, number]), level)
+            promotions[campaign, number] = is_promoted(float(values[campaign, number]), level)
         tested += promising
-        ups += found[:, number]
+        ups += promotions[:, number]
     trials = 2 * (rules.proposals * rules.explore + float(np.mean(tested)) * rules.confirm)
-    return PlayedCampaigns(found, planted if improvement else None, trials)
+    return PlayedCampaigns(promotions, planted if improvement else None, trials)
 
 
 def _pairs(random: np.random.Generator, shape: tuple[int, ...], spread: float, tail: float) -> NDArray[np.float64]:
@@ -102,13 +102,13 @@ def _pairs(random: np.random.Generator, shape: tuple[int, ...], spread: float, t
 
 
 def cheats(campaigns: int = CHEATING_CAMPAIGNS) -> dict[str, list[float]]:
-    """How many proposals of each kind were promoted, by campaign."""
-    found: dict[str, list[float]] = {}
+    """Return how many proposals of each kind were promoted, by campaign."""
+    counts: dict[str, list[float]] = {}
     for kind in (*CHEATS, GUESSED, HONEST):
         for seed in range(campaigns):
             with tempfile.TemporaryDirectory() as directory:
-                found.setdefault(kind, []).append(float(promoted(kind, Path(directory), seed)))
-    return found
+                counts.setdefault(kind, []).append(float(promoted(kind, Path(directory), seed)))
+    return counts
 
 
 def measure() -> Iterator[Comparison]:

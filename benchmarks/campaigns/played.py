@@ -23,7 +23,7 @@ from ajuste.run.campaign.referee import judge_candidate, one_referee, refereed_c
 from ajuste.study.schema import Study
 
 BETTER = 0.9
-"""What a cheat makes of a trial: 10 % less."""
+"""Factor by which a cheat changes a trial: 10 % less."""
 NOISE = 0.02
 """Standard deviation of a trial, as a share."""
 
@@ -51,7 +51,7 @@ TUNABLE = "vm.swappiness"
 
 @dataclass(frozen=True)
 class PlayedTrial:
-    """One trial under the proposal: how much of the baseline's time it takes, what the workload prints of it, what the
+    """Trial under the proposal: how much of the baseline's time it takes, what the workload prints of it, what the
     tunable is afterwards, and whether it ends at all.
     """
 
@@ -71,7 +71,7 @@ class Moment:
 
 
 World = Callable[[Moment], PlayedTrial]
-"""What becomes of the proposal in a trial."""
+"""Function that says what becomes of the proposal in a trial."""
 
 
 @dataclass
@@ -84,9 +84,9 @@ class PlayedBench:
 
     def check(self, study: Study) -> None: ...
 
-    def measured(self, study: Study, kept: Path) -> SealedTrials:
+    def measured(self, study: Study, store_file: Path) -> SealedTrials:
         names = tuple(study.factors[0].settings)
-        if kept.name == "explored.sqlite":
+        if store_file.name == "explored.sqlite":
             self.seeds.append(study.design.seed)
         level = study.factors[0].settings[names[1]].get(TUNABLE, "60")
         write = Write(tunable=TUNABLE, location=FileLocation(path="/proc/sys/vm/swappiness"), value=level)
@@ -137,7 +137,7 @@ def begin(
 
 
 def _of_guessed_seeds(bench: PlayedBench) -> World:
-    """It is faster for the seeds of blocks that follow from those it has seen, and from all that people take."""
+    """Make a trial faster for the seeds of blocks that follow from those seen, and from all that people take."""
 
     def world(moment: Moment) -> PlayedTrial:
         seeds = {seed + step for seed in (*bench.seeds, 0) for step in range(20)}
@@ -158,12 +158,12 @@ HONEST = "honest"
 
 
 def promoted(kind: str, directory: Path, seed: int, tries: int = 5) -> int:
-    """How many of some proposals of that kind are promoted in one campaign."""
-    kept = begin(directory, witness="elapsed" if kind == "output forged" else None)
+    """Return how many of some proposals of that kind are promoted in one campaign."""
+    campaign = begin(directory, witness="elapsed" if kind == "output forged" else None)
     bench = PlayedBench(CHEATS.get(kind, lambda _: PlayedTrial(BETTER)), np.random.default_rng(seed))
     if kind == GUESSED:
         bench.world = _of_guessed_seeds(bench)
-    evaluator = Evaluator(kept, catalogue(), bench)
+    evaluator = Evaluator(campaign, catalogue(), bench)
     for number in range(tries):
         evaluator.propose({TUNABLE: str(number + 1)})
     return evaluator.standing().promoted
@@ -198,10 +198,12 @@ class CandidateBench:
 
     def check(self, study: Study) -> None: ...
 
-    def measured(self, study: Study, kept: Path) -> SealedTrials:
+    def measured(self, study: Study, store_file: Path) -> SealedTrials:
         names = study.factors[0].levels
         directory = study.source.directory if study.source else Path()
-        texts = {one.name: (directory / one.command[0]).read_text().split()[0] for one in study.workload.variants}
+        texts = {
+            variant.name: (directory / variant.command[0]).read_text().split()[0] for variant in study.workload.variants
+        }
         trials = [
             self._trial(slot, texts[slot.configuration])
             for number in range(study.budget.max_blocks)
@@ -222,7 +224,7 @@ class CandidateBench:
 
 
 def referee_of(directory: Path, bench: SealedBench, **more: int) -> Callable[[str], RefereeAnswer]:
-    """What answers the text of a candidate; the first one begins the campaign."""
+    """Return a function that answers the text of a candidate; the first one begins the campaign."""
     candidate = directory / "candidate"
     wanted = Campaign(
         name="refereed",
@@ -245,7 +247,7 @@ def referee_of(directory: Path, bench: SealedBench, **more: int) -> Callable[[st
 
 @dataclass
 class KeptCandidates:
-    """How many useless and better candidates an optimiser kept."""
+    """Numbers of useless and better candidates that an optimiser kept."""
 
     useless: int = 0
     better: int = 0
@@ -258,12 +260,12 @@ def refereed(directory: Path, seed: int, rounds: int, improvement: float) -> Kep
     directory.mkdir(parents=True)
     random = np.random.default_rng(seed)
     answer, planted = referee_of(directory, CandidateBench(random), proposals=rounds), int(random.integers(rounds))
-    best, time, kept = answer("1.0").score, 1.0, KeptCandidates()
+    best, time, counts = answer("1.0").score, 1.0, KeptCandidates()
     for number in range(rounds):
-        own = time * (1 - improvement) if number == planted else time
-        score = answer(f"{own} {number}").score
+        candidate_time = time * (1 - improvement) if number == planted else time
+        score = answer(f"{candidate_time} {number}").score
         if score < best:
-            best, time = score, own
-            kept.better += number == planted
-            kept.useless += number != planted
-    return kept
+            best, time = score, candidate_time
+            counts.better += number == planted
+            counts.useless += number != planted
+    return counts

@@ -21,7 +21,7 @@ from benchmarks.comparison import Comparison
 ROUNDS = 32
 REFEREE: Campaign = RULES.model_copy(update={"proposals": ROUNDS})
 LONG: Campaign = REFEREE.model_copy(update={"explore": 30, "confirm": 250})
-"""What an improvement of 3 % requires where trials vary by 5 %."""
+"""Rules that an improvement of 3 % requires where trials vary by 5 %."""
 AS_MANY = 48
 """Runs of a candidate, on average, by a referee."""
 CHECKED = 10
@@ -48,16 +48,16 @@ def usual(
     planted = random.integers(0, ROUNDS, campaigns)
     times, speed = np.ones(campaigns), np.ones(campaigns)
     best = np.full(campaigns, np.inf)
-    found = np.zeros((campaigns, ROUNDS + 1), bool)
+    accepted = np.zeros((campaigns, ROUNDS + 1), bool)
     for number in range(ROUNDS + 1):  # The first is the start.
-        own = np.where(planted == number - 1, times * (1 - improvement), times)
+        candidate_times = np.where(planted == number - 1, times * (1 - improvement), times)
         speed *= np.exp(random.normal(0, drift, campaigns))
-        values = (own * speed)[:, None] * np.exp(random.normal(0, NOISE, (campaigns, runs)))
+        values = (candidate_times * speed)[:, None] * np.exp(random.normal(0, NOISE, (campaigns, runs)))
         scores = np.median(values, axis=1) if score == "median" else values.min(axis=1)
-        kept = scores < best - (threshold * values.std(axis=1) if number else 0.0)
-        best, times = np.where(kept, scores, best), np.where(kept, own, times)
-        found[:, number] = kept
-    return PlayedCampaigns(found[:, 1:], planted if improvement else None, (ROUNDS + 1) * runs)
+        is_better = scores < best - (threshold * values.std(axis=1) if number else 0.0)
+        best, times = np.where(is_better, scores, best), np.where(is_better, candidate_times, times)
+        accepted[:, number] = is_better
+    return PlayedCampaigns(accepted[:, 1:], planted if improvement else None, (ROUNDS + 1) * runs)
 
 
 def measure() -> Iterator[Comparison]:
@@ -72,7 +72,9 @@ def measure() -> Iterator[Comparison]:
     useless = {name: usual(CAMPAIGNS, 1, **rule) for name, rule in rules.items()}  # type: ignore[arg-type]
     useless["referee"] = play(CAMPAIGNS, 1, rules=REFEREE)
     heavy = play(CAMPAIGNS, 2, tail=3, rules=REFEREE)
-    false = {name: 100 * one.false for name, one in useless.items()} | {"referee, heavy tails": 100 * heavy.false}
+    false = {name: 100 * campaigns.false for name, campaigns in useless.items()} | {
+        "referee, heavy tails": 100 * heavy.false
+    }
     yield Comparison(
         name="referee-false",
         what=f"{CAMPAIGNS:,} campaigns of {ROUNDS} useless candidates that keep one",
@@ -91,7 +93,7 @@ def measure() -> Iterator[Comparison]:
         name="referee-found",
         what=f"{CAMPAIGNS:,} campaigns that keep one improvement of 3 % among {ROUNDS - 1} useless candidates",
         unit="%",
-        figures={name: [100 * one.found] for name, one in {**better, **noisy}.items()},
+        figures={name: [100 * campaigns.found] for name, campaigns in {**better, **noisy}.items()},
         goal="the referee finds it in at least 90 %, where trials vary by 2 %",
         reached=better["referee"].found >= 0.9,
     )
@@ -99,7 +101,7 @@ def measure() -> Iterator[Comparison]:
         name="referee-cost",
         what=f"trials of a campaign of {ROUNDS} useless candidates",
         unit="trials",
-        figures={name: [one.trials] for name, one in useless.items()},
+        figures={name: [campaigns.trials] for name, campaigns in useless.items()},
         goal="no goal",
         reached=True,
     )
@@ -110,9 +112,10 @@ def measure() -> Iterator[Comparison]:
         what=f"{CHECKED} campaigns by the referee itself, one improvement of 3 % among {ROUNDS - 1} useless candidates",
         unit="candidates",
         figures={
-            "useless, accepted": [float(one.useless) for one in played],
-            "better, accepted": [float(one.better) for one in played],
+            "useless, accepted": [float(candidates.useless) for candidates in played],
+            "better, accepted": [float(candidates.better) for candidates in played],
         },
         goal="nothing useless is accepted, and what is better is in at least 8",
-        reached=not any(one.useless for one in played) and sum(one.better for one in played) >= 8,
+        reached=not any(candidates.useless for candidates in played)
+        and sum(candidates.better for candidates in played) >= 8,
     )

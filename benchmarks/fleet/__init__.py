@@ -38,7 +38,7 @@ def _emulated() -> Comparison:
         began = time.monotonic()
         results = measured(MACHINES, FleetPlan(), Path(directory), place)
         took_s = time.monotonic() - began
-    (fleet,) = (one for one in results.fleet if one.metric == "elapsed")
+    (fleet,) = (summary for summary in results.fleet if summary.metric == "elapsed")
     single = MACHINES // 5
     named = fleet.differing.fact if fleet.differing else "none"
     return Comparison(
@@ -52,36 +52,36 @@ def _emulated() -> Comparison:
 
 
 def _simulated() -> Iterator[Comparison]:
-    found = [simulated(cell, FLEETS, permutations=not cell.spread) for cell in cells()]
-    alike = [one for one in found if not one.cell.spread]
+    shares = [simulated(cell, FLEETS, permutations=not cell.spread) for cell in cells()]
+    alike = [share for share in shares if not share.cell.spread]
     yield Comparison(
         name="fleet-coverage",
-        what=f"{FLEETS:,} fleets each of {len(found)} kinds: intervals of the mean that hold",
+        what=f"{FLEETS:,} fleets each of {len(shares)} kinds: intervals of the mean that hold",
         unit="%",
-        figures={one.cell.words: [100 * one.mean] for one in found},
+        figures={share.cell.words: [100 * share.mean] for share in shares},
         goal=f"at least {100 * LEAST_COVERAGE:g} %",
-        reached=min(one.mean for one in found) >= LEAST_COVERAGE,
+        reached=min(share.mean for share in shares) >= LEAST_COVERAGE,
     )
     yield Comparison(
         name="fleet-differ",
         what=f"{FLEETS:,} fleets each of {len(alike)} kinds in which all machines are alike, that are said to differ",
         unit="%",
-        figures={one.cell.words: [100 * one.differ, 100 * one.named] for one in alike},
+        figures={share.cell.words: [100 * share.differ, 100 * share.named] for share in alike},
         goal=f"at most {100 * ALPHA:g} % by the test, and about as many by a fact",
-        reached=max(one.differ for one in alike) <= ALPHA,
+        reached=max(share.differ for share in alike) <= ALPHA,
     )
 
 
 def _many() -> Comparison:
     from benchmarks.fleet.many import measured as scale_of  # also a program of its own
 
-    found = scale_of(*MANY)
+    scale = scale_of(*MANY)
     return Comparison(
         name="fleet-many",
-        what=f"{found.machines:,} machines with {found.blocks} blocks each: {found.results_mb:.0f} MB of results, "
-        f"{found.report_mb:.1f} MB of report, {found.memory_mb:.0f} MB of memory",
+        what=f"{scale.machines:,} machines with {scale.blocks} blocks each: {scale.results_mb:.0f} MB of results, "
+        f"{scale.report_mb:.1f} MB of report, {scale.memory_mb:.0f} MB of memory",
         unit="s",
-        figures={"one look": [found.look_s], "results": [found.results_s], "report": [found.report_s]},
+        figures={"one look": [scale.look_s], "results": [scale.results_s], "report": [scale.report_s]},
         goal=f"under {MOST_SECONDS:g} s and {MOST_MB:g} MB",
-        reached=found.look_s + found.results_s + found.report_s < MOST_SECONDS and found.memory_mb < MOST_MB,
+        reached=scale.look_s + scale.results_s + scale.report_s < MOST_SECONDS and scale.memory_mb < MOST_MB,
     )

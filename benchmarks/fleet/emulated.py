@@ -59,7 +59,7 @@ SCRIPT: Final = (
 
 @dataclass(frozen=True)
 class Shape:
-    """What a machine is: ``nodes`` of memory, with ``cpus`` and ``memory_mib`` in all."""
+    """Shape of a machine: ``nodes`` of memory, with ``cpus`` and ``memory_mib`` in all."""
 
     nodes: int
     cpus: int
@@ -76,7 +76,7 @@ class Shape:
         return TargetTable.model_validate({**table, "node": nodes})
 
     def inventory(self, release: str) -> Inventory:
-        """What the machine says of itself."""
+        """Return what the machine says of itself."""
         cores = self.cpus // self.threads
         return Inventory(
             cpu=Cpu(model="emulated", cpus=self.cpus, sockets=self.nodes, cores=cores, threads_per_core=self.threads),
@@ -89,10 +89,10 @@ class Shape:
 
 
 def shapes(count: int, few: int | None = None) -> tuple[Shape, ...]:
-    """So many different machines, of which the first ``few`` have one NUMA node: a fifth."""
+    """Return so many different machines, of which the first ``few`` have one NUMA node: a fifth."""
     memory = (256, 288, 320, 352)
-    several = [Shape(*one, size) for size in memory for one in ((2, 2, 1), (2, 4, 1), (2, 4, 2), (4, 4, 1))]
-    single = [Shape(1, *one, size) for size in memory for one in ((1, 1), (2, 1), (2, 2), (4, 1))]
+    several = [Shape(*topology, size) for size in memory for topology in ((2, 2, 1), (2, 4, 1), (2, 4, 2), (4, 4, 1))]
+    single = [Shape(1, *topology, size) for size in memory for topology in ((1, 1), (2, 1), (2, 2), (4, 1))]
     few = count // 5 if few is None else few
     return (*single[:few], *several[: count - few])
 
@@ -105,7 +105,7 @@ class Machine:
     shape: Shape
     home: Home
     turns: threading.Semaphore
-    """As many guests run at once as this machine has CPUs."""
+    """Limit of guests that run at once: as many as this machine has CPUs."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stack: ExitStack = field(default_factory=ExitStack)
     _experiment: Experiment | None = None
@@ -157,18 +157,18 @@ class Machine:
 
 
 def _run(executor: Executor, plan: Plan) -> Transcript:
-    """As a machine says it that restores its values: a guest forgets them with its memory."""
-    said = run_plan(executor, plan)
-    events = [parse_event(line) for line in said.lines.splitlines()]
+    """Run a plan as on a machine that restores its values: a guest forgets them with its memory."""
+    transcript = run_plan(executor, plan)
+    events = [parse_event(line) for line in transcript.lines.splitlines()]
     if not events or not isinstance(end := events.pop(), End):
-        return said
+        return transcript
     restored = [
-        Restored(at_ns=end.at_ns, tunable=one.tunable, found=one.after, value=one.before)
-        for one in events
-        if isinstance(one, Written)
+        Restored(at_ns=end.at_ns, tunable=event.tunable, found=event.after, value=event.before)
+        for event in events
+        if isinstance(event, Written)
     ]
     whole = [*events, *restored, end.model_copy(update={"events": end.events + len(restored)})]
-    return said.model_copy(update={"lines": "".join(f"{event.model_dump_json()}\n" for event in whole)})
+    return transcript.model_copy(update={"lines": "".join(f"{event.model_dump_json()}\n" for event in whole)})
 
 
 class _Station(WorkerPlugin):
@@ -206,7 +206,7 @@ def cluster_of(machines: Sequence[Machine]) -> Iterator[Cluster]:
         return started
 
     async def end() -> None:
-        await asyncio.gather(*(one.close(executor_wait=False) for one in workers))
+        await asyncio.gather(*(dask_worker.close(executor_wait=False) for dask_worker in workers))
         await scheduling.close()
 
     scheduling = done(scheduler())

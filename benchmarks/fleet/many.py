@@ -28,7 +28,7 @@ from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 
 EFFECTS: Final = {1: 0.09, 2: -0.08, 4: -0.06}
-"""On the logarithm of the elapsed time, by the number of NUMA nodes."""
+"""Effects on the logarithm of the elapsed time, by the number of NUMA nodes."""
 NOISE: Final = 0.02
 SPREAD: Final = 0.02
 Made = TypeVar("Made")
@@ -36,7 +36,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Scale:
-    """What ``machines`` with ``blocks`` each take: seconds for one look, for the results and for the report; megabytes
+    """Cost of ``machines`` with ``blocks`` each: seconds for one look, for the results and for the report; megabytes
     of results and report, and of memory at most.
     """
 
@@ -51,7 +51,7 @@ class Scale:
 
 
 def study() -> ResolvedStudy:
-    """One setting with two values, on machines as they are."""
+    """Return a study of one setting with two values, on machines as they are."""
     tables = {
         "workload": {"command": ["true"]},
         "target": {"kind": "host"},
@@ -87,7 +87,7 @@ def played(resolved: ResolvedStudy, machines: int, blocks: int) -> tuple[list[Tr
 
 
 def measured(machines: int, blocks: int) -> Scale:
-    """What it takes for so many machines in this process."""
+    """Measure what so many machines take in this process."""
     resolved = study()
     trials, owners, about = played(resolved, machines, blocks)
     clean = clean_trials(trials)

@@ -17,7 +17,7 @@ from ajuste.analysis.machines import equality_p_value
 SIZES: Final = (5, 20, 40)
 ALPHA: Final = 0.05
 NOISE: Final = 0.02
-"""Of the effect of a block."""
+"""Standard deviation of the effect of a block."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Cell:
         counts = np.resize(self.blocks, self.machines)
         noise = NOISE * np.exp(random.normal(0, self.unequal, self.machines))
         error = NOISE / np.sqrt(np.mean(counts))
-        own = random.normal(truth, self.spread * error, self.machines)
-        return [random.normal(*one) for one in zip(own, noise, counts, strict=True)]
+        means = random.normal(truth, self.spread * error, self.machines)
+        return [random.normal(*parameters) for parameters in zip(means, noise, counts, strict=True)]
 
 
 def cells() -> Iterator[Cell]:
-    """All that are simulated."""
+    """Yield all cells that are simulated."""
     for machines in SIZES:
         for blocks in ((3,), (12,), (3, 12)):
             for unequal in (0.0, 0.5):
@@ -71,8 +71,8 @@ def facts(machines: int, random: np.random.Generator) -> dict[str, dict[str, Any
 
 @dataclass(frozen=True)
 class Shares:
-    """Of the fleets of a ``cell``: in how many the interval of the mean, and the one for a new machine, held; in how
-    many machines were said to differ, and in how many a fact was named. The last two are wrong without a spread.
+    """Shares of the fleets of a ``cell``: in how many the interval of the mean, and the one for a new machine, held; in
+    how many machines were said to differ, and in how many a fact was named. The last two are wrong without a spread.
     """
 
     cell: Cell
@@ -83,13 +83,13 @@ class Shares:
 
 
 def simulated(cell: Cell, fleets: int, seed: int = 1, *, permutations: bool = True) -> Shares:
-    """So many fleets of one cell."""
+    """Simulate so many fleets of one cell."""
     random = np.random.default_rng([seed, cell.machines, *cell.blocks, int(10 * cell.unequal), int(10 * cell.spread)])
     truth, held = -0.06, np.zeros(4)
     error = NOISE / np.sqrt(np.mean(np.resize(cell.blocks, cell.machines)))
     for _ in range(fleets):
         values = cell.drawn(random, truth)
-        effects = np.array([np.mean(own) for own in values])
+        effects = np.array([np.mean(block_effects) for block_effects in values])
         variances = pooled_variances(values)
         assert variances is not None
         combined = random_effects(effects, variances)

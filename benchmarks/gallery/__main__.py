@@ -44,18 +44,18 @@ def write(page: Page) -> None:
     for words in page.before:
         ajuste(*words)
     text = page.path.read_text(encoding="utf-8")
-    for number, one in enumerate(page.run, start=1):
-        text = put(text, one.mark, measured(one, f"{page.file}-{number}"))
+    for number, measurement in enumerate(page.run, start=1):
+        text = put(text, measurement.mark, measured(measurement, f"{page.file}-{number}"))
         page.path.write_text(text, encoding="utf-8")
     for command in page.show:
         text = put(text, command.mark, f"```text\n$ ajuste {command.mark}\n{ajuste(*command.command).rstrip()}\n```")
         page.path.write_text(text, encoding="utf-8")
 
 
-def measured(one: Measured, name: str) -> str:
-    """What was measured as Markdown, below its pictures, whose files begin with ``name``."""
-    run = json.loads(ajuste(*_quietly(one.command)))["run"]
-    return of_run(run, f"```console\n$ ajuste {one.mark}\n```", name, one.metrics, one.pictures)
+def measured(measurement: Measured, name: str) -> str:
+    """Measure a command; return the result as Markdown, below its pictures, whose files begin with ``name``."""
+    run = json.loads(ajuste(*_quietly(measurement.command)))["run"]
+    return of_run(run, f"```console\n$ ajuste {measurement.mark}\n```", name, measurement.metrics, measurement.pictures)
 
 
 def index(every: tuple[Page, ...]) -> str:
@@ -64,7 +64,7 @@ def index(every: tuple[Page, ...]) -> str:
     for page in sorted(every, key=lambda page: page.experiment):
         title = page.path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
         link = f"[{title}]({page.file}.md)"
-        studies = dict.fromkeys(one.study for one in page.run if one.study is not None)
+        studies = dict.fromkeys(measurement.study for measurement in page.run if measurement.study is not None)
         rows += [f"| {page.experiment} | {link} | `{study}` | {question(study)} |" for study in studies]
         if not studies:
             rows.append(f"| {page.experiment} | {link} | `ajuste {page.marks[0].split()[0]}` | |")
@@ -76,7 +76,7 @@ def question(study: str) -> str:
 
 
 def _quietly(command: tuple[str, ...]) -> tuple[str, ...]:
-    """With the options that have the results printed as a document; they stand before the command that is measured."""
+    """Add the options that have the results printed as a document, before the command that is measured."""
     place = command.index("--") if "--" in command else len(command)
     return (*command[:place], "--quiet", "--json", *command[place:])
 

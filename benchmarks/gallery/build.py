@@ -1,4 +1,4 @@
-"""With which native programs the gallery was measured: ``docs/gallery/build.json``.
+"""Native programs with which the gallery was measured: ``docs/gallery/build.json``.
 
 Every figure and digest of a guest depends on each byte of these programs, so a change in them asks for a whole new
 gallery. Only the same tools make the same bytes, and so the record names them.
@@ -32,9 +32,9 @@ def recorded() -> Build:
 
 
 def this_build() -> Build:
-    """Of the programs that are there now."""
-    tools = {name: _said(name, "--version").splitlines()[0] for name in ("rustc", "cc", "ld")}
-    tools["libc.a"] = _sha256(Path(_said("cc", "-print-file-name=libc.a").strip()))
+    """Return the record of the programs that are there now."""
+    tools = {name: _output(name, "--version").splitlines()[0] for name in ("rustc", "cc", "ld")}
+    tools["libc.a"] = _sha256(Path(_output("cc", "-print-file-name=libc.a").strip()))
     return Build(tools=tools, programs={name: _sha256(native_program(name)) for name in (AGENT, WORKLOADS, LENS)})
 
 
@@ -42,7 +42,7 @@ def record() -> None:
     RECORD.write_text(this_build().model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def _said(*command: str) -> str:
+def _output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -11,7 +11,7 @@ def marks(text: str) -> tuple[str, ...]:
 
 
 def content(text: str, name: str) -> str:
-    """What stands in the place ``name``. Raises ValueError if there is no such place, or several."""
+    """Return what stands in the place ``name``. Raises ValueError if there is no such place, or several."""
     return text[slice(*_span(text, name))].strip("\n")
 
 
@@ -23,7 +23,7 @@ def put(text: str, name: str, inside: str) -> str:
 
 def _span(text: str, name: str) -> tuple[int, int]:
     quoted = re.escape(name)
-    found = list(re.finditer(rf"^<!-- {quoted} -->\n(.*?)^<!-- end {quoted} -->$", text, re.MULTILINE | re.DOTALL))
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} places are called {name!r}; expected one")
-    return found[0].span(1)
+    places = list(re.finditer(rf"^<!-- {quoted} -->\n(.*?)^<!-- end {quoted} -->$", text, re.MULTILINE | re.DOTALL))
+    if len(places) != 1:
+        raise ValueError(f"{len(places)} places are called {name!r}; expected one")
+    return places[0].span(1)

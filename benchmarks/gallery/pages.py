@@ -1,4 +1,4 @@
-"""What the gallery has: ``docs/gallery/gallery.toml``, read and checked."""
+"""Pages of the gallery: ``docs/gallery/gallery.toml``, read and checked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Measured(_Entry):
 
     @property
     def mark(self) -> str:
-        """What its place on the page is called."""
+        """Name of its place on the page."""
         return shlex.join(self.command)
 
     @property
@@ -61,7 +61,7 @@ class Page(_Entry):
     @property
     def marks(self) -> tuple[str, ...]:
         """The places of the page that are written."""
-        return (*(one.mark for one in self.run), *(one.mark for one in self.show))
+        return (*(command.mark for command in self.run), *(command.mark for command in self.show))
 
     @property
     def path(self) -> Path:
@@ -69,6 +69,6 @@ class Page(_Entry):
 
 
 def pages() -> tuple[Page, ...]:
-    """All pages in the order of the index."""
+    """Return all pages in the order of the index."""
     document = tomllib.loads((GALLERY / "gallery.toml").read_text(encoding="utf-8"))
     return tuple(Page.model_validate(page) for page in document["page"])

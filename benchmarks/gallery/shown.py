@@ -1,4 +1,4 @@
-"""What stands on a page of a run: the answer, its pictures, the command, and the figures folded below."""
+"""Text of a run on a page: the answer, its pictures, the command, and the figures folded below."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def of_run(
     with ``name``.
     """
     with tempfile.TemporaryDirectory() as folder:
-        found, drawings = Path(folder) / "found.md", Path(folder) / "pictures"
+        markdown, drawings = Path(folder) / "found.md", Path(folder) / "pictures"
         wanted = [word for metric in metrics for word in ("--metric", metric)]
         drawn = ["--pictures", str(drawings)] if pictures else []
-        ajuste("report", run, "--markdown", str(found), *wanted, *drawn, home=home)
+        ajuste("report", run, "--markdown", str(markdown), *wanted, *drawn, home=home)
         links = []
         for picture in pictures:
             drawing = drawings / f"{picture}.svg"
@@ -37,18 +37,18 @@ def of_run(
             image = f"{name}-{picture}.svg"
             (IMAGES / image).write_bytes(drawing.read_bytes())
             links.append(f"![{picture.replace('-', ' ')}](images/{image})")
-        _question, *parts = found.read_text(encoding="utf-8").split("\n\n")  # The page asks it above.
+        _question, *parts = markdown.read_text(encoding="utf-8").split("\n\n")  # The page asks it above.
         end = next(number for number, part in enumerate(parts) if _COUNTS.match(part))
         return "\n\n".join([*parts[:end], *links, command, _folded("\n\n".join(parts[end:]))])
 
 
-def _folded(told: str) -> str:
-    """All but the answer, for those who want the figures."""
-    return f'<details markdown="1"><summary>Figures, verdicts and method</summary>\n\n{told.strip()}\n\n</details>\n'
+def _folded(figures: str) -> str:
+    """Fold all but the answer, for those who want the figures."""
+    return f'<details markdown="1"><summary>Figures, verdicts and method</summary>\n\n{figures.strip()}\n\n</details>\n'
 
 
 def ajuste(*words: str, home: Path | None = None) -> str:
-    """What `ajuste` says, with the store below ``home``."""
+    """Return what `ajuste` prints, with the store below ``home``."""
     environment = None if home is None else {**os.environ, "AJUSTE_HOME": str(home)}
     done = subprocess.run([_AJUSTE, *words], stdout=subprocess.PIPE, text=True, check=False, env=environment)
     if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""Whether ``ajuste gate`` proves regressions that were planted, raises no false alarm, and says the same everywhere."""
+"""Check that ``ajuste gate`` proves planted regressions, raises no false alarm, and says the same everywhere."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ CAUSES: Final = {
 """The functions and system calls of which one is to be named for each regression; none where the time to wait grew."""
 
 
-class Said(NamedTuple):
-    """What a gate printed, its exit code, and how long it took."""
+class GateResult(NamedTuple):
+    """Output of a gate, its exit code, and how long it took."""
 
     document: Any
     code: int
@@ -49,20 +49,22 @@ def measure(repeats: int = REPEATS, times: int = TIMES) -> tuple[Comparison, ...
 
 
 def _planted() -> Comparison:
-    """One gate of all five."""
+    """Measure one gate of all five."""
     with _project() as directory:
         _commit(directory, planted=True)
-        said = _gate(directory, directory.parent / "home")
+        gate = _gate(directory, directory.parent / "home")
     figures: dict[str, list[float]] = {}
     proved = named = 0
-    for one in said.document["benchmarks"]:
-        functions = [grown["name"] for grown in (*one["functions"], *one["calls"])]
-        wanted = CAUSES[one["name"]]
+    for benchmark in gate.document["benchmarks"]:
+        functions = [grown["name"] for grown in (*benchmark["functions"], *benchmark["calls"])]
+        wanted = CAUSES[benchmark["name"]]
         is_named = not wanted or bool(wanted & set(functions))
-        proved += one["verdict"] == "regression"
+        proved += benchmark["verdict"] == "regression"
         named += is_named
         words = f": {', '.join(functions)}" if wanted else ""
-        figures[f"{one['name']}{words}{'' if is_named else ' (NOT THE CAUSE)'}"] = [100 * (one["estimate"] - 1)]
+        figures[f"{benchmark['name']}{words}{'' if is_named else ' (NOT THE CAUSE)'}"] = [
+            100 * (benchmark["estimate"] - 1)
+        ]
     whole = len(CAUSES)
     return Comparison(
         name="gate",
@@ -70,7 +72,7 @@ def _planted() -> Comparison:
         unit="%",
         figures=figures,
         goal=f"{proved} of {whole} regressions are proved, {named} causes are named; goal: all, exit code 3",
-        reached=proved == named == whole and said.code == 3,
+        reached=proved == named == whole and gate.code == 3,
     )
 
 
@@ -85,9 +87,9 @@ def _equal(repeats: int, minutes: float = math.inf) -> Comparison:
             if time.monotonic() > end:
                 break
             for place in ("one home", "another home"):
-                said = _gate(directory, directory.parent / place, "--fresh", _EQUAL)
-                (only,) = said.document["benchmarks"]
-                alarms.setdefault(place, []).append(float(said.code != 0))
+                gate = _gate(directory, directory.parent / place, "--fresh", _EQUAL)
+                (only,) = gate.document["benchmarks"]
+                alarms.setdefault(place, []).append(float(gate.code != 0))
                 digests.add(only["digest"])
                 figures.add((only["base"], only["head"]))
     same = len(digests) == len(figures) == 1
@@ -134,7 +136,7 @@ def _again(times: int) -> tuple[Comparison, Comparison]:
 
 
 def _cpu_seconds() -> float:
-    """Of all commands that ended."""
+    """Return the CPU time of all commands that ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -163,7 +165,7 @@ def _git(directory: Path, *words: str) -> None:
     subprocess.run(["git", *identity, *words], cwd=directory, check=True)
 
 
-def _gate(directory: Path, place: Path, *words: str) -> Said:
+def _gate(directory: Path, place: Path, *words: str) -> GateResult:
     """Against the commit before, or the only one."""
     if not place.exists():
         _make_home(place)
@@ -180,19 +182,19 @@ def _gate(directory: Path, place: Path, *words: str) -> Said:
         stdout=subprocess.PIPE,
         text=True,
     )
-    return Said(json.loads(done.stdout), done.returncode, time.monotonic() - began)
+    return GateResult(json.loads(done.stdout), done.returncode, time.monotonic() - began)
 
 
 def _make_home(place: Path) -> None:
     """A home that has what this user fetched, and boots its own machines."""
     (place / "cache").mkdir(parents=True)
-    for kept in home().cache.glob("*"):
-        if kept != home().booted:
-            (place / "cache" / kept.name).symlink_to(kept)
+    for cached in home().cache.glob("*"):
+        if cached != home().booted:
+            (place / "cache" / cached.name).symlink_to(cached)
 
 
 def _environment(place: Path) -> dict[str, str]:
-    """As an installed Ajuste has it: compiled once. Compiling takes 2 to 3 s a time."""
+    """Return the environment of an installed Ajuste: compiled once. Compiling takes 2 to 3 s a time."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**environment, "AJUSTE_HOME": str(place), "PYTHONPYCACHEPREFIX": str(place.parent / "bytecode")}
 

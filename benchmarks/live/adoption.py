@@ -49,27 +49,27 @@ _BEGINNINGS: Final = 8
 
 
 def measure(kills: int = KILLS) -> Iterable[Comparison]:
-    """So many kills. Needs root."""
+    """Measure so many kills. Needs root."""
     if os.geteuid() != 0:
         raise RequestError("a network of its own needs root")
     Path("/var/lib/ajuste").mkdir(exist_ok=True)
     shares = [kills // AT_ONCE + (number < kills % AT_ONCE) for number in range(AT_ONCE)]
     with tempfile.TemporaryDirectory(prefix="ajuste-adoption-") as directory, ThreadPoolExecutor(AT_ONCE) as pool:
         places = [Path(directory) / str(number) for number in range(AT_ONCE)]
-        found = [one for outcomes in pool.map(_outcomes, shares, places) for one in outcomes]
-    wrong = [one for one in found if one["wrong"]]
-    adopted = sum(one["adopted"] for one in found)
-    looks = sum(one["looks"] for one in found)
-    for one in wrong:
-        print(json.dumps(one), file=sys.stderr)
+        results = [outcome for outcomes in pool.map(_outcomes, shares, places) for outcome in outcomes]
+    wrong = [outcome for outcome in results if outcome["wrong"]]
+    adopted = sum(outcome["adopted"] for outcome in results)
+    looks = sum(outcome["looks"] for outcome in results)
+    for outcome in wrong:
+        print(json.dumps(outcome), file=sys.stderr)
     yield Comparison(
         name="live-adoption",
-        what=f"{len(found)} kills while a winner is adopted, {adopted} of them too late to prevent it; "
+        what=f"{len(results)} kills while a winner is adopted, {adopted} of them too late to prevent it; "
         f"neither the old nor the new value, or not to be undone: {len(wrong)}, of {looks} looks at the setting",
         unit="ms",
-        figures={"longest time between two looks": [one["apart_ms"] for one in found]},
+        figures={"longest time between two looks": [outcome["apart_ms"] for outcome in results]},
         goal="always the old or the new value, and the old one after it is undone",
-        reached=not wrong and len(found) == kills,
+        reached=not wrong and len(results) == kills,
     )
 
 
@@ -101,16 +101,16 @@ class _Service(BaseHTTPRequestHandler):
         pass
 
 
-def _begun(work: Callable[[], object], log: Path) -> int:
+def _fork(work: Callable[[], object], log: Path) -> int:
     """Do ``work`` in a process forked from this one, as a command would: nothing is imported anew."""
     pid = os.fork()
     if pid:
         return pid
     try:
         os.setsid()
-        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         os._exit(exit_code(work))
     finally:
         os._exit(70)
@@ -138,7 +138,7 @@ def inside(directory: Path, kills: int) -> None:
     """Kill so often, and print what came of each as a line of JSON."""
     chance = random.Random(directory.name)
     log = directory / "said.txt"
-    service = _begun(_serve, log)
+    service = _fork(_serve, log)
     home, decided = directory / "home", directory / "decided"
     ajuste = _on_probation(directory, "60s")
     os.kill(ajuste, signal.SIGKILL)
@@ -156,7 +156,7 @@ def inside(directory: Path, kills: int) -> None:
 def _killed(directory: Path, parts: tuple[str, ...], chance: random.Random, *, as_it_is_left: bool) -> dict[str, Any]:
     log, seen_in = directory / "said.txt", directory / "seen.json"
     ajuste = _on_probation(directory, "1s")
-    reader = _begun(lambda: _read(seen_in), log)
+    reader = _fork(lambda: _read(seen_in), log)
     pids = {"orchestrator": ajuste} | {part: _pid(f"ajuste-{part}") for part in ("agent", "guardian", "watch")}
     if as_it_is_left:
         deadline = time.monotonic() + _LIMIT_S
@@ -170,14 +170,14 @@ def _killed(directory: Path, parts: tuple[str, ...], chance: random.Random, *, a
             os.kill(pids[part], signal.SIGKILL)
     _await_end(ajuste)
     after, adopted = _value(), adoptions()
-    os.waitpid(_begun(lambda: restore(None), log), 0)
+    os.waitpid(_fork(lambda: restore(None), log), 0)
     restored = _value()
     for adoption in adopted:
-        os.waitpid(_begun(lambda run=adoption.run: restore(None, run=run), log), 0)  # type: ignore[misc]
+        os.waitpid(_fork(lambda run=adoption.run: restore(None, run=run), log), 0)  # type: ignore[misc]
     os.kill(reader, signal.SIGTERM)
     os.waitpid(reader, 0)
-    found = json.loads(seen_in.read_text())
-    wrong = [value for value in found["seen"] if value not in (OLD, NEW)]
+    readings = json.loads(seen_in.read_text())
+    wrong = [value for value in readings["seen"] if value not in (OLD, NEW)]
     wrong += [f"{after} although adopted"] if adopted and (after, restored) != (NEW, NEW) else []
     wrong += [f"{restored} after restore"] if not adopted and restored != OLD else []
     wrong += [f"{_value()} in the end"] if _value() != OLD else []
@@ -187,8 +187,8 @@ def _killed(directory: Path, parts: tuple[str, ...], chance: random.Random, *, a
         "as it is left": as_it_is_left,
         "after": after,
         "adopted": bool(adopted),
-        "looks": sum(found["seen"].values()),
-        "apart_ms": found["apart_ms"],
+        "looks": sum(readings["seen"].values()),
+        "apart_ms": readings["apart_ms"],
         "wrong": wrong,
     }
 
@@ -196,12 +196,12 @@ def _killed(directory: Path, parts: tuple[str, ...], chance: random.Random, *, a
 def _on_probation(directory: Path, probation: str) -> int:
     """Begin it. On a busy machine the service may answer too late for it."""
     for _ in range(_BEGINNINGS):
-        if ajuste := _begun_probation(directory, probation):
+        if ajuste := _begin_probation(directory, probation):
             return ajuste
     raise TimeoutError(f"no probation: {(directory / 'said.txt').read_text()[-2000:]}")
 
 
-def _begun_probation(directory: Path, probation: str) -> int:
+def _begin_probation(directory: Path, probation: str) -> int:
     page = f"prometheus:http://127.0.0.1:{_PORT}/"
     boot = directory / "boot"
     boot.mkdir(exist_ok=True)
@@ -212,7 +212,7 @@ def _begun_probation(directory: Path, probation: str) -> int:
     state.unlink(missing_ok=True)
     words += ["--adopt", "--probation", probation]
     log = directory / "said.txt"
-    ajuste = _begun(lambda: application(words)(words, standalone_mode=False), log)
+    ajuste = _fork(lambda: application(words)(words, standalone_mode=False), log)
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline and os.waitpid(ajuste, os.WNOHANG) == (0, 0):
         with suppress(OSError, ValueError):
@@ -230,7 +230,7 @@ def _await_end(ajuste: int) -> None:
 
 
 def _pid(name: str) -> int:
-    """One of this namespace, 0 if there is none."""
+    """Return a process of this namespace, 0 if there is none."""
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (place / "comm").read_text().rstrip("\n") == name:

@@ -58,10 +58,10 @@ def _breach(kind: str, name: str, home: Path, chance: random.Random) -> float:
         "--quiet",
         "--fresh",
     ]
-    said = (home / "said.txt").open("w")
+    output = (home / "said.txt").open("w")
 
     def begin() -> subprocess.Popen[bytes]:
-        return subprocess.Popen([Path(sys.executable).with_name("ajuste"), *words], stdout=said, stderr=said)
+        return subprocess.Popen([Path(sys.executable).with_name("ajuste"), *words], stdout=output, stderr=output)
 
     ajuste = begin()
     try:
@@ -82,7 +82,7 @@ def _breach(kind: str, name: str, home: Path, chance: random.Random) -> float:
     finally:
         ajuste.kill()
         ajuste.wait()
-        said.close()
+        output.close()
         _await(_OLD)
 
 

@@ -32,19 +32,21 @@ SHARE: Final = 0.99
 
 
 def measure(experiments: int = EXPERIMENTS) -> Iterable[Comparison]:
-    """So many experiments, of each kind equally many. Needs root."""
-    found = outcomes(experiments)
-    within = sum(one["ms"] <= MOST_MS + _silence_ms(one["kind"]) for one in found)
-    wrong = sum(one["wrong"] > 0 for one in found)
-    left = sum(one["left"] or one["after"] != OLD for one in found)
+    """Run so many experiments, of each kind equally many. Needs root."""
+    results = outcomes(experiments)
+    within = sum(outcome["ms"] <= MOST_MS + _silence_ms(outcome["kind"]) for outcome in results)
+    wrong = sum(outcome["wrong"] > 0 for outcome in results)
+    left = sum(outcome["left"] or outcome["after"] != OLD for outcome in results)
     yield Comparison(
         name="live-chaos",
         what=f"values back within {MOST_MS / 1000:g} s of the breach, or of the stated silence of "
-        f"{SILENT_SECONDS:g} s, in {within} of {len(found)}; wrong and unflagged: {wrong}; left changed: {left}",
+        f"{SILENT_SECONDS:g} s, in {within} of {len(results)}; wrong and unflagged: {wrong}; left changed: {left}",
         unit="ms",
-        figures={kind: own for kind in KINDS if (own := [one["ms"] for one in found if one["kind"] == kind])},
+        figures={
+            kind: ms for kind in KINDS if (ms := [outcome["ms"] for outcome in results if outcome["kind"] == kind])
+        },
         goal=f"within it in {100 * SHARE:g} of 100, none wrong and unflagged, nothing left changed",
-        reached=within >= SHARE * len(found) and not wrong and not left,
+        reached=within >= SHARE * len(results) and not wrong and not left,
     )
 
 
@@ -53,7 +55,7 @@ def _silence_ms(kind: str) -> float:
 
 
 def outcomes(experiments: int) -> list[dict[str, Any]]:
-    """What came of each, by ``benchmarks.live.fault``."""
+    """Return what came of each, by ``benchmarks.live.fault``."""
     if os.geteuid() != 0:
         raise RequestError("a network of its own needs root")
     Path("/var/lib/ajuste").mkdir(exist_ok=True)
@@ -61,7 +63,7 @@ def outcomes(experiments: int) -> list[dict[str, Any]]:
     shares = [kinds[first::AT_ONCE] for first in range(AT_ONCE)]
     with tempfile.TemporaryDirectory(prefix="ajuste-chaos-") as directory, ThreadPoolExecutor(AT_ONCE) as pool:
         places = [Path(directory) / str(number) for number in range(AT_ONCE)]
-        return [one for found in pool.map(_outcomes, shares, places) for one in found]
+        return [outcome for share_outcomes in pool.map(_outcomes, shares, places) for outcome in share_outcomes]
 
 
 def _outcomes(kinds: list[str], directory: Path) -> list[dict[str, Any]]:

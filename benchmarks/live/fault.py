@@ -1,4 +1,4 @@
-"""One live experiment after another, each with a fault at a random moment, in a network of its own (see ``chaos``)."""
+"""Live experiments one after another, each with a fault at a random moment, in a network of its own (see ``chaos``)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from typing import IO, Final
 SETTING: Final = Path("/proc/sys/net/ipv4/tcp_retries2")
 OLD, NEW = "15", "8"
 TOOK_S: Final = 0.01
-"""What every request takes, whatever is set."""
+"""Duration of every request, whatever is set."""
 _PORT: Final = 21795
 _SLICE_S: Final = 4
 _LIMIT_S: Final = 120.0
 _BEGINNINGS: Final = 8
 
 ENDPOINT: Final = ("silent", "cut", "slow", "no http", "lying")
-"""What the endpoint does while the new value is set: it cannot be checked then."""
+"""Faults of the endpoint while the new value is set: it cannot be checked then."""
 PROCESSES: Final = (
     *("freeze watch", "freeze agent", "freeze guardian", "freeze agent and guardian", "freeze ajuste"),
     *("kill watch", "kill agent", "kill guardian", "kill ajuste"),
 )
-"""What happens to Ajuste's own processes at the moment of a breach."""
+"""Faults of Ajuste's own processes at the moment of a breach."""
 KINDS: Final = ("breach", *ENDPOINT, *PROCESSES)
 
 
@@ -75,15 +75,15 @@ def main(words: list[str]) -> None:
 
 
 def _experiment(kind: str, name: str, home: Path, chance: random.Random) -> dict[str, object]:
-    """From the fault to the old value in milliseconds, and how many slices with a wrong figure have no flag."""
+    """Measure the time from the fault to the old value (ms), and count slices with a wrong figure without a flag."""
     _Service.fault = ""
     page = f"prometheus:http://127.0.0.1:{_PORT}/"
     words = ["live", "--set", f"net.ipv4.tcp_retries2={OLD},{NEW}", "--slice", f"{_SLICE_S}s", "--washout", "0"]
     words += ["--metric", f"took,s,lower={page}#took", "--watch", f"worst,s={page}#worst", "--for", "10m"]
     words += ["--guard", "worst < 5s", "--guard", "took < 1s", "--name", name, "--quiet", "--fresh"]
     program = Path(sys.executable).with_name("ajuste")
-    said = (home / "said.txt").open("a")
-    ajuste = _begun([program, *words], said)
+    output = (home / "said.txt").open("a")
+    ajuste = _start([program, *words], output)
     try:
         time.sleep(0.2 + 1.8 * chance.random())
         while _value() != NEW or not _pids("ajuste-watch"):
@@ -92,8 +92,8 @@ def _experiment(kind: str, name: str, home: Path, chance: random.Random) -> dict
         began = time.monotonic()
         if kind in PROCESSES:
             what, _, who = kind.partition(" ")
-            for one in who.split(" and "):
-                for pid in [ajuste.pid] if one == "ajuste" else _pids(f"ajuste-{one}"):
+            for part in who.split(" and "):
+                for pid in [ajuste.pid] if part == "ajuste" else _pids(f"ajuste-{part}"):
                     os.kill(pid, signal.SIGSTOP if what == "freeze" else signal.SIGKILL)
         while _value() != OLD and time.monotonic() < began + _LIMIT_S:
             time.sleep(0.002)
@@ -107,16 +107,19 @@ def _experiment(kind: str, name: str, home: Path, chance: random.Random) -> dict
             ajuste.wait(30)
         ajuste.kill()
         ajuste.wait()
-        said.close()
+        output.close()
     left = _value() != OLD
     subprocess.run([program, "restore"], capture_output=True, check=False)
     return {"kind": kind, "ms": restored_ms, "wrong": _wrong_slices(program), "left": left, "after": _value()}
 
 
-def _begun(command: list[str | Path], said: IO[str]) -> subprocess.Popen[bytes]:
-    """One in a slice of the new value. On a busy machine the service may answer too late for it to begin."""
+def _start(command: list[str | Path], output: IO[str]) -> subprocess.Popen[bytes]:
+    """Start an experiment; return it in a slice of the new value.
+
+    On a busy machine the service may answer too late for it to begin.
+    """
     for _ in range(_BEGINNINGS):
-        ajuste = subprocess.Popen(command, stdout=said, stderr=said)
+        ajuste = subprocess.Popen(command, stdout=output, stderr=output)
         if _is_in_slice_after_the_baseline(ajuste):
             return ajuste
         ajuste.terminate()
@@ -147,19 +150,20 @@ def _wrong_slices(program: Path) -> int:
     except ValueError:
         return 0  # nothing was kept
     means = {
-        one["name"]: one["metrics"].get("took", {}).get("mean", TOOK_S) for one in document.get("configurations", ())
+        configuration["name"]: configuration["metrics"].get("took", {}).get("mean", TOOK_S)
+        for configuration in document.get("configurations", ())
     }
     return sum(abs(mean / TOOK_S - 1) > 0.05 for mean in means.values())
 
 
 def _pids(name: str) -> list[int]:
-    """Of this namespace."""
-    found = []
+    """Return the processes of that name in this namespace."""
+    pids = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (place / "comm").read_text().rstrip("\n") == name:
-                found.append(int(place.name))
-    return found
+                pids.append(int(place.name))
+    return pids
 
 
 def _value() -> str:

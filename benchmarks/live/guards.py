@@ -1,4 +1,4 @@
-"""How long a broken guard stays: from the breach to the restored value, also with Ajuste's Python killed or stopped.
+"""Time that a broken guard stays: from the breach to the restored value, also with Ajuste's Python killed or stopped.
 
 A service in a network of its own shows a figure that breaks its guard at a moment that it notes, and looks at the
 setting all the time. With a third of the breaches Ajuste is killed (SIGKILL), with a third it is stopped (SIGSTOP), so
@@ -20,7 +20,7 @@ from benchmarks.comparison import Comparison
 from benchmarks.live.redis import printed_alone
 
 ROUNDS: Final = 34
-"""Of each kind."""
+"""Breaches of each kind."""
 MOST_MS: Final = 2000.0
 SHARE: Final = 0.99
 KINDS: Final = ("guard", "killed", "stopped")
@@ -28,14 +28,14 @@ KINDS: Final = ("guard", "killed", "stopped")
 
 def measure() -> Iterable[Comparison]:
     """Breaches of each kind. Needs root."""
-    found = breaches(ROUNDS)
-    every = sorted(value for values in found.values() for value in values)
+    times_ms = breaches(ROUNDS)
+    every = sorted(value for values in times_ms.values() for value in values)
     within = sum(value < MOST_MS for value in every)
     yield Comparison(
         name="live-guards",
         what=f"from a breach to the restored value, {within} of {len(every)} under {MOST_MS / 1000:g} s",
         unit="ms",
-        figures=found,
+        figures=times_ms,
         goal=f"under {MOST_MS / 1000:g} s in {100 * SHARE:g} of 100",
         reached=within >= SHARE * len(every),
     )
@@ -47,12 +47,12 @@ def breaches(rounds: int) -> dict[str, list[float]]:
         raise RequestError("a network of its own needs root")
     Path("/var/lib/ajuste").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ajuste-guards-") as directory, ThreadPoolExecutor(len(KINDS)) as pool:
-        found = pool.map(lambda kind: _breaches(kind, rounds, Path(directory) / kind), KINDS)
-        return dict(zip(KINDS, found, strict=True))
+        times_ms = pool.map(lambda kind: _breaches(kind, rounds, Path(directory) / kind), KINDS)
+        return dict(zip(KINDS, times_ms, strict=True))
 
 
 def _breaches(kind: str, rounds: int, directory: Path) -> list[float]:
-    found: list[float] = json.loads(
+    times_ms: list[float] = json.loads(
         printed_alone(directory, "benchmarks.live.breach", str(directory), kind, str(rounds))
     )
-    return found
+    return times_ms

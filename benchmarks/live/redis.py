@@ -21,7 +21,7 @@ from benchmarks.comparison import RESULTS, Comparison
 SLICE_S: Final = 5
 FOR_S: Final = 900
 DAY_S: Final = 97
-"""No multiple of a block."""
+"""Length of a day, no multiple of a block."""
 GOOD: Final = "net.ipv4.tcp_rmem=4096 131072 6291456 net.ipv4.tcp_retries2=15"
 USELESS: Final = "net.ipv4.tcp_rmem=4096 4096 4096 net.ipv4.tcp_retries2=8"
 _SETTINGS: Final = ("net.ipv4.tcp_rmem=4096 4096 4096,4096 131072 6291456", "net.ipv4.tcp_retries2=15,8")
@@ -57,20 +57,20 @@ def printed_alone(directory: Path, module: str, *words: str) -> str:
 
 
 def measure() -> Iterable[Comparison]:
-    """One experiment on both settings, in a network of its own. Needs root and redis-server."""
+    """Run one experiment on both settings, in a network of its own. Needs root and redis-server."""
     RESULTS.mkdir(exist_ok=True)
     document = experiment(RESULTS / "live-redis.html")
     (RESULTS / "live-redis-document.json").write_text(json.dumps(document))
-    figures = {one["configuration"]: one for one in document["verdicts"]}
-    verdicts = {name: one["verdict"] for name, one in figures.items()}
-    said = {name: (one["verdict"], one["low"], one["high"]) for name, one in figures.items()}
+    figures = {verdict["configuration"]: verdict for verdict in document["verdicts"]}
+    verdicts = {name: verdict["verdict"] for name, verdict in figures.items()}
+    intervals = {name: (verdict["verdict"], verdict["low"], verdict["high"]) for name, verdict in figures.items()}
     right = {GOOD: "improves", USELESS: "equivalent"}
-    changes = {name: [100 * (one["estimate"] - 1)] for name, one in figures.items() if one["estimate"]}
+    changes = {name: [100 * (verdict["estimate"] - 1)] for name, verdict in figures.items() if verdict["estimate"]}
     slices = len(document["live"]["slices"])
     yield Comparison(
         name="live-redis",
         what=f"change of the latency of a live redis under drifting load ({slices} slices of {SLICE_S} s): "
-        + ", ".join(f"{name}: {word}, {low:.3f} to {high:.3f}" for name, (word, low, high) in said.items()),
+        + ", ".join(f"{name}: {word}, {low:.3f} to {high:.3f}" for name, (word, low, high) in intervals.items()),
         unit="%",
         figures=changes,
         goal="the good setting improves, the useless one is equivalent",
@@ -79,7 +79,7 @@ def measure() -> Iterable[Comparison]:
 
 
 def experiment(report: Path) -> dict[str, Any]:
-    """What ``ajuste live --json`` printed. Raises RequestError where there is no root."""
+    """Return what ``ajuste live --json`` printed. Raises RequestError where there is no root."""
     if os.geteuid() != 0:
         raise RequestError("a network of its own needs root")
     Path("/var/lib/ajuste").mkdir(exist_ok=True)
@@ -104,5 +104,5 @@ def experiment(report: Path) -> dict[str, Any]:
             check=True,
             timeout=2 * FOR_S + 120,
         )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document

@@ -56,7 +56,7 @@ def built(directory: Path, name: str = "across") -> Path:
 
 
 def measure(repeats: int = REPEATS) -> Iterator[Comparison]:
-    """All figures but the host's time are the same on every machine."""
+    """Measure all figures; all but the host's time are the same on every machine."""
     with ExitStack() as stack:
         program = built(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         guests = _Guests(stack, program)
@@ -140,7 +140,7 @@ def _apart(guests: _Guests) -> Comparison:
         unit="ms",
         figures=figures,
         goal=f"{_percent(apart)}; goal: at most {MOST_APART:.1%}",
-        reached=all(abs(one) <= MOST_APART for one in apart.values()),
+        reached=all(abs(difference) <= MOST_APART for difference in apart.values()),
     )
 
 
@@ -159,7 +159,7 @@ def _jobs(guests: _Guests) -> Comparison:
         unit="ms",
         figures=figures,
         goal=f"against jobs / CPUs: {_percent(apart)}; goal: at most 2 %",
-        reached=all(abs(one) <= 0.02 for one in apart.values()),
+        reached=all(abs(difference) <= 0.02 for difference in apart.values()),
     )
 
 
@@ -167,19 +167,20 @@ def _hackbench(guests: _Guests) -> Comparison:
     figures = {
         f"{cpus} CPU{'s' * (cpus > 1)}": [_wall_ms(_seen(guests.of(cpus), _hackbench_plan()))] for cpus in (1, 2, 4)
     }
-    one, two, four = (values[0] for values in figures.values())
+    one_cpu, two_cpus, four_cpus = (values[0] for values in figures.values())
     return Comparison(
         name="parallel-hackbench",
         what=f"hackbench -g 4 {_HACKBENCH}",
         unit="ms",
         figures=figures,
-        goal=f"{one / two:.2f} times as fast on 2 CPUs, {one / four:.2f} times on 4; goal: each more is faster",
-        reached=one > two > four,
+        goal=f"{one_cpu / two_cpus:.2f} times as fast on 2 CPUs, {one_cpu / four_cpus:.2f} times on 4; goal: each "
+        "more is faster",
+        reached=one_cpu > two_cpus > four_cpus,
     )
 
 
 def _quanta(guests: _Guests) -> Iterator[Comparison]:
-    """What is exact with the default quantum is as with a shorter one."""
+    """Check that what is exact with the default quantum is as with a shorter one."""
     kinds = {
         "futex": ("round trip of two tasks that wake each other on two CPUs (futex)", ("futex", "2", "1000"), 1),
         "lock": ("a lock's turn on 2 CPUs that work as long without it", ("lock", "2", "1000"), 1),
@@ -284,7 +285,7 @@ def _modelled(stack: ExitStack, directory: Path) -> Comparison:
 
 
 def _percent(apart: dict[str, float]) -> str:
-    return ", ".join(f"{name} {one:+.2%}" for name, one in apart.items())
+    return ", ".join(f"{name} {difference:+.2%}" for name, difference in apart.items())
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""With ``--repeats N``, without tables."""
+"""Run the benchmark; with ``--repeats N``, without tables."""
 
 from benchmarks.parallel import main
 

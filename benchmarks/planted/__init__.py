@@ -112,25 +112,25 @@ def measure() -> tuple[Comparison, ...]:
 
 
 def _first_function(cause: Cause) -> tuple[str, float]:
-    """Its name, and its share of the difference."""
+    """Return the name of the first function, and its share of the difference."""
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "cache").symlink_to(home().cache)
         for program in _PROGRAMS:
             shutil.copy(f"/bin/{program}", directory)
         environment = {**os.environ, "AJUSTE_HOME": directory}
 
-        def said(*words: str) -> str:
+        def ajuste(*words: str) -> str:
             return subprocess.run(
                 [_AJUSTE, *words], cwd=directory, env=environment, check=True, stdout=subprocess.PIPE, text=True
             ).stdout
 
         if cause.study is None:
-            said("compare", "--vm", "--metric", "instructions", "--blocks", "2", "--name", "planted", *cause.words)
+            ajuste("compare", "--vm", "--metric", "instructions", "--blocks", "2", "--name", "planted", *cause.words)
         else:
             shutil.copy(cause.study, directory)
             _build(_PATCHES / "counters.c", Path(directory) / "counters")
-            said("run", cause.study.name, "--quiet")
-        costs = CostComparison.model_validate(json.loads(said("why", "planted", "--json"))["costs"])
+            ajuste("run", cause.study.name, "--quiet")
+        costs = CostComparison.model_validate(json.loads(ajuste("why", "planted", "--json"))["costs"])
     if costs.modelled is not None:
         machine, rows = costs.modelled.machine, costs.modelled.functions
         whole = sum(part.difference(machine) for part in costs.modelled.parts)

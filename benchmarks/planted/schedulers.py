@@ -159,7 +159,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where somebody runs ``ajuste``, with a home that shares fetched kernels only."""
+    """Directory in which somebody runs ``ajuste``, with a home that shares fetched kernels only."""
 
     directory: Path
 

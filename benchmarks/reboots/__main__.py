@@ -38,16 +38,18 @@ def main() -> int:
         metavar="WHAT",
         help=f"compare {' or '.join(emulated.COMPARISONS)} on the emulated machine (default: both)",
     )
-    asked = parser.parse_args()
-    if asked.compare is not None:
+    arguments = parser.parse_args()
+    if arguments.compare is not None:
         disk = image(emulated.CACHE)
-        for what in asked.compare or emulated.COMPARISONS:
+        for what in arguments.compare or emulated.COMPARISONS:
             tell(emulated.conduct(disk, emulated.COMPARISONS[what], keep=emulated.KEPT / what))
             put_into_page(what)
         return 0
     reached = True
     cut_or_killed = (
-        emulated.power_cuts(asked.cuts, asked.within) if asked.cuts else kills.measure(asked.kills or kills.KILLS)
+        emulated.power_cuts(arguments.cuts, arguments.within)
+        if arguments.cuts
+        else kills.measure(arguments.kills or kills.KILLS)
     )
     for comparison in cut_or_killed:
         show(comparison, Console())
@@ -68,8 +70,16 @@ def tell(ended: emulated.Ended) -> None:
     if results is None or results.boots is None:
         raise SystemExit("the experiment was given up")
     print(results.answer)
-    for one in results.verdicts:
-        print(one.configuration, one.metric, one.verdict, one.estimate, one.low, one.high, one.blocks)
+    for verdict in results.verdicts:
+        print(
+            verdict.configuration,
+            verdict.metric,
+            verdict.verdict,
+            verdict.estimate,
+            verdict.low,
+            verdict.high,
+            verdict.blocks,
+        )
     print(*results.boots.says, *results.boots.spreads, sep="\n")
     for boot in results.boots.kept.boots:
         print(boot.number, boot.state, boot.kernel, boot.outcome, len(boot.trials))

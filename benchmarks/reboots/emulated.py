@@ -41,7 +41,7 @@ COMPARISONS: Final = {
         *("--min-effect", "1%", "--name", "kernels", "--", *_COMMAND),
     ),
 }
-"""Each at least three rounds of two boots, which is the fewest that an interval takes."""
+"""Comparisons, each of at least three rounds of two boots, which is the fewest that an interval takes."""
 
 CUT_BLOCKS: Final = 2
 _CUT: Final = (
@@ -51,7 +51,7 @@ _CUT: Final = (
 """Four boots of one trial each, and the one that brings the machine back."""
 
 MOST_CUTS: Final = 10
-"""Of one experiment, which ends undisturbed."""
+"""Power cuts of one experiment, which ends undisturbed."""
 
 CUT_WITHIN: Final = 3.0
 """Boots: after a power cut it takes one to ask for the state that was cut, and one to measure it."""
@@ -84,7 +84,7 @@ class Ended:
 
     @property
     def outcomes(self) -> Counter[str]:
-        """What became of the boots that were asked for."""
+        """Numbers of boots that were asked for, by what became of them."""
         return Counter(boot.outcome for boot in self.boots)
 
 
@@ -102,7 +102,7 @@ def conduct(
 
     Its store and reports are put into ``keep``, so that `AJUSTE_HOME=KEEP ajuste report` shows them.
     """
-    draw, found = random.Random(seed), Ended()
+    draw, ended = random.Random(seed), Ended()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=disk.parent) as directory:
         place = Path(directory)
@@ -112,45 +112,48 @@ def conduct(
         while "EMULATED end" not in text:
             if time.monotonic() - began > _LONGEST_S:
                 raise SystemExit(f"the experiment did not end; its console said:\n{text[-3000:]}")
-            limit_s = draw.uniform(0, within * a_boot_s) if found.cuts < cuts else _LONGEST_S
+            limit_s = draw.uniform(0, within * a_boot_s) if ended.cuts < cuts else _LONGEST_S
             before = text.count("EMULATED boot")
             was_cut, used_s = _until_off_or_cut(disks, console, limit_s)
-            found.cuts += was_cut
+            ended.cuts += was_cut
             text += console.read_text(errors="replace")
             if (booted := text.count("EMULATED boot") - before) > 0:
                 a_boot_s = used_s / booted
-        kept = keep or place / "kept"
-        shutil.rmtree(kept, ignore_errors=True)
+        results_directory = keep or place / "kept"
+        shutil.rmtree(results_directory, ignore_errors=True)
         if (refused := re.search(r"EMULATED code [1-9]", text)) is not None:
             raise SystemExit(f"the experiment did not begin; its console said:\n{text[: refused.end()][-3000:]}")
-        kept.mkdir(parents=True)
-        subprocess.run(["tar", "-xf", disks[2], "-C", kept], check=True)
-        (kept / "console").write_text(text)
-        _read(kept, found)
-    found.command_lines = re.findall(r"EMULATED boot (.*)", text)
-    found.as_before = "EMULATED files as before" in text
-    found.seconds = time.monotonic() - began
-    return found
+        results_directory.mkdir(parents=True)
+        subprocess.run(["tar", "-xf", disks[2], "-C", results_directory], check=True)
+        (results_directory / "console").write_text(text)
+        _read(results_directory, ended)
+    ended.command_lines = re.findall(r"EMULATED boot (.*)", text)
+    ended.as_before = "EMULATED files as before" in text
+    ended.seconds = time.monotonic() - began
+    return ended
 
 
-def _read(kept: Path, found: Ended) -> None:
-    """What the machine kept of its experiment, which may have been given up."""
-    boots = last_boots(kept / "state/reboots")
-    found.boots = boots.boots if boots is not None else ()
-    with Store(f"sqlite:///{kept / 'data/store.sqlite'}") as store:
+def _read(directory: Path, ended: Ended) -> None:
+    """Read what the machine kept of its experiment, which may have been given up."""
+    boots = last_boots(directory / "state/reboots")
+    ended.boots = boots.boots if boots is not None else ()
+    with Store(f"sqlite:///{directory / 'data/store.sqlite'}") as store:
         run = store.find_run(store.runs()[0].id)
-        ok = (one for one in store.trials(run) if one.status == "ok")
-        found.trials = Counter((one.slot.block, one.slot.position) for one in ok)
-        found.results = results_of(run, store) if run.stopped else None
+        ok = (trial for trial in store.trials(run) if trial.status == "ok")
+        ended.trials = Counter((trial.slot.block, trial.slot.position) for trial in ok)
+        ended.results = results_of(run, store) if run.stopped else None
 
 
 def _until_off_or_cut(disks: Sequence[Path], console: Path, limit_s: float) -> tuple[bool, float]:
-    """Whether the power was cut, which is once the emulator used ``limit_s`` of a CPU; and how much it used."""
-    own, *others = disks
+    """Run until the machine is off, or cut its power once the emulator used ``limit_s`` of a CPU.
+
+    Returns whether the power was cut, and how much was used.
+    """
+    boot_disk, *others = disks
     words = [
         *("qemu-system-x86_64", "-accel", "tcg", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm"),
         *("-cpu", "Nehalem", "-m", "768", "-display", "none", "-monitor", "none", "-nic", "none"),
-        *("-serial", f"file:{console}", "-drive", f"file={own},if=virtio,cache={_CACHE}"),
+        *("-serial", f"file:{console}", "-drive", f"file={boot_disk},if=virtio,cache={_CACHE}"),
         *(word for disk in others for word in ("-drive", f"file={disk},if=virtio,format=raw,cache={_CACHE}")),
     ]
     used_s = 0.0
@@ -169,22 +172,28 @@ def power_cuts(cuts: int, within: float) -> Iterator[Comparison]:
     """Experiments with as many power cuts each as come to ``cuts`` together, each ``within`` so many boots."""
     disk = image(CACHE)
     ended: list[Ended] = []
-    while (left := cuts - sum(one.cuts for one in ended)) > 0:
-        one = conduct(disk, _CUT, min(MOST_CUTS, left), within, seed=len(ended) + 1)
-        ended.append(one)
-        boots = f"{len(one.command_lines)} boots in {one.seconds:.0f} s"
-        print(f"{one.cuts} cuts, {boots}; asked for: {dict(one.outcomes)}; trials: {len(one.trials)}", flush=True)
-    changed = sum(not one.as_before for one in ended)
-    lost = sum(2 * CUT_BLOCKS - len(one.trials) for one in ended)
-    doubled = sum(one.doubled for one in ended)
+    while (left := cuts - sum(experiment.cuts for experiment in ended)) > 0:
+        experiment = conduct(disk, _CUT, min(MOST_CUTS, left), within, seed=len(ended) + 1)
+        ended.append(experiment)
+        boots = f"{len(experiment.command_lines)} boots in {experiment.seconds:.0f} s"
+        print(
+            f"{experiment.cuts} cuts, {boots}; asked for: {dict(experiment.outcomes)}; "
+            f"trials: {len(experiment.trials)}",
+            flush=True,
+        )
+    changed = sum(not experiment.as_before for experiment in ended)
+    lost = sum(2 * CUT_BLOCKS - len(experiment.trials) for experiment in ended)
+    doubled = sum(experiment.doubled for experiment in ended)
     yield Comparison(
         name="reboots-cuts",
         what=f"{cuts} power cuts of an emulated machine in {len(ended)} experiments across reboots",
         unit="",
         figures={
-            "boots": [float(len(one.command_lines)) for one in ended],
-            "boots cut short": [float(one.outcomes["cut"]) for one in ended],
-            "boots taken for a kernel that does not come up": [float(one.outcomes["down"]) for one in ended],
+            "boots": [float(len(experiment.command_lines)) for experiment in ended],
+            "boots cut short": [float(experiment.outcomes["cut"]) for experiment in ended],
+            "boots taken for a kernel that does not come up": [
+                float(experiment.outcomes["down"]) for experiment in ended
+            ],
             "boot files changed": [float(changed)],
             "trials lost": [float(lost)],
             "trials doubled": [float(doubled)],

@@ -30,7 +30,7 @@ from ajuste.study.resolved import Machine, ResolvedStudy
 from benchmarks.reboots.played import PlayedMachine
 
 EFFECT = -0.10
-"""What mitigations=off is played to change."""
+"""Change that mitigations=off is played to make."""
 BETWEEN = 0.02
 WITHIN = 0.01
 
@@ -76,8 +76,8 @@ class PlayedTrials(Executor):
         self._step("trial")
         rebootable = self._machine.rebootable
         drawn = random.Random(rebootable.boot_id).gauss(0, BETWEEN)
-        own = hashlib.sha256(f"{rebootable.boot_id} {plan.id}".encode()).digest()
-        drawn += random.Random(own).gauss(0, WITHIN)
+        digest = hashlib.sha256(f"{rebootable.boot_id} {plan.id}".encode()).digest()
+        drawn += random.Random(digest).gauss(0, WITHIN)
         drawn += math.log1p(EFFECT) if "mitigations=off" in rebootable.command_line else 0.0
         events = tuple(_events(plan.id, round(1e9 * math.exp(drawn))))
         lines = "".join(f"{event.model_dump_json()}\n" for event in events)
@@ -116,10 +116,10 @@ def go_on(machine: PlayedMachine, study: ResolvedStudy, home: Path, step: Step) 
             session.keep_run(run.id)
             if run.stopped:
                 return _end(session)
-            with Executors(_opened(machine, session, step), _kept(run, store)) as executors:
+            with Executors(_opened(machine, session, step), _keep_boots(run, store)) as executors:
                 stop = Runner(study, run, store, executors, _quiet()).carry_out()
                 run_executor = executors.prepared(study.configurations[0].machine)
-                _kept(run, store)(study.configurations[0].machine, run_executor)
+                _keep_boots(run, store)(study.configurations[0].machine, run_executor)
             store.stop_run(run, stop.why, stop.words)
     except RebootWanted:
         session.reboot()
@@ -162,7 +162,7 @@ def _opened(machine: PlayedMachine, session: BootSession, step: Step) -> Callabl
     return lambda _: RebootingExecutor(PlayedTrials(machine, step), session)
 
 
-def _kept(run: Run, store: Store) -> Callable[[Machine, Executor], None]:
+def _keep_boots(run: Run, store: Store) -> Callable[[Machine, Executor], None]:
     def keep(_machine: Machine, executor: Executor) -> None:
         assert executor.boots is not None
         store.set_environment(run, {BOOTS: executor.boots.model_dump(mode="json")})

@@ -139,14 +139,14 @@ def _make_disk(tree: Path, disk: Path) -> None:
         with raw.open("wb") as file:
             file.truncate((SIZE_MIB << 20) + _SECTOR * 512)
         run("mkfs.ext4", "-q", "-d", str(tree), "-E", f"offset={_SECTOR * 512}", str(raw), f"{SIZE_MIB}M")
-        run("sfdisk", "--quiet", str(raw), given=f"start={_SECTOR},type=83,bootable\n")
+        run("sfdisk", "--quiet", str(raw), text=f"start={_SECTOR},type=83,bootable\n")
         run("sync", str(raw))  # Data that are not on the disk yet can look like a hole.
         run("qemu-img", "convert", "-O", "qcow2", str(raw), str(disk))
 
 
 def _install_grub(tree: Path, disk: Path) -> None:
     kernel = max((tree / "boot").glob("vmlinuz-6.1.*"))
-    said = subprocess.run(
+    output = subprocess.run(
         [
             *("qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-nographic", "-no-reboot", "-nic", "none"),
             *("-drive", f"file={disk},if=virtio", "-kernel", str(kernel)),
@@ -160,40 +160,40 @@ def _install_grub(tree: Path, disk: Path) -> None:
         timeout=3600,
         check=True,
     ).stdout
-    if "GRUB IS THERE" not in said:
-        raise SystemExit(f"GRUB could not be installed in the emulated machine:\n{said[-2000:]}")
+    if "GRUB IS THERE" not in output:
+        raise SystemExit(f"GRUB could not be installed in the emulated machine:\n{output[-2000:]}")
 
 
-def run(*words: str, given: str | None = None, where: Path = ROOT) -> None:
+def run(*words: str, text: str | None = None, where: Path = ROOT) -> None:
     """A program that must succeed."""
-    subprocess.run(words, check=True, cwd=where, input=given, text=True, stdout=subprocess.DEVNULL)
+    subprocess.run(words, check=True, cwd=where, input=text, text=True, stdout=subprocess.DEVNULL)
 
 
 def overlay(disk: Path, place: Path) -> Path:
     """A disk that begins as ``disk``."""
-    found = place / "overlay.qcow2"
-    run("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(disk.absolute()), "-F", "qcow2", str(found))
-    return found
+    path = place / "overlay.qcow2"
+    run("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(disk.absolute()), "-F", "qcow2", str(path))
+    return path
 
 
 def result_disk(place: Path) -> Path:
     """An empty disk, onto which the machine writes an archive of its store and reports at the end."""
-    found = place / "results"
-    with found.open("wb") as file:
+    path = place / "results"
+    with path.open("wb") as file:
         file.truncate(_RESULTS_MIB << 20)
-    return found
+    return path
 
 
 def command_disk(place: Path, command: Sequence[str]) -> Path:
     """A disk with the words of ``command``, a line each."""
-    found = place / "command"
+    path = place / "command"
     text = "".join(f"{word}\n" for word in (*command, "END")).encode()
-    found.write_bytes(text.ljust(-(-len(text) // 512) * 512, b"\0"))
-    return found
+    path.write_bytes(text.ljust(-(-len(text) // 512) * 512, b"\0"))
+    return path
 
 
 def files_disk(place: Path, directory: Path) -> Path:
     """A disk that is an archive of the files in ``directory``."""
-    found = place / "files"
-    run("tar", "-C", str(directory), "-cf", str(found), "--sort=name", ".")
-    return found
+    path = place / "files"
+    run("tar", "-C", str(directory), "-cf", str(path), "--sort=name", ".")
+    return path

@@ -38,7 +38,7 @@ class Draw(Protocol):
 
 @dataclass
 class RebootTally:
-    """What became of the kills. All but the first two and ``boots`` must be 0."""
+    """Outcomes of the kills. All but the first two and ``boots`` must be 0."""
 
     kills: int = 0
     studies: int = 0
@@ -53,7 +53,7 @@ class RebootTally:
 
     @property
     def wrong(self) -> int:
-        """All that must not be."""
+        """Number of outcomes that must not be."""
         return sum(
             (
                 self.files_changed,
@@ -87,7 +87,7 @@ def measure(kills: int = KILLS) -> Iterator[Comparison]:
 def one_study(
     place: Path, study: ResolvedStudy, at: list[int], draw: Draw, tally: RebootTally, loader: LoaderName = "grub"
 ) -> None:
-    """One study to its end. The process number n is killed before its step ``at[n]``; at 0 it is not."""
+    """Carry out one study to its end. The process number n is killed before its step ``at[n]``; at 0 it is not."""
     machine, home = PlayedMachine(place / "machine", always, loader), place / "home"
     home.mkdir()
     before = machine.files
@@ -142,7 +142,9 @@ def _count(home: Path, study: ResolvedStudy, tally: RebootTally) -> None:
     """The trials that are there against those of the design; each was begun in a boot that came up."""
     with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
         run = store.find_run(next(run.id for run in store.runs() if run.stopped))
-        kept = Counter((one.slot.block, one.slot.position, one.slot.configuration) for one in store.trials(run))
+        stored = Counter(
+            (trial.slot.block, trial.slot.position, trial.slot.configuration) for trial in store.trials(run)
+        )
         boots = KeptBoots.model_validate(run.environment[BOOTS])
         up = {boot.number for boot in boots.boots if boot.outcome in ("up", "cut")}
         placed = {place[:2] for place, boot in boots.boot_by_trial().items() if boot in up}
@@ -150,5 +152,5 @@ def _count(home: Path, study: ResolvedStudy, tally: RebootTally) -> None:
     design = study.study.design
     last = schedule.limits.max_blocks * (design.warm_up + study.study.blocks_per_boot)
     wanted = {(s.block, s.position, s.configuration) for number in range(last) for s in schedule.block(number)}
-    tally.trials_lost += len(wanted - set(kept)) + sum((block, place) not in placed for block, place, _ in kept)
-    tally.trials_doubled += sum(count - 1 for count in kept.values()) + len(set(kept) - wanted)
+    tally.trials_lost += len(wanted - set(stored)) + sum((block, place) not in placed for block, place, _ in stored)
+    tally.trials_doubled += sum(count - 1 for count in stored.values()) + len(set(stored) - wanted)

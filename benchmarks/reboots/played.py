@@ -19,10 +19,10 @@ from ajuste.machine.boot.loader import run_tool
 from ajuste.machine.boot.session import RebootableMachine
 
 KERNELS: Final = ("6.12.90+deb12.1-cloud-amd64", "6.1.0-50-cloud-amd64")
-"""Those of the configuration beside this file, which update-grub made in the emulated machine."""
+"""Kernels of the configuration beside this file, which update-grub made in the emulated machine."""
 CONFIGURATION: Final = Path(__file__).with_name("grub.cfg")
 _OPTIONS: Final = ("root=/dev/vda1", "ro", "quiet")
-"""Of an entry of systemd-boot."""
+"""Options of an entry of systemd-boot."""
 
 _ENTRIES: Final = "boot/loader/entries"
 _VARIABLES: Final = "sys/firmware/efi/efivars"
@@ -32,7 +32,7 @@ _LOADED: Final = "sys/kernel/kexec_loaded"
 LoaderName = Literal["grub", "systemd-boot", "kexec"]
 
 ComesUp = Callable[[str], bool]
-"""Whether a kernel comes up, by its command line."""
+"""Function that says whether a kernel comes up, by its command line."""
 
 
 class Rebooted(Exception):
@@ -93,15 +93,15 @@ class PlayedMachine:
 
     @property
     def resumes(self) -> bool:
-        """Whether a unit goes on with an experiment after this boot."""
+        """Return whether a unit goes on with an experiment after this boot."""
         return (self.root / DIRECTORY / "multi-user.target.wants/ajuste-reboots.service").exists()
 
     @property
     def files(self) -> dict[str, bytes]:
-        """All that an experiment may change, and must not leave changed."""
+        """Contents of all files that an experiment may change, and must not leave changed."""
         places = (self.root / "boot", self.root / DIRECTORY, self.root / _VARIABLES)
-        found = (file for place in places for file in sorted(place.rglob("*")) if file.is_file() or file.is_symlink())
-        return {str(file.relative_to(self.root)): file.read_bytes() for file in found}
+        files = (file for place in places for file in sorted(place.rglob("*")) if file.is_file() or file.is_symlink())
+        return {str(file.relative_to(self.root)): file.read_bytes() for file in files}
 
     def _grub(self) -> tuple[str, tuple[str, ...]]:
         """The kernel and the command line of the entry that GRUB boots, once if that was asked for."""
@@ -112,14 +112,16 @@ class PlayedMachine:
         if chosen := wanted.get("next_entry"):
             run_tool(("grub-editenv", str(block), "set", "next_entry="))
             if custom.exists():
-                own = re.search(rf"--id {re.escape(chosen)} \{{(.*?)^\}}", custom.read_text(), re.DOTALL | re.MULTILINE)
-                text = own[1] if own else text
-        found = re.search(r"^\s*linux\s+/boot/vmlinuz-(\S+)\s+(.*)$", text, re.MULTILINE)
-        assert found is not None, "the menu has no entry"
-        return found[1], (f"BOOT_IMAGE=/boot/vmlinuz-{found[1]}", *found[2].split())
+                entry = re.search(
+                    rf"--id {re.escape(chosen)} \{{(.*?)^\}}", custom.read_text(), re.DOTALL | re.MULTILINE
+                )
+                text = entry[1] if entry else text
+        linux_line = re.search(r"^\s*linux\s+/boot/vmlinuz-(\S+)\s+(.*)$", text, re.MULTILINE)
+        assert linux_line is not None, "the menu has no entry"
+        return linux_line[1], (f"BOOT_IMAGE=/boot/vmlinuz-{linux_line[1]}", *linux_line[2].split())
 
     def _systemd_boot(self) -> tuple[str, tuple[str, ...]]:
-        """As GRUB's; without one boot the first entry."""
+        """Return the kernel and command line as GRUB's; without one boot the first entry."""
         wanted = (self.root / _ONE_SHOT).read_text()
         self._write(_ONE_SHOT, "")
         chosen = self.root / _ENTRIES / (wanted or f"{KERNELS[0]}.conf")
@@ -127,7 +129,7 @@ class PlayedMachine:
         return lines["version"], tuple(lines["options"].split())
 
     def _kexec(self) -> tuple[str, tuple[str, ...]]:
-        """As GRUB's: the kernel that was loaded, or else that of the firmware."""
+        """Return the kernel and command line as GRUB's: of the kernel that was loaded, or else that of the firmware."""
         state, _, loaded = (self.root / _LOADED).read_text().strip().partition(" ")
         self._write(_LOADED, "0\n")
         if state == "0":

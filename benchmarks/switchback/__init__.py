@@ -24,7 +24,7 @@ from benchmarks.verdicts.page import write
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "simulated-switchbacks.md"
 COMMAND: Final = "switchback"
 MOST_OFF: Final = 2.0
-"""By what factor a plan may be off."""
+"""Factor by which a plan may be off."""
 FOUND: Final = 0.95
 
 FALSE: Final = {
@@ -47,7 +47,7 @@ def measure() -> tuple[Comparison, ...]:
     write("\n".join(table.markdown for table in tables), PAGE, COMMAND)
     console = Console(width=130)
     for table in tables:
-        console.print(table.shown)
+        console.print(table.console_table)
     return (*judged(cells), judged_later(later))
 
 
@@ -60,7 +60,7 @@ class CellTable:
     rows: tuple[tuple[str, ...], ...]
 
     @property
-    def shown(self) -> Table:
+    def console_table(self) -> Table:
         table = Table(title=self.title, title_justify="left")
         for name in self.head:
             table.add_column(name, justify="left" if name == self.head[0] else "right")
@@ -107,7 +107,7 @@ def later_verdicts(cells: Sequence[LaterCell]) -> CellTable:
 
 def judged_later(cells: Sequence[LaterCell]) -> Comparison:
     """The goal for costs that the next slice bears."""
-    wrong = [100 * one.wrong / one.runs for one in cells if one.deferred and "15 %" in one.case]
+    wrong = [100 * cell.wrong / cell.runs for cell in cells if cell.deferred and "15 %" in cell.case]
     return Comparison(
         name="switchback-deferred",
         what="verdicts on a setting that saves 10 % and costs 15 % in the next slice",
@@ -132,12 +132,12 @@ def judged(cells: Sequence[SwitchbackCell]) -> tuple[Comparison, ...]:
     def shares(name: str) -> list[float]:
         return [100 * getattr(cell, name) / cell.runs for cell in cells]
 
-    own = {
+    false = {
         "ajuste": shares("false"),
         "ajuste, with control": shares("false_at_load"),
         "ajuste, falsely equivalent": shares("false_equivalent"),
     }
-    found = shares("found")
+    found_percent = shares("found")
     off = [cell.most / cell.plan for cell in cells]
     return (
         Comparison(
@@ -145,20 +145,20 @@ def judged(cells: Sequence[SwitchbackCell]) -> tuple[Comparison, ...]:
             what=f"false verdicts with a look after every slice, {len(cells)} services",
             unit="%",
             figures={
-                **own,
+                **false,
                 "before and after, Welch's t": shares("before_after"),
                 "alternately, paired t and looks": shares("by_turns"),
             },
             goal=f"Ajuste at most {100 * ALPHA:g} % on each service",
-            reached=max(max(figures) for figures in own.values()) <= 100 * ALPHA,
+            reached=max(max(figures) for figures in false.values()) <= 100 * ALPHA,
         ),
         Comparison(
             name="switchback-found",
             what=f"experiments that find {100 * EFFECT:g} % within {MOST_OFF:g} × the slices planned",
             unit="%",
-            figures={"ajuste": found, "before and after, an hour each": shares("before_after_right")},
+            figures={"ajuste": found_percent, "before and after, an hour each": shares("before_after_right")},
             goal=f"Ajuste at least {100 * FOUND:g} % on each service",
-            reached=min(found) >= 100 * FOUND,
+            reached=min(found_percent) >= 100 * FOUND,
         ),
         Comparison(
             name="switchback-plan",

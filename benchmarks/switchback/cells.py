@@ -1,4 +1,4 @@
-"""What comes out for each simulated service."""
+"""Results for each simulated service."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SwitchbackCell(BaseModel):
 
 
 def simulate(services: Sequence[SimulatedService] = SERVICES, runs: int = RUNS) -> tuple[SwitchbackCell, ...]:
-    """Every service, each with random numbers of its own."""
+    """Simulate every service, each with random numbers of its own."""
     return tuple(_cell(service, runs) for service in services)
 
 
@@ -79,11 +79,13 @@ def _cell(service: SimulatedService, runs: int) -> SwitchbackCell:
     none = switched(service, random(0), runs, SLICES, 0.0)
     edge = switched(service, random(1), runs, SLICES, SMALLEST_EFFECT)
     batches = [
-        before_and_after(service, random(2 + one), runs, BEFORE_AND_AFTER, effect)
-        for one, effect in enumerate((0.0, EFFECT))
+        before_and_after(service, random(2 + number), runs, BEFORE_AND_AFTER, effect)
+        for number, effect in enumerate((0.0, EFFECT))
     ]
     turns = by_turns(service, random(4), runs, SLICES, 0.0)
-    plans, found, at_load = (np.concatenate(column) for column in zip(*_planned(service, runs, random(5)), strict=True))
+    plans, until_found, at_load = (
+        np.concatenate(column) for column in zip(*_planned(service, runs, random(5)), strict=True)
+    )
     return SwitchbackCell(
         service=service.name,
         runs=runs,
@@ -93,10 +95,10 @@ def _cell(service: SimulatedService, runs: int) -> SwitchbackCell:
         before_after=_either(welch(batches[0])),
         by_turns=_either(paired_with_looks(turns)),
         before_after_right=int(welch(batches[1])[0].sum()),
-        found=int(np.sum(found <= 2 * plans)),
+        found=int(np.sum(until_found <= 2 * plans)),
         plan=float(np.median(plans)),
-        typical=float(np.median(found)),
-        most=float(np.quantile(found, 0.95)),
+        typical=float(np.median(until_found)),
+        most=float(np.quantile(until_found, 0.95)),
         typical_at_load=float(np.median(at_load)),
         most_at_load=float(np.quantile(at_load, 0.95)),
     )
@@ -105,18 +107,18 @@ def _cell(service: SimulatedService, runs: int) -> SwitchbackCell:
 def _planned(
     service: SimulatedService, runs: int, random: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-    """For each run the slices that were planned, and those after which the effect was found; infinite if never."""
+    """Yield for each run the slices planned, and those after which the effect was found; infinite if never."""
     for begin in range(0, runs, _AT_ONCE):
         count = min(_AT_ONCE, runs - begin)
         run = switched(service, random, count, PILOT + LONGEST, EFFECT)
         # The day before belongs to the same course of events, and to the baseline.
         pilot = run.values[:, :PILOT] - service.response(run.other, np.log1p(EFFECT))[:, :PILOT]
-        plans = [_planned_slices(np.exp(own)) for own in pilot]
-        own = run.since(PILOT)
+        plans = [_planned_slices(np.exp(values)) for values in pilot]
+        following = run.since(PILOT)
         yield (
             np.array([np.nan if plan is None else plan for plan in plans]),
-            _slices_until_found(own, at_equal_load=False),
-            _slices_until_found(own, at_equal_load=True),
+            _slices_until_found(following, at_equal_load=False),
+            _slices_until_found(following, at_equal_load=True),
         )
 
 
@@ -130,10 +132,10 @@ def _slices_until_found(run: Run, *, at_equal_load: bool) -> NDArray[np.float64]
 
     Most are decided early: only those that are not need all slices.
     """
-    found, decided = _first(ajuste(run.until(SLICES), at_equal_load=at_equal_load))
+    slices, decided = _first(ajuste(run.until(SLICES), at_equal_load=at_equal_load))
     if not decided.all():
-        found[~decided], _ = _first(ajuste(run.only(~decided), at_equal_load=at_equal_load))
-    return found
+        slices[~decided], _ = _first(ajuste(run.only(~decided), at_equal_load=at_equal_load))
+    return slices
 
 
 def _first(looks: Looks) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -147,5 +149,5 @@ def _ever_different(looks: Looks) -> int:
     return int((looks.higher | looks.lower).any(axis=1).sum())
 
 
-def _either(found: tuple[NDArray[np.bool_], NDArray[np.bool_]]) -> int:
-    return int((found[0] | found[1]).sum())
+def _either(flags: tuple[NDArray[np.bool_], NDArray[np.bool_]]) -> int:
+    return int((flags[0] | flags[1]).sum())

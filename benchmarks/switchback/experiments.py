@@ -58,7 +58,7 @@ def before_and_after(service: SimulatedService, random: Random, runs: int, slice
 
 
 def by_turns(service: SimulatedService, random: Random, runs: int, slices: int, effect: float) -> Run:
-    """One after the other, always in the same order."""
+    """Run one after the other, always in the same order."""
     return _run(service, random, np.tile(np.arange(slices) % 2 == 1, (runs, 1)), effect)
 
 
@@ -83,7 +83,7 @@ class Looks:
 
 
 def ajuste(run: Run, *, at_equal_load: bool) -> Looks:
-    """What ``judge_slices`` says after each block, with the load as control or without."""
+    """Return what ``judge_slices`` says after each block, with the load as control or without."""
     values, control = differences(run, run.values), differences(run, run.control)
     zone = math.log1p(SMALLEST_EFFECT)
     mean = np.cumsum(values, axis=1) / np.arange(1, values.shape[1] + 1)
@@ -101,14 +101,14 @@ def ajuste(run: Run, *, at_equal_load: bool) -> Looks:
 
 
 def _carry_over(run: Run, values: Array, control: Array | None, zone: float) -> tuple[Flags, Array]:
-    """As ``analysis.switchback.evidence.carry_over``, after each block: whether it withholds any verdict, and the sign
-    of the effect that stays, 0 where that is not certain.
+    """Judge as ``analysis.switchback.evidence.carry_over``, after each block: whether it withholds any verdict, and the
+    sign of the effect that stays, 0 where that is not certain.
     """
     before = np.concatenate([np.full((len(values), 1), np.nan), run.other[:, :-1]], axis=1)
     follows = differences(run, before)
     known = ~np.isnan(follows)
     load = np.zeros_like(values) if control is None else control
-    n, (f, d, x) = np.cumsum(known, axis=1), (np.where(known, one, 0.0) for one in (follows, values, load))
+    n, (f, d, x) = np.cumsum(known, axis=1), (np.where(known, column, 0.0) for column in (follows, values, load))
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = _about_means(x, d, n) / _about_means(x, x, n) if control is not None else np.zeros_like(d)
         mean_f, mean = np.cumsum(f, axis=1) / n, np.cumsum(d, axis=1) / n - slope * np.cumsum(x, axis=1) / n
@@ -127,7 +127,7 @@ def _carry_over(run: Run, values: Array, control: Array | None, zone: float) -> 
 
 
 def _refuted(values: Array, control: Array) -> Flags:
-    """As ``analysis.switchback.judge``: the mean of both evidences, or without a control that is changed itself."""
+    """Refute as ``analysis.switchback.judge``: by both evidences' mean, or without a control that itself changed."""
     alpha = (1 - ALPHA_OF_CONTROL) * ALPHA
     plain, also = log_evidence(values), log_evidence(adjusted(values, control))
     changed = np.maximum.accumulate(log_evidence(control), axis=1) >= -math.log(ALPHA_OF_CONTROL * ALPHA)
@@ -135,22 +135,22 @@ def _refuted(values: Array, control: Array) -> Flags:
     return np.asarray(np.where(changed, plain, both) >= -math.log(alpha))
 
 
-def _about_means(one: Array, other: Array, n: NDArray[np.int64]) -> Array:
+def _about_means(values: Array, other: Array, n: NDArray[np.int64]) -> Array:
     """The sum of products about the means of the first n, for every n."""
-    sums = [np.cumsum(each, axis=1) for each in (one * other, one, other)]
+    sums = [np.cumsum(each, axis=1) for each in (values * other, values, other)]
     return np.asarray(sums[0] - sums[1] * sums[2] / n)
 
 
 def welch(run: Run) -> tuple[Flags, Flags]:
-    """Whether Welch's t test at 5 % finds the other configuration higher, and lower."""
+    """Return whether Welch's t test at 5 % finds the other configuration higher, and lower."""
     other = run.other[0]
-    found = stats.ttest_ind(run.values[:, other], run.values[:, ~other], axis=1, equal_var=False)
-    significant = found.pvalue < ALPHA
-    return significant & (found.statistic > 0), significant & (found.statistic < 0)
+    test = stats.ttest_ind(run.values[:, other], run.values[:, ~other], axis=1, equal_var=False)
+    significant = test.pvalue < ALPHA
+    return significant & (test.statistic > 0), significant & (test.statistic < 0)
 
 
 def paired_with_looks(run: Run, first: int = 5) -> tuple[Flags, Flags]:
-    """Whether a paired t test at 5 %, looked at after every pair from the ``first`` on, ever finds either."""
+    """Return whether a paired t test at 5 %, looked at after every pair from the ``first`` on, ever finds either."""
     values = differences(run, run.values)
     n = np.arange(1, values.shape[1] + 1)
     mean = np.cumsum(values, axis=1) / n

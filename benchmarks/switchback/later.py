@@ -1,4 +1,4 @@
-"""What a configuration does to slices after its own: costs that the next one bears, and effects that settle slowly."""
+"""Effects of a configuration on slices after its own: costs that the next one bears, and effects that settle slowly."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class LaterCase:
 
 
 class LaterCell(BaseModel):
-    """Of ``runs`` experiments: how many end with a ``wrong`` verdict, with a ``right`` one, and after how many slices
-    (the mean; all of them where nothing is said).
+    """Result of ``runs`` experiments: how many end with a ``wrong`` verdict, with a ``right`` one, and after how many
+    slices (the mean; all of them where nothing is said).
     """
 
     case: str
@@ -47,28 +47,28 @@ class LaterCell(BaseModel):
     slices: float
 
 
-def deferred(own: float, following: float) -> Response:
-    """Its own slice changes by ``own`` and the one after it by ``following``."""
+def deferred(immediate: float, following: float) -> Response:
+    """Return a response in which its own slice changes by ``immediate`` and the one after it by ``following``."""
 
     def response(other: Flags) -> Array:
         before = np.concatenate([np.zeros((len(other), 1), bool), other[:, :-1]], axis=1)
-        return math.log1p(own) * other + math.log1p(following) * before
+        return math.log1p(immediate) * other + math.log1p(following) * before
 
     return response
 
 
 def settling(effect: float, slices: float) -> Response:
-    """It comes and goes with a time constant of so many ``slices``."""
-    kept = math.exp(-1 / slices)
+    """Return a response that comes and goes with a time constant of so many ``slices``."""
+    remaining = math.exp(-1 / slices)
     left = float(np.mean(np.exp(-np.linspace(WASH_OUT_S / SLICE_S, 1, 100) / slices)))
 
     def response(other: Flags) -> Array:
-        state, found = np.zeros(len(other)), np.empty(other.shape)
+        state, effects = np.zeros(len(other)), np.empty(other.shape)
         for at in range(other.shape[1]):
             target = np.where(other[:, at], math.log1p(effect), 0.0)
-            found[:, at] = target + (state - target) * left
-            state = target + (state - target) * kept
-        return found
+            effects[:, at] = target + (state - target) * left
+            state = target + (state - target) * remaining
+        return effects
 
     return response
 
@@ -88,27 +88,27 @@ CASES: Final = (
 
 
 def simulate_later(runs: int = RUNS, slices: int = SLICES, cases: Sequence[LaterCase] = CASES) -> tuple[LaterCell, ...]:
-    """Every case on some of the services."""
+    """Simulate every case on some of the services."""
     return tuple(_cell(case, service, runs, slices) for case in cases for service in _SERVICES)
 
 
 def _cell(case: LaterCase, name: str, runs: int, slices: int) -> LaterCell:
-    service = next(one for one in SERVICES if one.name == name)
+    service = next(service for service in SERVICES if service.name == name)
     random = np.random.default_rng((_SEED, CASES.index(case), SERVICES.index(service)))
     first = random.random((runs, slices // A_BLOCK, 1)) < 0.5
     other = np.concatenate([first, ~first], axis=2).reshape(runs, -1)
     disturbance, control = service.draw(random, runs, slices)
     looks = ajuste(Run(disturbance + case.response(other), control, other), at_equal_load=False)
     words = {"higher": looks.higher, "lower": looks.lower, "equivalent": looks.equivalent}
-    said = np.any(list(words.values()), axis=0)
-    at = np.where(said.any(axis=1), said.argmax(axis=1), said.shape[1] - 1)
+    decided = np.any(list(words.values()), axis=0)
+    at = np.where(decided.any(axis=1), decided.argmax(axis=1), decided.shape[1] - 1)
     right = np.any([words[word][np.arange(runs), at] for word in case.right], axis=0)
     return LaterCell(
         case=case.name,
         service=service.title,
         deferred=case.deferred,
         runs=runs,
-        wrong=int(np.sum(said.any(axis=1) & ~right)),
+        wrong=int(np.sum(decided.any(axis=1) & ~right)),
         right=int(right.sum()),
         slices=float(np.mean(A_BLOCK * (at + 1))),
     )
@@ -119,11 +119,14 @@ def later_table(cells: Sequence[LaterCell]) -> tuple[tuple[str, ...], tuple[tupl
     head = ("setting", "service", "wrong", "right", "withheld", "slices")
     rows = (
         (
-            one.case,
-            one.service,
-            *(f"{100 * count / one.runs:.1f}" for count in (one.wrong, one.right, one.runs - one.wrong - one.right)),
-            f"{one.slices:.0f}",
+            cell.case,
+            cell.service,
+            *(
+                f"{100 * count / cell.runs:.1f}"
+                for count in (cell.wrong, cell.right, cell.runs - cell.wrong - cell.right)
+            ),
+            f"{cell.slices:.0f}",
         )
-        for one in cells
+        for cell in cells
     )
     return head, tuple(rows)

@@ -23,7 +23,7 @@ CARRY_OVER_S: Final = 5.0
 
 @dataclass(frozen=True)
 class SimulatedService:
-    """What disturbs a service besides white noise of ``white``; all are shares of the latency.
+    """Disturbances of a service besides white noise of ``white``; all are shares of the latency.
 
     ``day`` is the amplitude of a daily cycle of 144 slices, ``wander`` the standard deviation of a first-order
     autoregression, ``burst`` the mean height of bursts, which begin in one slice of 50 and last three slices on
@@ -59,41 +59,41 @@ class SimulatedService:
         begins = random.random((runs, slices)) < 0.02
         goes_on = random.random((runs, slices)) < 2 / 3
         heights = random.exponential(self.burst, (runs, slices))
-        found = np.zeros((runs, slices))
+        bursts = np.zeros((runs, slices))
         now = np.zeros(runs)
         for at in range(slices):
             now = np.where(begins[:, at], heights[:, at], np.where(goes_on[:, at], now, 0.0))
-            found[:, at] = now
-        return found
+            bursts[:, at] = now
+        return bursts
 
     def response(self, other: NDArray[np.bool_], effect: float) -> Array:
-        """What ``effect`` and changes do to each slice, where ``other`` says which have the other configuration."""
+        """Return what ``effect`` and changes do to each slice; ``other`` says which have the other configuration."""
         if not self.slow:
             return np.where(other, effect, 0.0)
         rest = np.exp(-WASH_OUT_S / CARRY_OVER_S) - np.exp(-SLICE_S / CARRY_OVER_S)
         counted = float(rest * CARRY_OVER_S / (SLICE_S - WASH_OUT_S))
-        kept = np.exp(-SLICE_S / CARRY_OVER_S)
+        remaining = np.exp(-SLICE_S / CARRY_OVER_S)
         state = np.where(other[:, 0], effect, 0.0)
         jolt = np.zeros(len(other))
-        found = np.empty(other.shape)
+        effects = np.empty(other.shape)
         for at in range(other.shape[1]):
             target = np.where(other[:, at], effect, 0.0)
             if at:
                 jolt = jolt + self.shock * (other[:, at] != other[:, at - 1])
-            found[:, at] = target + (state - target + jolt) * counted
-            state = target + (state - target) * kept
-            jolt = jolt * kept
-        return found
+            effects[:, at] = target + (state - target + jolt) * counted
+            state = target + (state - target) * remaining
+            jolt = jolt * remaining
+        return effects
 
 
 def autoregression(random: Random, runs: int, slices: int) -> Array:
     """First-order autoregressions of variance 1 whose neighbours are correlated by ``RHO``."""
     steps = random.normal(0, 1, (runs, slices))
-    found = np.empty((runs, slices))
-    found[:, 0] = steps[:, 0]
+    states = np.empty((runs, slices))
+    states[:, 0] = steps[:, 0]
     for at in range(1, slices):
-        found[:, at] = RHO * found[:, at - 1] + np.sqrt(1 - RHO**2) * steps[:, at]
-    return found
+        states[:, at] = RHO * states[:, at - 1] + np.sqrt(1 - RHO**2) * steps[:, at]
+    return states
 
 
 SERVICES: Final = (

@@ -14,11 +14,11 @@ TRIALS: Final = 25
 REPEATS: Final = 20
 WANTED: Final = 18
 WITHIN: Final = 1.01
-"""How many times the true best still counts as found."""
+"""Multiple of the true best that still counts as found."""
 
 
 def measure() -> Iterator[Comparison]:
-    """On the recorded surface of hackbench-granularity, if there is one, on synthetic ones, and with noise."""
+    """Search the recorded surface of hackbench-granularity, if there is one, synthetic ones, and one with noise."""
     methods = dict(METHODS)
     smac = smac_method()
     if smac is None:
@@ -29,12 +29,12 @@ def measure() -> Iterator[Comparison]:
     if surface is None:
         print("no surface is recorded (python -m benchmarks.tuning.record): only synthetic ones are searched")
     surfaces = [*([surface] if surface else []), *SYNTHETIC]
-    yield from (efficiency(one, methods) for one in surfaces)
+    yield from (efficiency(searched, methods) for searched in surfaces)
     yield from curse()
 
 
 def efficiency(surface: Surface, methods: dict[str, Method], repeats: int = REPEATS) -> Comparison:
-    """How far the best of ``TRIALS`` points is above the true best, for every method, in ``repeats`` repetitions."""
+    """Compare how far the best of ``TRIALS`` points is above the true best, for every method, in ``repeats`` runs."""
     best = min(surface.values.values())
     figures = {
         name: [
@@ -42,19 +42,19 @@ def efficiency(surface: Surface, methods: dict[str, Method], repeats: int = REPE
         ]
         for name, method in methods.items()
     }
-    found = {name: sum(value <= 100 * (WITHIN - 1) for value in values) for name, values in figures.items()}
+    hits = {name: sum(value <= 100 * (WITHIN - 1) for value in values) for name, values in figures.items()}
     within = sum(value <= WITHIN * best for value in surface.values.values())
     if surface.name == RECORDED_NAME:
         goal, wanted = f"ajuste within 1 % in {WANTED} of {REPEATS}", WANTED * repeats / REPEATS
     else:
-        goal, wanted = "nothing finds it oftener than ajuste", max(found.values())
-    said = ", ".join(f"{name} {count}" for name, count in found.items())
+        goal, wanted = "nothing finds it oftener than ajuste", max(hits.values())
+    repeats_by_name = ", ".join(f"{name} {count}" for name, count in hits.items())
     return Comparison(
         name=f"tuning-{surface.name}",
         what=f"above the true best after {TRIALS} trials on {surface.title}, of whose {len(surface.values)} points "
-        f"{within} are within 1 % of it; found in {repeats} repeats: {said}",
+        f"{within} are within 1 % of it; found in {repeats} repeats: {repeats_by_name}",
         unit="%",
         figures=figures,
         goal=goal,
-        reached=found["ajuste"] >= wanted,
+        reached=hits["ajuste"] >= wanted,
     )

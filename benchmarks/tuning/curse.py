@@ -57,7 +57,7 @@ def curse(repeats: int = REPEATS, sampler: SamplerName = "gp") -> tuple[Comparis
     for seed in range(1, repeats + 1):
         results, truth = noisy_search(seed, sampler)
         tuning = results.tuning
-        verdict = next(one for one in results.verdicts if one.deciding)
+        verdict = next(verdict for verdict in results.verdicts if verdict.deciding)
         if tuning is None or verdict.estimate is None or tuning.best_trial is None:
             continue
         reported.append(100 * (truth / verdict.estimate - 1))
@@ -99,8 +99,8 @@ def noisy_search(seed: int, sampler: SamplerName = "gp", trials: int = TRIALS) -
     results = assemble_search(schedule.study, record, run="", stopped=stop.why, stopped_because=stop.words)
     chosen = results.tuning.chosen[0] if results.tuning else ""
     levels = (schedule.study.find(name).configuration.levels for name in (chosen, schedule.study.baseline))
-    own, baseline = map(true_value, levels)
-    return results, own / baseline
+    chosen_value, baseline_value = map(true_value, levels)
+    return results, chosen_value / baseline_value
 
 
 def true_value(levels: dict[str, str]) -> float:

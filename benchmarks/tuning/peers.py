@@ -16,7 +16,7 @@ from ajuste.design.search.samplers import make_sampler
 from benchmarks.tuning.surfaces import Surface
 
 Method: TypeAlias = Callable[[Surface, int, int], list[Point]]
-"""From a surface, a seed and a number of trials to the points that are tried."""
+"""Function from a surface, a seed and a number of trials to the points that are tried."""
 
 
 def _ajuste(name: SamplerName) -> Method:
@@ -27,7 +27,7 @@ def _ajuste(name: SamplerName) -> Method:
             for point in sampler.suggest(tried, 1):
                 row = surface.space.row(surface.space.point_levels(point))
                 tried.append(Tried(point, row, (surface.values[point],)))
-        return [one.point for one in tried]
+        return [trial.point for trial in tried]
 
     return search
 
@@ -36,15 +36,15 @@ def optuna_tpe(surface: Surface, seed: int, trials: int) -> list[Point]:
     """Optuna as it comes: TPE over whole numbers, with nothing said of a lattice or of points tried before."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-    found: list[Point] = []
+    points: list[Point] = []
 
     def objective(trial: optuna.trial.Trial) -> float:
         point = tuple(trial.suggest_int(axis.name, 0, len(axis.levels) - 1) for axis in surface.space.axes)
-        found.append(point)
+        points.append(point)
         return surface.values[point]
 
     study.optimize(objective, n_trials=trials)
-    return found
+    return points
 
 
 METHODS: Final[dict[str, Method]] = {
@@ -69,15 +69,15 @@ def _smac(surface: Surface, seed: int, trials: int) -> list[Point]:
     logging.disable(logging.WARNING)
     space = ConfigurationSpace(seed=seed)
     space.add([Integer(axis.name, (0, len(axis.levels) - 1)) for axis in surface.space.axes])
-    found: list[Point] = []
+    points: list[Point] = []
 
     def objective(configuration: Any, seed: int = 0) -> float:  # noqa: ARG001 - SMAC hands it over by name
         point = tuple(int(configuration[axis.name]) for axis in surface.space.axes)
-        found.append(point)
+        points.append(point)
         return surface.values[point]
 
     with tempfile.TemporaryDirectory() as folder:
         scenario = Scenario(space, deterministic=True, n_trials=trials, seed=seed, output_directory=Path(folder))
         HyperparameterOptimizationFacade(scenario, objective, overwrite=True, logging_level=False).optimize()
     logging.disable(logging.NOTSET)
-    return found
+    return points

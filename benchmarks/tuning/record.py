@@ -41,7 +41,9 @@ def main(jobs: int) -> None:
     study, means = surface_study(), RunOptions(home(), jobs=jobs)
     with Progress(min_blocks=1, max_blocks=1) as progress, Store(means.home.store_url) as store:
         run = conduct(prepare(study, catalogue(), means), store, progress, means, named="hackbench-surface")
-        measured = {one.slot.configuration: one.metrics["elapsed"] for one in store.trials(run) if one.status == "ok"}
+        measured = {
+            trial.slot.configuration: trial.metrics["elapsed"] for trial in store.trials(run) if trial.status == "ok"
+        }
     resolved = prepare(study, catalogue(), means).resolved
     document = {
         "factors": [factor.model_dump(mode="json") for factor in resolved.factors],

@@ -38,7 +38,7 @@ def recorded(path: Path = RECORDED) -> Surface | None:
     if not path.exists():
         return None
     document = json.loads(path.read_text())
-    factors = tuple(Factor.model_validate(one) for one in document["factors"])
+    factors = tuple(Factor.model_validate(table) for table in document["factors"])
     sizes = [len(factor.levels) for factor in factors]
     values = {tuple(map(int, point)): document["values"][place] for place, point in enumerate(np.ndindex(*sizes))}
     return Surface(RECORDED_NAME, "hackbench-granularity (recorded)", factors, values)

@@ -31,17 +31,17 @@ from benchmarks.verdicts.picture import PICTURE, picture
 from benchmarks.verdicts.planning import plans
 
 MORE_THAN_FIXED: Final = 1.3
-"""How many times the trials of the fixed t test a study of a 2 % effect may take on average."""
+"""Multiple of the trials of the fixed t test that a study of a 2 % effect may take on average."""
 MORE_THAN_MIXTURE: Final = 1.1
-"""How many times the blocks of normal intervals a study may take, on average over effects, in normal noise."""
+"""Multiple of the blocks of normal intervals that a study may take, on average over effects, in normal noise."""
 NINE_OF_TEN: Final = 1.6
-"""How many times the pairs of a fixed t test of 90 % power nine of ten studies may take, of 5 and 10 % at 3 % noise."""
+"""Multiple of the pairs of a fixed t test of 90 % power for nine of ten studies, of 5 and 10 % at 3 % noise."""
 
 
 def measure() -> tuple[Comparison, ...]:
     """Simulates everything (about a minute), and writes tables, picture and ``results/verdict-cells.json``."""
     cells, planned, counted, cased, taken = simulate(), plans(), counts(), simulate_cases(), efficiency()
-    told, best, factors = reported(), winners(), simulate_factors()
+    estimates, best, factors = reported(), winners(), simulate_factors()
     RESULTS.mkdir(exist_ok=True)
     document = {
         "cells": [c.model_dump() for c in cells],
@@ -49,7 +49,7 @@ def measure() -> tuple[Comparison, ...]:
         "counts": [c.model_dump() for c in counted],
         "cases": [c.model_dump() for c in cased],
         "efficiency": [e.model_dump() for e in taken],
-        "reported": [r.model_dump() for r in told],
+        "reported": [r.model_dump() for r in estimates],
         "winners": [w.model_dump() for w in best],
         "factors": [f.model_dump() for f in factors],
     }
@@ -57,7 +57,7 @@ def measure() -> tuple[Comparison, ...]:
     write(
         tables(cells, planned, counted)
         + "\n"
-        + "\n".join((case_tables(cased, taken), factor_table(factors), estimate_tables(told, best)))
+        + "\n".join((case_tables(cased, taken), factor_table(factors), estimate_tables(estimates, best)))
     )
     PICTURE.write_text(picture(cells))
     return (*judged(cells), *judged_cases(cased, taken))
@@ -66,8 +66,8 @@ def measure() -> tuple[Comparison, ...]:
 def judged(cells: Sequence[Cell]) -> tuple[Comparison, ...]:
     """The goals: false verdicts, coverage, trials."""
     false = {m.title: [_percent(c.wrong, c) for c in cells if c.method == m.name and c.effect == 0] for m in METHODS}
-    own = [cell for cell in cells if cell.method == "ajuste"]
-    always = [_percent(cell.always or 0, cell) for cell in own]
+    ajuste_cells = [cell for cell in cells if cell.method == "ajuste"]
+    always = [_percent(cell.always or 0, cell) for cell in ajuste_cells]
     return (
         Comparison(
             name="verdicts",
@@ -85,7 +85,7 @@ def judged(cells: Sequence[Cell]) -> tuple[Comparison, ...]:
             goal=f"at least {100 * (1 - ALPHA):g} % in each noise, for each effect",
             reached=min(always) >= 100 * (1 - ALPHA),
         ),
-        _trials(own, 0.02, MORE_THAN_FIXED),
+        _trials(ajuste_cells, 0.02, MORE_THAN_FIXED),
     )
 
 
@@ -96,8 +96,8 @@ def judged_cases(cells: Sequence[CaseCell], taken: Sequence[Efficiency]) -> tupl
         name: [100 * cell.wrong / cell.studies for cell in meant if cell.method == method]
         for name, method in (("ajuste", "signs"), ("normal", "mixture"))
     }
-    ratio = sum(one.blocks for one in taken) / sum(one.mixture for one in taken)
-    late = [one.most / one.fixed for one in taken if one.fixed and one.noise == 0.03 and one.effect >= 0.05]
+    ratio = sum(cost.blocks for cost in taken) / sum(cost.mixture for cost in taken)
+    late = [cost.most / cost.fixed for cost in taken if cost.fixed and cost.noise == 0.03 and cost.effect >= 0.05]
     return (
         Comparison(
             name="verdicts-cases",
@@ -126,8 +126,8 @@ def judged_cases(cells: Sequence[CaseCell], taken: Sequence[Efficiency]) -> tupl
     )
 
 
-def _trials(own: Sequence[Cell], effect: float, factor: float) -> Comparison:
-    (cell,) = (c for c in own if c.noise == "gaussian" and c.effect == effect)
+def _trials(cells: Sequence[Cell], effect: float, factor: float) -> Comparison:
+    (cell,) = (c for c in cells if c.noise == "gaussian" and c.effect == effect)
     return Comparison(
         name=f"verdicts-trials-{100 * effect:g}",
         what=f"trials to a verdict on {100 * effect:g} %, white noise of 1 %",

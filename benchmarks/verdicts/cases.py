@@ -68,8 +68,8 @@ class Case:
 
 
 class CaseCell(BaseModel):
-    """Of ``studies`` studies: how many say something ``wrong``, anything at all (``decided``), and have an interval
-    that ``held`` the truth when they stopped; ``blocks`` are the mean, ``most`` their ninth decile.
+    """Result of ``studies`` studies: how many say something ``wrong``, anything at all (``decided``), and have an
+    interval that ``held`` the truth when they stopped; ``blocks`` are the mean, ``most`` their ninth decile.
     """
 
     kind: str
@@ -88,7 +88,7 @@ class CaseCell(BaseModel):
 
 
 class Efficiency(BaseModel):
-    """How many blocks an effect takes in normal noise of ``noise`` a trial: by signs, by the normal mixture, and of a
+    """Blocks that an effect takes in normal noise of ``noise`` a trial: by signs, by the normal mixture, and of a
     fixed t test with 90 % power.
     """
 
@@ -104,12 +104,12 @@ class Efficiency(BaseModel):
 @lru_cache(maxsize=1)
 def pools() -> dict[str, Array]:
     """The logarithms of both times of each question, seed by seed."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    log_times: dict[str, list[tuple[float, float]]] = {}
     with POOLS.open(newline="") as file:
         for row in csv.DictReader(file):
             both = math.log(float(row["baseline_s"])), math.log(float(row["other_s"]))
-            found.setdefault(row["question"], []).append(both)
-    return {question: np.array(values) for question, values in found.items()}
+            log_times.setdefault(row["question"], []).append(both)
+    return {question: np.array(values) for question, values in log_times.items()}
 
 
 def _with_period(period: float) -> Draw:
@@ -126,26 +126,26 @@ def _with_period(period: float) -> Draw:
 
 
 def _shaped(shape_of: Callable[[np.random.Generator, Shape], Array]) -> Draw:
-    """One arm with delays of that shape, the other without; their geometric means are equal."""
+    """Return a draw of one arm with delays of that shape, the other without; their geometric means are equal."""
     centre = float(np.mean(shape_of(np.random.default_rng(SEED), (2_000, 200))))
 
     def draw(random: np.random.Generator, shape: Shape) -> tuple[Array, Array]:
-        one, other = (WHITE * random.standard_normal(shape) for _ in range(2))
-        return one, other + shape_of(random, shape) - centre
+        baseline, other = (WHITE * random.standard_normal(shape) for _ in range(2))
+        return baseline, other + shape_of(random, shape) - centre
 
     return draw
 
 
-def _lasting(kept: float, spread: float) -> Draw:
-    """Each configuration has a state of that ``spread`` that lasts over blocks."""
+def _lasting(correlation: float, spread: float) -> Draw:
+    """Return a draw in which each configuration has a state of that ``spread`` that lasts over blocks."""
 
     def draw(random: np.random.Generator, shape: Shape) -> tuple[Array, Array]:
         state = spread * random.standard_normal((shape[0], 2))
-        found = WHITE * random.standard_normal((2, *shape))
+        values = WHITE * random.standard_normal((2, *shape))
         for block in range(shape[1]):
-            found[:, :, block] += state.T
-            state = kept * state + math.sqrt(1 - kept**2) * spread * random.standard_normal(state.shape)
-        return found[0], found[1]
+            values[:, :, block] += state.T
+            state = correlation * state + math.sqrt(1 - correlation**2) * spread * random.standard_normal(state.shape)
+        return values[0], values[1]
 
     return draw
 
@@ -158,12 +158,12 @@ def _from(pool: Array) -> Draw:
     return draw
 
 
-def _drawn(one: Array, other: Array) -> Draw:
-    return lambda random, shape: (one, other)
+def _drawn(baseline: Array, other: Array) -> Draw:
+    return lambda random, shape: (baseline, other)
 
 
 def cases() -> tuple[Case, ...]:
-    """All of them, by kind."""
+    """Return all cases, by kind."""
     seeds = [
         Case(SEEDS, question, _from(pool), float(np.mean(pool[:, 1] - pool[:, 0])), 0.02, of_seeds=True)
         for question, pool in pools().items()
@@ -190,8 +190,8 @@ def cases() -> tuple[Case, ...]:
 
 
 def simulate_cases(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[CaseCell, ...]:
-    """Every case by signs and by the normal mixture, and forks by both ways of counting them."""
-    found = []
+    """Simulate every case by signs and by the normal mixture, and forks by both ways of counting them."""
+    cells = []
     for number, case in enumerate(cases()):
         baseline, other = case.draw(np.random.default_rng((SEED, 97, number)), (studies, most))
         zone = math.log1p(case.zone)
@@ -199,16 +199,16 @@ def simulate_cases(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Cas
         if case.of_seeds:
             early = word[:, : seeds_needed() - 1]
             early[early == EQUIVALENT] = NOTHING
-        found.append(_cell(case, "signs", word, held))
+        cells.append(_cell(case, "signs", word, held))
         word, held = words(other - baseline, case.truth, zone, mixture_evidence)
         word[:, : PEEK_FROM - 1] = NOTHING
-        found.append(_cell(case, "mixture", word, held))
-    return (*found, *_forks(studies))
+        cells.append(_cell(case, "mixture", word, held))
+    return (*cells, *_forks(studies))
 
 
 def _cell(case: Case, method: str, word: NDArray[np.int64], held: Flags) -> CaseCell:
-    says = word != NOTHING
-    at = np.where(says.any(axis=1), says.argmax(axis=1), word.shape[1] - 1)
+    is_decided = word != NOTHING
+    at = np.where(is_decided.any(axis=1), is_decided.argmax(axis=1), word.shape[1] - 1)
     study = np.arange(len(word))
     last, matters = word[study, at], abs(case.truth) > math.log1p(case.zone)
     wrong = ((last == HIGHER) & (case.truth <= 0)) | ((last == LOWER) & (case.truth >= 0))
@@ -219,7 +219,7 @@ def _cell(case: Case, method: str, word: NDArray[np.int64], held: Flags) -> Case
         method=method,
         studies=len(word),
         wrong=int(wrong.sum()),
-        decided=int(says.any(axis=1).sum()),
+        decided=int(is_decided.any(axis=1).sum()),
         held=int(held[study, at].sum()),
         blocks=float(np.mean(at + 1)),
         most=float(np.quantile(at + 1, 0.9)),
@@ -233,10 +233,12 @@ def _forks(studies: int) -> list[CaseCell]:
     units = tuple(str(fork) for fork in range(5) for _ in range(5))
     metric = Metric(name="time", title="time", unit="s", direction="lower")
     counts = {"signs": 0, "mixture": 0}
-    for one, other in logs:
-        first, second = (Values(tuple(np.exp(own)), units=units, level="fork") for own in (one, other))
+    for baseline, other in logs:
+        first, second = (
+            Values(tuple(np.exp(logarithms)), units=units, level="fork") for logarithms in (baseline, other)
+        )
         counts["signs"] += compare(first, second, metric, ALPHA).contrast.p_value < ALPHA
-        counts["mixture"] += unpaired(one, other).p_value < ALPHA
+        counts["mixture"] += unpaired(baseline, other).p_value < ALPHA
     return [
         CaseCell(
             kind=FORKS,
@@ -255,39 +257,39 @@ def _forks(studies: int) -> list[CaseCell]:
 
 def efficiency(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Efficiency, ...]:
     """Normal noise of 1 and 3 %, effects that are found."""
-    found = []
+    efficiencies = []
     for noise in (0.01, 0.03):
         for effect in (0.0, 0.02, 0.05, 0.10):
             size = math.log1p(effect)
             random = np.random.default_rng((SEED, 95, round(1000 * noise), round(1000 * effect)))
-            one, other = noise * random.standard_normal((2, studies, most))
+            baseline, other = noise * random.standard_normal((2, studies, most))
             other = other + size
-            case = Case("normal", "", _drawn(one, other), size)
+            case = Case("normal", "", _drawn(baseline, other), size)
             zone = math.log1p(case.zone)
-            own = _cell(case, "signs", *ajuste_words(one, other, size, zone))
-            normal = _cell(case, "mixture", *words(other - one, size, zone, _from_third))
-            found.append(
+            signs = _cell(case, "signs", *ajuste_words(baseline, other, size, zone))
+            normal = _cell(case, "mixture", *words(other - baseline, size, zone, _from_third))
+            efficiencies.append(
                 Efficiency(
                     noise=noise,
                     effect=effect,
-                    blocks=own.blocks,
-                    most=own.most,
+                    blocks=signs.blocks,
+                    most=signs.most,
                     mixture=normal.blocks,
                     mixture_most=normal.most,
                     fixed=fixed_pairs(size / (math.sqrt(2) * noise)) if effect else None,
                 )
             )
-    return tuple(found)
+    return tuple(efficiencies)
 
 
 def _from_third(differences: Array) -> Array:
-    found = mixture_evidence(differences)
-    found[:, : PEEK_FROM - 1] = 0.0
-    return found
+    evidence = mixture_evidence(differences)
+    evidence[:, : PEEK_FROM - 1] = 0.0
+    return evidence
 
 
 def fixed_pairs(effect: float, power: float = 0.9) -> int:
-    """How many pairs a paired t test needs for an ``effect`` in standard deviations of a difference."""
+    """Return how many pairs a paired t test needs for an ``effect`` in standard deviations of a difference."""
     pairs = 2
     while stats.nct.sf(stats.t.ppf(1 - ALPHA / 2, pairs - 1), pairs - 1, effect * math.sqrt(pairs)) < power:
         pairs += 1
@@ -295,21 +297,21 @@ def fixed_pairs(effect: float, power: float = 0.9) -> int:
 
 
 def case_tables(cells: Sequence[CaseCell], taken: Sequence[Efficiency]) -> str:
-    """Both tables as Markdown."""
+    """Return both tables as Markdown."""
     by_key = {(cell.case, cell.method): cell for cell in cells}
     rows = []
     for case in dict.fromkeys(cell.case for cell in cells):
-        own, normal = by_key[case, "signs"], by_key[case, "mixture"]
-        low, high = own.wrong_range
+        signs, normal = by_key[case, "signs"], by_key[case, "mixture"]
+        low, high = signs.wrong_range
         rows.append(
-            f"| {case} | {_percent(normal.wrong, normal.studies)} | {_percent(own.wrong, own.studies)} "
+            f"| {case} | {_percent(normal.wrong, normal.studies)} | {_percent(signs.wrong, signs.studies)} "
             f"({100 * low:.1f} to {100 * high:.1f}) | {_percent(normal.held, normal.studies)} | "
-            f"{_percent(own.held, own.studies)} | {normal.blocks:.1f} | {own.blocks:.1f} |"
+            f"{_percent(signs.held, signs.studies)} | {normal.blocks:.1f} | {signs.blocks:.1f} |"
         )
     spent = [
-        f"| {100 * one.noise:g} % | {100 * one.effect:g} % | {one.mixture:.1f} | {one.blocks:.1f} | "
-        f"{one.mixture_most:.0f} | {one.most:.0f} | {one.fixed or '–'} |"
-        for one in taken
+        f"| {100 * cost.noise:g} % | {100 * cost.effect:g} % | {cost.mixture:.1f} | {cost.blocks:.1f} | "
+        f"{cost.mixture_most:.0f} | {cost.most:.0f} | {cost.fixed or '–'} |"
+        for cost in taken
     ]
     return "\n".join(
         [

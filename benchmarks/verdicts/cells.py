@@ -44,8 +44,8 @@ class Cell(BaseModel):
 
 def wilson(count: int, of: int) -> tuple[float, float]:
     """Wilson's 95 % interval for a rate."""
-    found = stats.binomtest(count, of).proportion_ci(0.95, method="wilson")
-    return float(found.low), float(found.high)
+    interval = stats.binomtest(count, of).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def simulate(
@@ -56,7 +56,7 @@ def simulate(
     studies: int = STUDIES,
     most: int = MOST_BLOCKS,
 ) -> tuple[Cell, ...]:
-    """Every cell; all methods meet the same disturbances."""
+    """Simulate every cell; all methods meet the same disturbances."""
     cells = []
     for noise in noises:
         for effect in effects:

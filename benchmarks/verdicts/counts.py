@@ -21,9 +21,9 @@ FLOOR: Final = 2 / 12
 
 
 class Counts(BaseModel):
-    """Of ``studies`` studies of a mean count of ``rate`` against ``factor`` × as many: in how many Ajuste's interval
-    ever excluded the true difference (``missed``) and no difference (``found``), and in how many the ``binomial`` test
-    ever found a difference.
+    """Result of ``studies`` studies of a mean count of ``rate`` against ``factor`` × as many: in how many Ajuste's
+    interval ever excluded the true difference (``missed``) and no difference (``found``), and in how many the
+    ``binomial`` test ever found a difference.
     """
 
     kind: str
@@ -36,16 +36,16 @@ class Counts(BaseModel):
 
 
 def counts(studies: int = STUDIES) -> tuple[Counts, ...]:
-    """All looks up to the last block; overdispersed counts have the variance rate + 2 rate²."""
-    found = []
+    """Simulate all looks up to the last block; overdispersed counts have the variance rate + 2 rate²."""
+    cells = []
     for kind in KINDS:
         for rate in RATES:
             for factor in FACTORS:
                 key = (SEED, 98, list(KINDS).index(kind), round(10 * rate), round(factor))
                 random = np.random.default_rng(key)
-                one, other = (_draw(random, kind, mean, studies) for mean in (rate, factor * rate))
-                mean, half = _interval(other - one)
-                found.append(
+                base_counts, other_counts = (_draw(random, kind, mean, studies) for mean in (rate, factor * rate))
+                mean, half = _interval(other_counts - base_counts)
+                cells.append(
                     Counts(
                         kind=kind,
                         rate=rate,
@@ -53,17 +53,17 @@ def counts(studies: int = STUDIES) -> tuple[Counts, ...]:
                         studies=studies,
                         missed=int((np.abs(mean - rate * (factor - 1)) > half).any(axis=1).sum()),
                         found=int((np.abs(mean) > half).any(axis=1).sum()),
-                        binomial=int((log_binomial(one, other) > -np.log(ALPHA)).any(axis=1).sum()),
+                        binomial=int((log_binomial(base_counts, other_counts) > -np.log(ALPHA)).any(axis=1).sum()),
                     )
                 )
-    return tuple(found)
+    return tuple(cells)
 
 
-def log_binomial(one: Array, other: Array) -> Array:
+def log_binomial(base_counts: Array, other_counts: Array) -> Array:
     """The log of the evidence against equal rates if counts are Poisson's: given their sum the other's count is
     binomial with 1/2, weighed against a Beta(1/2, 1/2) mixture of all shares (Robbins 1970).
     """
-    left, right = np.cumsum(one, axis=1), np.cumsum(other, axis=1)
+    left, right = np.cumsum(base_counts, axis=1), np.cumsum(other_counts, axis=1)
     return np.asarray(betaln(left + 0.5, right + 0.5) - betaln(0.5, 0.5) + (left + right) * np.log(2))
 
 

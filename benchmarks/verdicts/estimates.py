@@ -1,4 +1,4 @@
-"""How far estimates are off on average: those of studies that stop when they have found something, and of winners."""
+"""Errors of estimates on average: those of studies that stop when they have found something, and of winners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ZONE: Final = math.log1p(0.01)
 
 
 class Reported(BaseModel):
-    """Of studies of ``effect`` in normal noise of ``noise`` that found it: how large they say it is on average."""
+    """Mean estimate of the studies that found ``effect`` in normal noise of ``noise``."""
 
     noise: float
     effect: float
@@ -28,8 +28,8 @@ class Reported(BaseModel):
 
 
 class Winner(BaseModel):
-    """Of the best of several settings after ``blocks`` blocks in normal noise of ``noise``, on average: what it looks
-    like, what is left when it is shrunk, and its true effect.
+    """Means for the best of several settings after ``blocks`` blocks in normal noise of ``noise``: what it
+    looks like, what is left when it is shrunk, and its true effect.
     """
 
     settings: str
@@ -41,22 +41,22 @@ class Winner(BaseModel):
 
 
 def reported(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Reported, ...]:
-    found = []
+    estimates = []
     for noise in (0.01, 0.03):
         for effect in (0.02, 0.05, 0.10):
             random = np.random.default_rng((SEED, 94, round(1000 * noise), round(1000 * effect)))
-            one, other = noise * random.standard_normal((2, studies, most))
+            baseline, other = noise * random.standard_normal((2, studies, most))
             other = other + math.log1p(effect)
-            word, _ = ajuste_words(one, other, 0.0, ZONE)
-            says = word != NOTHING
-            rows = np.flatnonzero(says.any(axis=1))
-            at = says.argmax(axis=1)[rows]
-            mean = np.cumsum(other - one, axis=1)[rows, at] / (at + 1)
+            word, _ = ajuste_words(baseline, other, 0.0, ZONE)
+            is_decided = word != NOTHING
+            rows = np.flatnonzero(is_decided.any(axis=1))
+            at = is_decided.argmax(axis=1)[rows]
+            mean = np.cumsum(other - baseline, axis=1)[rows, at] / (at + 1)
             of = Reported(
                 noise=noise, effect=effect, found=len(rows), studies=studies, reported=float(np.mean(np.expm1(mean)))
             )
-            found.append(of)
-    return tuple(found)
+            estimates.append(of)
+    return tuple(estimates)
 
 
 _SETTINGS: Final[dict[str, Callable[[np.random.Generator], Array]]] = {
@@ -91,16 +91,16 @@ def _winner(name: str, noise: float, blocks: int, studies: int) -> Winner:
     return Winner(settings=name, noise=noise, blocks=blocks, looks=looks, shrunk=left, truth=true)
 
 
-def estimate_tables(found: Sequence[Reported], best: Sequence[Winner]) -> str:
-    """Both tables as Markdown."""
+def estimate_tables(estimates: Sequence[Reported], best: Sequence[Winner]) -> str:
+    """Return both tables as Markdown."""
     lines = [
         "**Estimates of studies that stop**: the mean of what is reported where an effect is found.\n",
         "| noise of a trial | effect | found, % | reported, % |",
         "| --- | ---: | ---: | ---: |",
         *(
-            f"| {100 * one.noise:g} % | {100 * one.effect:g} % | {100 * one.found / one.studies:.0f} | "
-            f"{100 * one.reported:.1f} |"
-            for one in found
+            f"| {100 * estimate.noise:g} % | {100 * estimate.effect:g} % | "
+            f"{100 * estimate.found / estimate.studies:.0f} | {100 * estimate.reported:.1f} |"
+            for estimate in estimates
         ),
         "",
         "**The best of several settings**: what it looks like against the baseline, what Ajuste shrinks it to, and "
@@ -108,9 +108,9 @@ def estimate_tables(found: Sequence[Reported], best: Sequence[Winner]) -> str:
         "| settings | noise of a trial | blocks | looks | shrunk | truth |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
         *(
-            f"| {one.settings} | {100 * one.noise:g} % | {one.blocks} | {_percent(one.looks)} | "
-            f"{_percent(one.shrunk)} | {_percent(one.truth)} |"
-            for one in best
+            f"| {winner.settings} | {100 * winner.noise:g} % | {winner.blocks} | {_percent(winner.looks)} | "
+            f"{_percent(winner.shrunk)} | {_percent(winner.truth)} |"
+            for winner in best
         ),
         "",
     ]

@@ -22,8 +22,8 @@ _NORMAL: Final = "normal"
 
 
 class FactorCell(BaseModel):
-    """Of ``studies`` with both main effects and their interaction: how many find one where none is, at any look, and
-    how many blocks an effect of 2 and of 5 % takes on average (of normal noise only).
+    """Result of ``studies`` with both main effects and their interaction: how many find one where none is, at any look,
+    and how many blocks an effect of 2 and of 5 % takes on average (of normal noise only).
     """
 
     noise: str
@@ -41,13 +41,13 @@ def simulate_factors(studies: int = STUDIES) -> tuple[FactorCell, ...]:
 
 def _trials(noise: str, number: int, studies: int) -> Array:
     random = np.random.default_rng((SEED, 92, number))
-    found = 0.01 * random.standard_normal((studies, 4 * MOST))
+    values = 0.01 * random.standard_normal((studies, 4 * MOST))
     if noise.startswith("period"):
         phase = random.uniform(0, 2 * np.pi, (studies, 1))
-        found += 0.03 * np.sin(2 * np.pi * np.arange(4 * MOST) / _PERIODS[number - 1] + phase)
+        values += 0.03 * np.sin(2 * np.pi * np.arange(4 * MOST) / _PERIODS[number - 1] + phase)
     elif noise != _NORMAL:
-        found += math.log(2) * (random.random(found.shape) < 0.05)
-    blocks = found.reshape(studies, MOST, 4)
+        values += math.log(2) * (random.random(values.shape) < 0.05)
+    blocks = values.reshape(studies, MOST, 4)
     return np.take_along_axis(blocks, np.argsort(random.random(blocks.shape), axis=2), axis=2)
 
 
@@ -57,14 +57,14 @@ def _cells(noise: str, number: int, studies: int) -> tuple[FactorCell, FactorCel
 
     def refuted(method: str, values: Array) -> Array:
         evidence = log_evidence(values, mixture=SHORT) if method == "signs" else mixture_evidence(values)
-        found = evidence >= -math.log(alpha)
+        is_refuted = evidence >= -math.log(alpha)
         if method != "signs":
-            found[:, : fewest(alpha) - 1] = False
-        return np.asarray(found)
+            is_refuted[:, : fewest(alpha) - 1] = False
+        return np.asarray(is_refuted)
 
     def taken(method: str, effect: float) -> float:
-        found = refuted(method, contrasts[0] + math.log1p(effect))
-        return float(np.mean(np.where(found.any(axis=1), found.argmax(axis=1) + 1, MOST)))
+        is_refuted = refuted(method, contrasts[0] + math.log1p(effect))
+        return float(np.mean(np.where(is_refuted.any(axis=1), is_refuted.argmax(axis=1) + 1, MOST)))
 
     def cell(method: str) -> FactorCell:
         wrong = np.any([refuted(method, values).any(axis=1) for values in contrasts], axis=0)
@@ -76,12 +76,12 @@ def _cells(noise: str, number: int, studies: int) -> tuple[FactorCell, FactorCel
 
 def factor_table(cells: Sequence[FactorCell]) -> str:
     """The table as Markdown."""
-    by_key = {(one.noise, one.method): one for one in cells}
+    by_key = {(cell.noise, cell.method): cell for cell in cells}
     rows = []
-    for noise in dict.fromkeys(one.noise for one in cells):
-        own = [by_key[noise, method] for method in ("normal", "signs")]
-        wrong = " | ".join(f"{100 * one.wrong / one.studies:.1f}" for one in own)
-        blocks = (" | ".join(f"{of:.1f}" for of in one.blocks) if one.blocks else " | " for one in own)
+    for noise in dict.fromkeys(cell.noise for cell in cells):
+        noise_cells = [by_key[noise, method] for method in ("normal", "signs")]
+        wrong = " | ".join(f"{100 * cell.wrong / cell.studies:.1f}" for cell in noise_cells)
+        blocks = (" | ".join(f"{of:.1f}" for of in cell.blocks) if cell.blocks else " | " for cell in noise_cells)
         rows.append(f"| {noise} | {wrong} | {' | '.join(blocks)} |")
     return "\n".join(
         [

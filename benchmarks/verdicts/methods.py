@@ -27,12 +27,12 @@ Flags = NDArray[np.bool_]
 
 ALPHA: Final = 0.05
 SMALLEST_EFFECT: Final = 0.01
-"""What Ajuste's studies call equivalent: this much to each side."""
+"""Range that Ajuste's studies call equivalent: this much to each side."""
 MIN_BLOCKS: Final = BudgetTable().min_blocks
 FIVE: Final = 5
 BATCH: Final = 10
 PAIRS: Final = 8
-"""As many pairs as a t test needs to see 2 % at 1 % noise with 90 % power; a test computes it."""
+"""Number of pairs that a t test needs to see 2 % at 1 % noise with 90 % power; a test computes it."""
 PEEK_FROM: Final = 3
 """A t test on pairs that is looked at all along is looked at from so many pairs on."""
 
@@ -41,7 +41,7 @@ LOWER, NOTHING, HIGHER, EQUIVALENT = -1, 0, 1, 2
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method said when it stopped, for every study: ``word`` (LOWER …), after ``trials`` trials in all.
+    """Outcomes of a method when it stopped, for every study: ``word`` (LOWER …), after ``trials`` trials in all.
 
     ``held`` is whether its interval had the truth in it when it stopped, ``always`` whether at every look up to the
     last possible one; ``None`` where the method has no interval for the ratio.
@@ -113,8 +113,8 @@ def _judged(runs: Runs, effect: float, evidence: Evidence | None = None, *, leas
 
 
 def words(differences: Array, truth: float, zone: float, evidence: Evidence) -> tuple[NDArray[np.int64], Flags]:
-    """What is said after each block, from the evidence against no effect and both edges of the zone; and whether the
-    true mean is not refuted then.
+    """Return what is said after each block, from the evidence against no effect and both edges of the zone; and whether
+    the true mean is not refuted then.
     """
     against = {at: evidence(differences - at) for at in (0.0, zone, -zone, truth)}
     return _words(differences, truth, zone, against)
@@ -135,11 +135,11 @@ def ajuste_words(
         rows = np.flatnonzero(wider > 1)
         if not len(rows):
             continue
-        own = product_evidence(baseline[rows, :blocks], other[rows, :blocks])
+        row_evidence = product_evidence(baseline[rows, :blocks], other[rows, :blocks])
         mean = np.mean(until[rows], axis=1)
-        for at, found in against.items():
+        for at, evidence_at in against.items():
             shift = mean + (at - mean) / wider[rows]
-            found[rows, blocks - 1] = own(until[rows] - shift[:, None])[:, -1]
+            evidence_at[rows, blocks - 1] = row_evidence(until[rows] - shift[:, None])[:, -1]
     word, held = _words(differences, truth, zone, against)
     n = np.arange(1, differences.shape[1] + 1)
     means, typical = (np.cumsum(np.exp(side), axis=1) / n for side in (other, baseline))
@@ -162,7 +162,7 @@ def _words(
 def three_sigma_values(peeking: bool) -> Callable[[Studies], Outcome]:
     """Batches of five; different where the means are three standard deviations of single values apart."""
     return lambda studies: _of_batches(
-        studies, FIVE, peeking, lambda one, other, n: _sigmas(one, other, np.ones_like(n))
+        studies, FIVE, peeking, lambda baseline, other, n: _sigmas(baseline, other, np.ones_like(n))
     )
 
 
@@ -214,9 +214,9 @@ METHODS: Final = (
 )
 
 
-def welch_p(one: Array, other: Array, n: Array) -> Array:
+def welch_p(baseline: Array, other: Array, n: Array) -> Array:
     """p of Welch's test after n = 1, 2, … values of each; 1 where there are too few."""
-    (first, first_variance), (second, second_variance) = _moments(one), _moments(other)
+    (first, first_variance), (second, second_variance) = _moments(baseline), _moments(other)
     with np.errstate(divide="ignore", invalid="ignore"):
         left, right = first_variance / (n - 1), second_variance / (n - 1)
         freedom = (left + right) ** 2 * (n - 1) / (left**2 + right**2)
@@ -224,22 +224,22 @@ def welch_p(one: Array, other: Array, n: Array) -> Array:
     return np.where(np.isnan(p), 1.0, p)
 
 
-def mann_whitney_p(one: Array, other: Array, n: Array) -> Array:
+def mann_whitney_p(baseline: Array, other: Array, n: Array) -> Array:
     """p of the test of Mann and Whitney after n = 1, 2, … values of each, as scipy's ``asymptotic`` (no ties)."""
-    wins = np.empty_like(one)
-    total = np.zeros(len(one))
-    for last in range(one.shape[1]):
-        total += (one[:, last : last + 1] < other[:, : last + 1]).sum(axis=1)
-        total += (one[:, :last] < other[:, last : last + 1]).sum(axis=1)
+    wins = np.empty_like(baseline)
+    total = np.zeros(len(baseline))
+    for last in range(baseline.shape[1]):
+        total += (baseline[:, last : last + 1] < other[:, : last + 1]).sum(axis=1)
+        total += (baseline[:, :last] < other[:, last : last + 1]).sum(axis=1)
         wins[:, last] = total
     deviation = np.sqrt(n * n * (2 * n + 1) / 12)
     return np.asarray(np.minimum(1.0, 2 * ndtr(-(np.abs(wins - n * n / 2) - 0.5) / deviation)))
 
 
-def _sigmas(one: Array, other: Array, shrink: Array) -> Array:
+def _sigmas(baseline: Array, other: Array, shrink: Array) -> Array:
     """0 where the rule calls two means different, else 1; ``shrink`` is n for the errors of means."""
-    (first, first_variance), (second, second_variance) = _moments(one), _moments(other)
-    n = np.arange(1, one.shape[1] + 1)
+    (first, first_variance), (second, second_variance) = _moments(baseline), _moments(other)
+    n = np.arange(1, baseline.shape[1] + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         limit = SIGMAS * np.sqrt((first_variance + second_variance) * n / (n - 1) / shrink)
         return np.where(np.abs(second - first) > limit, 0.0, 1.0)
@@ -248,14 +248,14 @@ def _sigmas(one: Array, other: Array, shrink: Array) -> Array:
 def _of_batches(
     studies: Studies, batch: int, peeking: bool, p_values: Callable[[Array, Array, Array], Array]
 ) -> Outcome:
-    """What people compare are times, not their logs. With ``peeking`` trials are added by turns until p < α."""
+    """Compare batches by times, as people do, not by logs. With ``peeking`` trials are added by turns until p < α."""
     runs = studies.in_batches(batch)
     if not peeking:
         runs = Runs(runs.baseline[:, :batch], runs.other[:, :batch], runs.baseline_first)
-    one, other = np.exp(runs.baseline), np.exp(runs.other)
-    n = np.arange(1.0, one.shape[1] + 1)
-    p = p_values(one, other, n)
-    higher = _moments(other)[0] > _moments(one)[0]
+    baseline, other = np.exp(runs.baseline), np.exp(runs.other)
+    n = np.arange(1.0, baseline.shape[1] + 1)
+    p = p_values(baseline, other, n)
+    higher = _moments(other)[0] > _moments(baseline)[0]
     word = np.where(p < ALPHA, np.where(higher, HIGHER, LOWER), NOTHING)
     return _stopped(word, batch) if peeking else _at(word, batch)
 
@@ -271,9 +271,9 @@ def _moments(values: Array) -> tuple[Array, Array]:
 
 def _stopped(word: NDArray[np.int64], least: int, held: Flags | None = None) -> Outcome:
     """Stopping at the first look from ``least`` on that says something, or at the last."""
-    says = word != NOTHING
-    says[:, : least - 1] = False
-    at = np.where(says.any(axis=1), says.argmax(axis=1), word.shape[1] - 1)
+    is_decided = word != NOTHING
+    is_decided[:, : least - 1] = False
+    at = np.where(is_decided.any(axis=1), is_decided.argmax(axis=1), word.shape[1] - 1)
     return _outcome(word, at, held)
 
 

@@ -39,11 +39,11 @@ def _lognormal(random: np.random.Generator, studies: int, trials: int) -> Array:
 
 
 def _autocorrelated(random: np.random.Generator, studies: int, trials: int) -> Array:
-    step, kept = 0.02 * np.sqrt(1 - 0.95**2), 0.95
+    step, correlation = 0.02 * np.sqrt(1 - 0.95**2), 0.95
     drift = np.empty((studies, trials))
     drift[:, 0] = 0.02 * random.standard_normal(studies)
     for trial in range(1, trials):
-        drift[:, trial] = kept * drift[:, trial - 1] + step * random.standard_normal(studies)
+        drift[:, trial] = correlation * drift[:, trial - 1] + step * random.standard_normal(studies)
     return drift + _white(random, studies, trials)
 
 

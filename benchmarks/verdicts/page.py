@@ -30,7 +30,7 @@ def write(text: str, page: Path = PAGE, command: str = "verdicts") -> None:
 
 
 def tables(cells: Sequence[Cell], plans: Sequence[Plan], counts: Sequence[Counts]) -> str:
-    """All tables as Markdown."""
+    """Return all tables as Markdown."""
     by_key = {(cell.noise, cell.effect, cell.method): cell for cell in cells}
 
     def find(noise: str, effect: float, method: str) -> Cell:
@@ -42,7 +42,7 @@ def tables(cells: Sequence[Cell], plans: Sequence[Plan], counts: Sequence[Counts
         _by_method(lambda noise, method: _share(find(noise.name, 0.0, method.name))),
         "**An effect of 2 %: how many studies find it, in per cent, and (in brackets) after how many trials of both "
         "configurations together, on average.**\n",
-        _by_method(lambda noise, method: _found(find(noise.name, 0.02, method.name))),
+        _by_method(lambda noise, method: _seen_share(find(noise.name, 0.02, method.name))),
         "**Ajuste in full**: wrong verdicts without an effect with Wilson's 95 % interval; the same summed over all "
         "effects (the wrong direction, or equivalent where the effect is larger); how often the interval has the truth "
         "in it when the study stops, and at every one of the looks up to the 60th block (the lowest over all effects); "
@@ -71,24 +71,24 @@ def _share(cell: Cell) -> str:
     return f"**{share:.1f}**" if share > 5 else f"{share:.1f}"
 
 
-def _found(cell: Cell) -> str:
+def _seen_share(cell: Cell) -> str:
     return f"{100 * cell.seen / cell.studies:.0f} ({cell.trials:.0f})"
 
 
 def _in_full(find: Find, effects: Sequence[float]) -> str:
     rows = []
     for noise in NOISES:
-        own = [find(noise.name, effect, "ajuste") for effect in effects]
-        none, studies = own[0], sum(cell.studies for cell in own)
+        cells_of_noise = [find(noise.name, effect, "ajuste") for effect in effects]
+        none, studies = cells_of_noise[0], sum(cell.studies for cell in cells_of_noise)
         low, high = none.wrong_range
         trials = (find(noise.name, effect, "ajuste").trials for effect in (0.02, 0.1))
         rows.append(
             (
                 noise.title,
                 f"{_percent(none.wrong, none.studies)} ({100 * low:.1f} to {100 * high:.1f})",
-                _percent(sum(cell.wrong for cell in own), studies),
-                min(_percent(cell.held or 0, cell.studies) for cell in own),
-                min(_percent(cell.always or 0, cell.studies) for cell in own),
+                _percent(sum(cell.wrong for cell in cells_of_noise), studies),
+                min(_percent(cell.held or 0, cell.studies) for cell in cells_of_noise),
+                min(_percent(cell.always or 0, cell.studies) for cell in cells_of_noise),
                 *(f"{figure:.1f}" for figure in trials),
             )
         )

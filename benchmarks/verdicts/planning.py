@@ -1,4 +1,4 @@
-"""How good a guide the predicted number of blocks is: what was told after the fifth block, and what it took."""
+"""Accuracy of the predicted number of blocks: what was predicted after the fifth block, and what it took."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TRUTHS: Final = (0.0, 0.005, 0.02)
 
 
 class Plan(BaseModel):
-    """Of ``studies`` studies still undecided after ``LOOK`` blocks: quartiles of the number of blocks that decided,
-    over the number that was predicted.
+    """Result of ``studies`` studies still undecided after ``LOOK`` blocks: quartiles of the number of blocks that
+    decided, over the number that was predicted.
     """
 
     noise: str
@@ -35,7 +35,7 @@ class Plan(BaseModel):
 
 def plans(studies: int = PLANS) -> tuple[Plan, ...]:
     """White noise and drift, at effects that are equivalent and one that is not."""
-    found = []
+    planned = []
     for noise in (noise for noise in NOISES if noise.name in ("gaussian", "ar1")):
         for effect in TRUTHS:
             drawn = Studies(noise, effect, studies, MOST_BLOCKS, (SEED, 99, NOISES.index(noise), round(1000 * effect)))
@@ -44,10 +44,10 @@ def plans(studies: int = PLANS) -> tuple[Plan, ...]:
             ratios = []
             for study in np.flatnonzero(actual > LOOK):
                 seen = runs.other[study, :LOOK] - runs.baseline[study, :LOOK]
-                told = blocks_in_all(sign_interval(seen, alpha=ALPHA), float(np.log1p(SMALLEST_EFFECT)), ALPHA)
-                ratios.append(np.nan if told is None else actual[study] / max(told, LOOK + 1))
+                predicted = blocks_in_all(sign_interval(seen, alpha=ALPHA), float(np.log1p(SMALLEST_EFFECT)), ALPHA)
+                ratios.append(np.nan if predicted is None else actual[study] / max(predicted, LOOK + 1))
             quarter, median, three_quarters = np.nanquantile(ratios, (0.25, 0.5, 0.75))
-            found.append(
+            planned.append(
                 Plan(
                     noise=noise.name,
                     effect=effect,
@@ -57,4 +57,4 @@ def plans(studies: int = PLANS) -> tuple[Plan, ...]:
                     three_quarters=float(three_quarters),
                 )
             )
-    return tuple(found)
+    return tuple(planned)

@@ -22,20 +22,20 @@ _STEPS: Final = ("dirty", "huge", "undo")
 
 def measure() -> Iterable[Comparison]:
     """Boot three times. The first call needs root, and makes the Debian."""
-    kept = KEPT / "adoption"
-    ended = conduct(image(CACHE), _COMMAND, keep=kept, files=_FILES)
-    found = Boots(kept / "emulated/adoption")
-    wrong = [*found.wrong, *([] if ended.as_before else ["files in /etc are not as before"])]
+    directory = KEPT / "adoption"
+    ended = conduct(image(CACHE), _COMMAND, keep=directory, files=_FILES)
+    boots = Boots(directory / "emulated/adoption")
+    wrong = [*boots.wrong, *([] if ended.as_before else ["files in /etc are not as before"])]
     print(*wrong, sep="\n", file=sys.stderr)
     yield Comparison(
         name="adoption",
         what=f"two winners adopted, over a reboot and undone, in {len(ended.command_lines)} boots",
         unit="",
         figures={
-            "readings of each setting, per boot": [float(seen["readings"]) for seen in found.seen],
-            "readings that are neither value": [float(count) for count in found.neither],
-            "longest time between two readings (ms)": [seen["longest_apart_ms"] for seen in found.seen],
-            **{f"{name} (s)": seconds for name, seconds in found.seconds.items()},
+            "readings of each setting, per boot": [float(seen["readings"]) for seen in boots.seen],
+            "readings that are neither value": [float(count) for count in boots.neither],
+            "longest time between two readings (ms)": [seen["longest_apart_ms"] for seen in boots.seen],
+            **{f"{name} (s)": seconds for name, seconds in boots.seconds.items()},
             "seconds of the emulator": [ended.seconds],
         },
         goal="always the old or the new value, the new one after a reboot, and the old one once it is undone",
@@ -44,7 +44,7 @@ def measure() -> Iterable[Comparison]:
 
 
 class Boots:
-    """What the machine kept of its boots in ``directory``."""
+    """Files in ``directory`` that the machine kept of its boots."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -65,18 +65,18 @@ class Boots:
 
     @property
     def seconds(self) -> dict[str, list[float]]:
-        """How long the steps took by the machine's clock."""
-        found: dict[str, list[float]] = {}
+        """Durations of the steps by the machine's clock."""
+        seconds: dict[str, list[float]] = {}
         for boot in range(1, BOOTS + 1):
             for line in self._text(boot, "steps").splitlines():
                 name, _, began, ended = line.split()
                 if (step := name.partition("-")[0]) in _STEPS:
-                    found.setdefault(step, []).append(float(ended) - float(began))
-        return found
+                    seconds.setdefault(step, []).append(float(ended) - float(began))
+        return seconds
 
     @property
     def wrong(self) -> list[str]:
-        """What must not be, in words."""
+        """Observations that must not be, in words."""
         old, new = zip(*OLD_AND_NEW.values(), strict=True)
         values = {"1-values": new, "2-values-before": new, "2-values": old, "3-values-before": old, "3-values": old}
         wrong = [f"{name}: {is_now}" for name, wanted in values.items() if (is_now := self._values(name)) != wanted]
