@@ -46,8 +46,8 @@ def trials() -> Build:
                 status="ok",
                 metrics={metric: float(value)},
             )
-            for position, (name, own) in enumerate(values.items())
-            for block, value in enumerate(own)
+            for position, (name, sample) in enumerate(values.items())
+            for block, value in enumerate(sample)
         ]
 
     return build

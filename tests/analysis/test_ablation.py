@@ -1,4 +1,4 @@
-"""What an ablation says of lines whose effects are known."""
+"""Ablations of lines whose effects are known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def names(lines: int) -> tuple[str, ...]:
 
 def profile(lines: int) -> Lines:
     return Lines(
-        {name: {name: "1"} for name in names(lines)}, [subset_name(one, names(lines)) for one in subsets(lines)]
+        {name: {name: "1"} for name in names(lines)}, [subset_name(subset, names(lines)) for subset in subsets(lines)]
     )
 
 
@@ -45,23 +45,23 @@ def values(game: Game, lines: int, blocks: int, noise: float = 0.0, seed: int = 
     """Logarithms of what each block measures; blocks differ far more than runs scatter."""
     random = np.random.default_rng(seed)
     effects = np.array([game(subset) for subset in subsets(lines)])
-    held = np.array([[one in of_block(lines, block) for one in subsets(lines)] for block in range(blocks)]).T
+    held = np.array([[subset in of_block(lines, block) for subset in subsets(lines)] for block in range(blocks)]).T
     scatter = noise * random.standard_normal(held.shape) + random.standard_normal(blocks)
     return np.where(held, effects[:, None] + scatter, np.nan)
 
 
-def found(
+def line_effects(
     game: Game, lines: int, blocks: int = 12, noise: float = 0.002, metric: Metric = ELAPSED
 ) -> dict[str, LineEffect]:
     of = effects_from_values(
         profile(lines), np.exp(values(game, lines, blocks, noise)), range(blocks), metric, Rates(lines, 1, 0.95), 0.02
     )
-    return {one.line: one for one in of}
+    return {effect.line: effect for effect in of}
 
 
 def additive(**effects: float) -> Game:
-    own = {int(name.removeprefix("line")): effect for name, effect in effects.items()}
-    return lambda subset: sum(effect for line, effect in own.items() if line in subset)
+    by_number = {int(name.removeprefix("line")): effect for name, effect in effects.items()}
+    return lambda subset: sum(effect for line, effect in by_number.items() if line in subset)
 
 
 def entangled(subset: Subset) -> float:
@@ -114,59 +114,60 @@ def test_alone_and_last_are_the_pairs_that_they_say() -> None:
 
 @pytest.mark.parametrize("lines", [4, 8])
 def test_lines_are_named_by_what_they_do(lines: int) -> None:
-    said = found(additive(line1=-0.10, line2=0.06), lines)
-    roles = {name: one.role for name, one in said.items() if one.kind == "line"}
+    by_line = line_effects(additive(line1=-0.10, line2=0.06), lines)
+    roles = {name: effect.role for name, effect in by_line.items() if effect.kind == "line"}
     assert roles == {name: "useless" for name in names(lines)} | {"line-1": "helps", "line-2": "harms"}
-    assert said["the whole"].verdict == "improves"
-    assert said["line-1"].part == pytest.approx(2.5, abs=0.3)
-    assert said["line-1"].sets == {"line-1": "1"}
-    assert all(one.low is not None and one.low < one.estimate < one.high for one in said.values())  # type: ignore[operator]
+    assert by_line["the whole"].verdict == "improves"
+    assert by_line["line-1"].part == pytest.approx(2.5, abs=0.3)
+    assert by_line["line-1"].sets == {"line-1": "1"}
+    assert all(effect.low is not None and effect.low < effect.estimate < effect.high for effect in by_line.values())  # type: ignore[operator]
 
 
 def test_more_is_a_help_where_higher_is_better() -> None:
-    assert found(additive(line1=0.10), 4, metric=RATE)["line-1"].role == "helps"
+    assert line_effects(additive(line1=0.10), 4, metric=RATE)["line-1"].role == "helps"
 
 
 def test_without_a_better_a_line_matters() -> None:
     assert (
-        found(additive(line1=0.1), 4, metric=RATE.model_copy(update={"direction": "none"}))["line-1"].role == "matters"
+        line_effects(additive(line1=0.1), 4, metric=RATE.model_copy(update={"direction": "none"}))["line-1"].role
+        == "matters"
     )
 
 
 def test_two_lines_that_do_something_only_together_share_it_and_that_is_said() -> None:
-    said = found(lambda subset: -0.2 * ({0, 3} <= subset), 8)
+    by_line = line_effects(lambda subset: -0.2 * ({0, 3} <= subset), 8)
     for name in ("line-0", "line-3"):
-        assert said[name].role == "helps"
-        assert said[name].estimate == pytest.approx(math.exp(-0.1), rel=0.01)
-        assert said[name].alone.estimate == pytest.approx(1, abs=0.01)
-        assert said[name].last.estimate == pytest.approx(math.exp(-0.2), rel=0.01)
-        assert "it depends on other lines" in said[name].remark
-    assert not said["line-1"].remark
+        assert by_line[name].role == "helps"
+        assert by_line[name].estimate == pytest.approx(math.exp(-0.1), rel=0.01)
+        assert by_line[name].alone.estimate == pytest.approx(1, abs=0.01)
+        assert by_line[name].last.estimate == pytest.approx(math.exp(-0.2), rel=0.01)
+        assert "it depends on other lines" in by_line[name].remark
+    assert not by_line["line-1"].remark
 
 
 def test_a_line_that_helps_alone_and_harms_beside_another_depends() -> None:
-    said = found(lambda subset: -0.1 * (0 in subset) + 0.2 * ({0, 1} <= subset) - 0.1 * (1 in subset), 4)
-    assert said["line-0"].role == "depends"
-    assert said["line-0"].verdict == "differs"
-    assert "alone" in said["line-0"].reason
+    by_line = line_effects(lambda subset: -0.1 * (0 in subset) + 0.2 * ({0, 1} <= subset) - 0.1 * (1 in subset), 4)
+    assert by_line["line-0"].role == "depends"
+    assert by_line["line-0"].verdict == "differs"
+    assert "alone" in by_line["line-0"].reason
 
 
 def test_little_noise_that_is_as_large_as_what_matters_leaves_lines_undecided() -> None:
-    said = found(additive(line1=-0.10), 8, blocks=5, noise=0.05)
-    assert said["line-5"].role == "undecided"
-    assert said["line-5"].more_blocks is not None
+    by_line = line_effects(additive(line1=-0.10), 8, blocks=5, noise=0.05)
+    assert by_line["line-5"].role == "undecided"
+    assert by_line["line-5"].more_blocks is not None
 
 
 def test_every_interval_has_the_width_that_its_share_of_the_error_gives() -> None:
     measured = values(additive(), 4, 9, noise=0.01)
     rates = Rates(4, 1, 0.95)
     (of,) = [
-        one
-        for one in effects_from_values(profile(4), np.exp(measured), range(9), ELAPSED, rates, 0.02)
-        if one.line == "line-2"
+        effect
+        for effect in effects_from_values(profile(4), np.exp(measured), range(9), ELAPSED, rates, 0.02)
+        if effect.line == "line-2"
     ]
-    own = mean_interval(block_sums(measured, range(9), 4)["share"][2], alpha=0.05 / 2 / 4)
-    assert (of.low, of.high) == pytest.approx((math.exp(own.low), math.exp(own.high)))
+    interval = mean_interval(block_sums(measured, range(9), 4)["share"][2], alpha=0.05 / 2 / 4)
+    assert (of.low, of.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
     assert rates.share * 4 + rates.other * 13 == pytest.approx(0.05)
 
 
@@ -196,28 +197,28 @@ def trials(measured: np.ndarray, lines: Lines, metric: Metric) -> list[Trial]:
 def test_trials_say_the_same_as_their_values(metrics: Sequence[Metric]) -> None:
     measured = np.exp(values(additive(line1=-0.1), 7, 6, noise=0.01))
     lines = profile(7)
-    said = ablation(lines, trials(measured, lines, ELAPSED), metrics, confidence=0.95, smallest_effect=0.02)
-    of_elapsed = [one for one in said if one.metric == "elapsed"]
+    effects = ablation(lines, trials(measured, lines, ELAPSED), metrics, confidence=0.95, smallest_effect=0.02)
+    of_elapsed = [effect for effect in effects if effect.metric == "elapsed"]
     direct = effects_from_values(lines, measured, range(6), ELAPSED, Rates(7, len(metrics), 0.95), 0.02)
-    assert [one.estimate for one in of_elapsed] == pytest.approx([one.estimate for one in direct])
-    assert all(one.verdict == "undecided" and one.blocks == 0 for one in said if one.metric == "rate")
+    assert [effect.estimate for effect in of_elapsed] == pytest.approx([effect.estimate for effect in direct])
+    assert all(effect.verdict == "undecided" and effect.blocks == 0 for effect in effects if effect.metric == "rate")
 
 
 def test_figures_that_are_zero_are_compared_by_differences() -> None:
     measured = np.where(np.isnan(values(additive(), 4, 6)), np.nan, 0.0)
     measured[1:] += 3.0
-    said = effects_from_values(profile(4), measured, range(6), ELAPSED, Rates(4, 1, 0.95), 0.02)
-    assert {one.scale for one in said} == {"difference"}
+    effects = effects_from_values(profile(4), measured, range(6), ELAPSED, Rates(4, 1, 0.95), 0.02)
+    assert {effect.scale for effect in effects} == {"difference"}
 
 
 def test_the_answer_says_what_the_whole_does_and_which_lines_do_it() -> None:
-    said = lines_answer(list(found(additive(line1=-0.10, line2=0.06), 4).values()), [ELAPSED])
-    assert said.startswith("Elapsed time: the whole profile improves, −3.9")
-    assert "line-1 (−9.5" in said
-    assert "are useless for this workload" in said
-    assert ") harms" in said
+    answer = lines_answer(list(line_effects(additive(line1=-0.10, line2=0.06), 4).values()), [ELAPSED])
+    assert answer.startswith("Elapsed time: the whole profile improves, −3.9")
+    assert "line-1 (−9.5" in answer
+    assert "are useless for this workload" in answer
+    assert ") harms" in answer
 
 
 def test_the_answer_shares_out_the_whole_where_no_line_acts_against_it() -> None:
-    said = lines_answer(list(found(additive(line1=-0.15, line3=-0.05), 4, noise=1e-6).values()), [ELAPSED])
-    assert "line-1 (75 % of that) and line-3 (25 % of that) help" in said
+    answer = lines_answer(list(line_effects(additive(line1=-0.15, line3=-0.05), 4, noise=1e-6).values()), [ELAPSED])
+    assert "line-1 (75 % of that) and line-3 (25 % of that) help" in answer

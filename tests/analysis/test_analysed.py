@@ -21,7 +21,7 @@ OLD, NEW = Values((10.0, 11.0, 12.0, 10.5)), Values((9.0, 9.5, 9.2, 9.1))
 
 
 def table(**samples: Sample) -> MeasuredTable:
-    """Of one metric; the configurations in the order given."""
+    """Return a table of one metric; the configurations in the order given."""
     return MeasuredTable("CSV", tuple(samples), (TIME,), {(name, "time"): sample for name, sample in samples.items()})
 
 
@@ -71,17 +71,17 @@ def test_values_in_blocks_that_only_one_has_are_counted() -> None:
 
 
 def test_summaries_are_compared_by_welchs_test() -> None:
-    one, other = (np.array(sample.values) for sample in (OLD, NEW))
+    old, new = (np.array(sample.values) for sample in (OLD, NEW))
     samples = {
         name: Summarised(len(values), float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5)
-        for name, values in (("old", one), ("new", other))
+        for name, values in (("old", old), ("new", new))
     }
     made = replace(table(**samples), metrics=(TIME.model_copy(update={"scale": "difference"}),))
     results = analyse_table(made, TableQuestion())
-    theirs = stats.ttest_ind(other, one, equal_var=False)
+    theirs = stats.ttest_ind(new, old, equal_var=False)
     assert results.verdicts[0].p_value == pytest.approx(theirs.pvalue, rel=1e-9)
     summary = results.configurations[0].metrics["time"]
-    assert (summary.sd, summary.median) == (pytest.approx(one.std(ddof=1)), None)
+    assert (summary.sd, summary.median) == (pytest.approx(old.std(ddof=1)), None)
 
 
 def test_one_configuration_is_described_with_students_interval() -> None:
@@ -142,6 +142,6 @@ def test_of_very_many_values_some_are_drawn_and_all_count() -> None:
 
 
 def test_the_digest_is_of_what_was_read() -> None:
-    one = analyse_table(table(old=OLD, new=NEW), TableQuestion()).digest
-    assert one == analyse_table(table(old=OLD, new=NEW), TableQuestion(confidence=0.9)).digest
-    assert one != analyse_table(table(old=OLD, new=Values((9.0, 9.5, 9.2, 9.11))), TableQuestion()).digest
+    digest = analyse_table(table(old=OLD, new=NEW), TableQuestion()).digest
+    assert digest == analyse_table(table(old=OLD, new=NEW), TableQuestion(confidence=0.9)).digest
+    assert digest != analyse_table(table(old=OLD, new=Values((9.0, 9.5, 9.2, 9.11))), TableQuestion()).digest

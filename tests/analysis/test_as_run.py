@@ -16,32 +16,32 @@ def run(read: dict[str, str], *, ranged: bool = True, baseline: str = "4") -> An
     span = Span(low=4, high=10, points=4) if ranged else None
     factor = Factor(name="read_ahead_kb", levels=LEVELS, baseline=baseline, span=span)
     made = [Configuration(name=f"k={v}", levels={"read_ahead_kb": v}, baseline=v == baseline) for v in LEVELS]
-    told = [
+    measured = [
         Measured(name=c.name, levels=c.levels, baseline=c.baseline, metrics={}, read_back={"read_ahead_kb": read[v]})
         for c, v in zip(made, LEVELS, strict=True)
     ]
-    return as_run([factor], made, told)
+    return as_run([factor], made, measured)
 
 
 def test_a_level_that_the_kernel_rounded_is_what_it_became() -> None:
-    found = run({"4": "4", "5": "6", "8": "8", "10": "10"})
-    assert found.factors[0].levels == ("4", "6", "8", "10")
-    assert [c.levels["read_ahead_kb"] for c in found.configurations] == ["4", "6", "8", "10"]
-    assert [c.name for c in found.configurations] == ["k=4", "k=5", "k=8", "k=10"]
-    assert "5 became 6" in found.notes[0]
+    actual = run({"4": "4", "5": "6", "8": "8", "10": "10"})
+    assert actual.factors[0].levels == ("4", "6", "8", "10")
+    assert [c.levels["read_ahead_kb"] for c in actual.configurations] == ["4", "6", "8", "10"]
+    assert [c.name for c in actual.configurations] == ["k=4", "k=5", "k=8", "k=10"]
+    assert "5 became 6" in actual.notes[0]
 
 
 def test_of_those_that_became_the_same_one_stands_for_all() -> None:
-    found = run({"4": "4", "5": "4", "8": "8", "10": "8"})
-    assert found.factors[0].levels == ("4", "8")
-    assert [c.name for c in found.configurations] == ["k=4", "k=8"]
-    assert any("k=5 became the same as k=4" in note for note in found.notes)
+    actual = run({"4": "4", "5": "4", "8": "8", "10": "8"})
+    assert actual.factors[0].levels == ("4", "8")
+    assert [c.name for c in actual.configurations] == ["k=4", "k=8"]
+    assert any("k=5 became the same as k=4" in note for note in actual.notes)
 
 
 def test_the_baseline_stands_for_what_became_the_same() -> None:
-    found = run({"4": "4", "5": "4", "8": "8", "10": "8"}, baseline="5")
-    assert next(c for c in found.configurations if c.baseline).name == "k=5"
-    assert found.factors[0].baseline == "4"
+    actual = run({"4": "4", "5": "4", "8": "8", "10": "8"}, baseline="5")
+    assert next(c for c in actual.configurations if c.baseline).name == "k=5"
+    assert actual.factors[0].baseline == "4"
 
 
 def test_what_trials_read_back_differently_and_lists_of_levels_stay_as_asked() -> None:

@@ -31,9 +31,9 @@ def measured(
             shift = shift if shared else random.normal(0, between)
             for number in range(each):
                 log = shift + effect * (name == "other") + random.normal(0, 0.01)
-                boot, own = (block, block * each + number) if shared else (2 * block + place, block)
-                values.append(BootValue(boot, str(name), own, math.exp(log)))
-    return sorted(values, key=lambda one: one.boot)
+                boot, group = (block, block * each + number) if shared else (2 * block + place, block)
+                values.append(BootValue(boot, str(name), group, math.exp(log)))
+    return sorted(values, key=lambda value: value.boot)
 
 
 def scattered(values: list[BootValue]) -> tuple[list[BootSpread], list[str]]:
@@ -46,12 +46,12 @@ def test_variances_are_those_of_statsmodels() -> None:
     random = np.random.default_rng(3)
     boot = np.repeat(np.arange(12), random.integers(2, 7, 12))
     values = random.normal(0, 0.7, 12)[boot] + random.normal(0, 1, len(boot))
-    within, own = random_effects(values, boot)
+    within, between = random_effects(values, boot)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = models.mixedlm("value ~ 1", pd.DataFrame({"value": values, "boot": boot}), groups="boot").fit(reml=True)
     assert within == pytest.approx(fit.scale, rel=1e-3)
-    assert own == pytest.approx(float(fit.cov_re.iloc[0, 0]), rel=1e-3)
+    assert between == pytest.approx(float(fit.cov_re.iloc[0, 0]), rel=1e-3)
 
 
 def test_equal_numbers_give_the_estimates_of_the_analysis_of_variance() -> None:
@@ -68,12 +68,12 @@ def test_boots_that_do_not_differ_have_no_variance_between_them() -> None:
 
 
 def test_boots_that_differ_are_said() -> None:
-    spreads, says = scattered(measured(0.02, -0.1))
-    assert any(one.startswith("other differs from boot to boot by") for one in says)
-    assert any("too narrow" in one for one in says)
-    own = next(one for one in spreads if one.configuration == "default")
-    assert own.share is not None
-    assert own.share > 0.5
+    spreads, sentences = scattered(measured(0.02, -0.1))
+    assert any(sentence.startswith("other differs from boot to boot by") for sentence in sentences)
+    assert any("too narrow" in sentence for sentence in sentences)
+    default = next(spread for spread in spreads if spread.configuration == "default")
+    assert default.share is not None
+    assert default.share > 0.5
 
 
 def test_at_most_5_percent_find_a_difference_between_equals_where_boots_scatter(
@@ -82,26 +82,28 @@ def test_at_most_5_percent_find_a_difference_between_equals_where_boots_scatter(
     runs, false, naive = 60, 0, 0
     for seed in range(runs):
         values = measured(0.03, 0.0, boots=8, each=3, seed=seed)
-        sides = {name: [one.value for one in values if one.configuration == name] for name in ("default", "other")}
-        made = trials({f"knob={name}": own for name, own in sides.items()})
+        sides = {
+            name: [value.value for value in values if value.configuration == name] for name in ("default", "other")
+        }
+        made = trials({f"knob={name}": sample for name, sample in sides.items()})
         looks = (
             judge(
                 configurations("default", "other"),
-                by_round(clean_trials([one for one in made if one.slot.block < 3 * end]), 3),
+                by_round(clean_trials([trial for trial in made if trial.slot.block < 3 * end]), 3),
                 [elapsed],
                 smallest_effect=0.001,
             )
             for end in (4, 6, 8)
         )
         false += any(verdict.verdict in ("improves", "worsens") for (verdict,) in looks)
-        naive += stats.ttest_ind(*(np.log(own) for own in sides.values())).pvalue < 0.05
+        naive += stats.ttest_ind(*(np.log(sample) for sample in sides.values())).pvalue < 0.05
     assert false <= 0.05 * runs
     assert naive > 0.15 * runs
 
 
 def test_configurations_that_share_boots_are_compared_within_them() -> None:
     spreads, _ = scattered(measured(0.2, -0.05, shared=True))
-    assert [one.boots for one in spreads if one.of_effect] == [12]
+    assert [spread.boots for spread in spreads if spread.of_effect] == [12]
 
 
 def test_blocks_that_were_measured_in_the_same_two_boots_are_one_unit() -> None:
@@ -114,6 +116,6 @@ def test_blocks_that_were_measured_in_the_same_two_boots_are_one_unit() -> None:
 
 
 def test_without_boots_of_both_nothing_is_compared() -> None:
-    spreads, says = scattered([BootValue(0, "default", 0, 1.0)])
+    spreads, sentences = scattered([BootValue(0, "default", 0, 1.0)])
     assert spreads[0] == BootSpread(configuration="default", metric="latency", scale="ratio", boots=1, values=1)
-    assert says == []
+    assert sentences == []

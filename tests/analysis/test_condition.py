@@ -1,4 +1,4 @@
-"""What makes a script fail follows from intervals alone."""
+"""Intervals alone decide what makes a script fail."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def results_of(*verdicts: Verdict, mean: float = 10.0) -> Results:
 
 
 def outcome(limit: float | None, *verdicts: Verdict, mean: float = 10.0) -> str:
-    (found,) = check([FailCondition("x", ("elapsed",), limit)], results_of(*verdicts, mean=mean))
-    return found.outcome
+    (checked,) = check([FailCondition("x", ("elapsed",), limit)], results_of(*verdicts, mean=mean))
+    return checked.outcome
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def test_without_a_limit_the_verdict_says_it(word: Any, expected: str) -> None:
 
 
 def test_what_is_proved_of_one_counts_whatever_is_open_of_others() -> None:
-    (found,) = check(
+    (checked,) = check(
         [FailCondition("x", ("elapsed",))], results_of(verdict("b"), verdict("c", "worsens"), verdict("d", "improves"))
     )
-    assert found.outcome == "worsens"
-    assert [one.configuration for one in found.proving] == ["c"]
-    assert [one.configuration for one in found.open] == ["b"]
+    assert checked.outcome == "worsens"
+    assert [verdict.configuration for verdict in checked.proving] == ["c"]
+    assert [verdict.configuration for verdict in checked.open] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_a_false_alarm_is_as_rare_as_the_confidence_says_though_every_block_is_l
         means = (1.0, 1.05, 1.05, 1.05)
         values = {c.name: list(mean * np.exp(row)) for c, mean, row in zip(made, means, noise, strict=True)}
         for blocks in (3, 5, 7, 10, 14):
-            found = judge(made, trials({name: own[:blocks] for name, own in values.items()}), [ELAPSED])
+            verdicts = judge(made, trials({name: sample[:blocks] for name, sample in values.items()}), [ELAPSED])
             condition = FailCondition("x", ("elapsed",), 0.05)
-            if check([condition], results_of(*found))[0].proving:
+            if check([condition], results_of(*verdicts))[0].proving:
                 alarms += 1
                 break
     assert alarms <= 0.05 * studies

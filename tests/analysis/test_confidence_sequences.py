@@ -47,7 +47,7 @@ def test_both_ends_of_the_interval_are_where_the_evidence_reaches_one_over_alpha
 
 
 def errors(looks: range, width: object, runs: int = 8000) -> float:
-    """How often a sequence of looks at normal values of mean 0 ever excludes 0."""
+    """Return how often a sequence of looks at normal values of mean 0 ever excludes 0."""
     values = np.random.default_rng(20261).standard_normal((runs, looks.stop))
     ever = np.zeros(runs, dtype=bool)
     for n in looks:

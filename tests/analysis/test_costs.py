@@ -1,4 +1,4 @@
-"""What costs what: every sum is the whole, to the instruction."""
+"""Costs by function, file and entry: every sum is the whole, to the instruction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def naming(_: CostTask) -> Namer:
 
 
 def named() -> st.SearchStrategy[NamedCosts]:
-    return costs().map(lambda one: named_costs(one, naming))
+    return costs().map(lambda recorded: named_costs(recorded, naming))
 
 
 def wholes(graph: CostGraph, trial: str) -> list[int]:
@@ -43,59 +43,59 @@ def wholes(graph: CostGraph, trial: str) -> list[int]:
 
 
 @given(costs())
-def test_the_functions_add_up_to_the_whole(one: Costs) -> None:
-    found = named_costs(one, naming)
-    assert found.instructions == one.instructions
-    assert sum(cost.itself for cost in function_costs(found).values()) == one.instructions
-    frames = [(NAMES[f.address], f.calls, f.instructions) for task in one.tasks for f in task.frames]
-    for function, cost in function_costs(found).items():
-        own = [(calls, count) for name, calls, count in frames if name == (function.name, function.file)]
-        assert (cost.calls, cost.itself) == (sum(calls for calls, _ in own), sum(count for _, count in own))
-        assert cost.itself <= cost.caused <= one.instructions
+def test_the_functions_add_up_to_the_whole(recorded: Costs) -> None:
+    resolved = named_costs(recorded, naming)
+    assert resolved.instructions == recorded.instructions
+    assert sum(cost.itself for cost in function_costs(resolved).values()) == recorded.instructions
+    frames = [(NAMES[f.address], f.calls, f.instructions) for task in recorded.tasks for f in task.frames]
+    for function, cost in function_costs(resolved).items():
+        matches = [(calls, count) for name, calls, count in frames if name == (function.name, function.file)]
+        assert (cost.calls, cost.itself) == (sum(calls for calls, _ in matches), sum(count for _, count in matches))
+        assert cost.itself <= cost.caused <= recorded.instructions
 
 
 @given(named())
-def test_files_that_are_called_alike_are_one_and_nothing_is_lost(found: NamedCosts) -> None:
-    merged = found.with_files(lambda path: "/bin/program" if path else "")
-    assert merged.instructions == found.instructions
+def test_files_that_are_called_alike_are_one_and_nothing_is_lost(original: NamedCosts) -> None:
+    merged = original.with_files(lambda path: "/bin/program" if path else "")
+    assert merged.instructions == original.instructions
     assert len(set(merged.functions)) == len(merged.functions)
     before = Counter[str]()
-    for function, cost in function_costs(found).items():
+    for function, cost in function_costs(original).items():
         before[function.name] += cost.itself
-    assert {one.name: cost.itself for one, cost in function_costs(merged).items()} == before
-    assert found.with_files(lambda path: path) == found
+    assert {function.name: cost.itself for function, cost in function_costs(merged).items()} == before
+    assert original.with_files(lambda path: path) == original
 
 
 @given(named(), named())
-def test_a_difference_adds_up_to_the_whole_difference(baseline: NamedCosts, own: NamedCosts) -> None:
-    found = compare_costs(baseline, own)
-    assert (found.baseline, found.total) == (baseline.instructions, own.instructions)
-    rows = [*found.functions, found.others]
-    assert sum(row.difference for row in rows) == own.instructions - baseline.instructions
-    assert sum(row.difference for row in found.parts) == own.instructions - baseline.instructions
-    calls = [sum(sum(part.calls) for part in one.parts) for one in (baseline, own)]
+def test_a_difference_adds_up_to_the_whole_difference(baseline: NamedCosts, other: NamedCosts) -> None:
+    comparison = compare_costs(baseline, other)
+    assert (comparison.baseline, comparison.total) == (baseline.instructions, other.instructions)
+    rows = [*comparison.functions, comparison.others]
+    assert sum(row.difference for row in rows) == other.instructions - baseline.instructions
+    assert sum(row.difference for row in comparison.parts) == other.instructions - baseline.instructions
+    calls = [sum(sum(part.calls) for part in side.parts) for side in (baseline, other)]
     assert calls == [sum(row.baseline_calls for row in rows), sum(row.own_calls for row in rows)]
 
 
 @given(named(), named())
-def test_a_graph_has_all_instructions_of_both(baseline: NamedCosts, own: NamedCosts) -> None:
-    graph = compare_costs(baseline, own).graph
-    assert (sum(graph.baseline), sum(graph.own)) == (baseline.instructions, own.instructions)
-    kernel = compare_costs(baseline, own).kernel_graph
-    in_kernel = [sum(part.kernel for part in one.parts) for one in (baseline, own)]
+def test_a_graph_has_all_instructions_of_both(baseline: NamedCosts, other: NamedCosts) -> None:
+    graph = compare_costs(baseline, other).graph
+    assert (sum(graph.baseline), sum(graph.own)) == (baseline.instructions, other.instructions)
+    kernel = compare_costs(baseline, other).kernel_graph
+    in_kernel = [sum(part.kernel for part in side.parts) for side in (baseline, other)]
     assert in_kernel == [sum(kernel.baseline), sum(kernel.own)]
     assert graph.parents[0] == -1
     assert all(0 <= parent < place for place, parent in enumerate(graph.parents[1:], start=1))
     roles = {graph.names[graph.labels[place]]: place for place, parent in enumerate(graph.parents) if parent == 0}
-    for part in own.parts:
+    for part in other.parts:
         if part.role in roles:
             assert wholes(graph, "own")[roles[part.role]] == part.user + part.kernel
     assert len(roles) > 0 or not any(wholes(graph, "own"))
 
 
 @given(named(), named())
-def test_a_difference_turns_its_sign_with_the_sides(one: NamedCosts, other: NamedCosts) -> None:
-    there, back = compare_costs(one, other), compare_costs(other, one)
+def test_a_difference_turns_its_sign_with_the_sides(first: NamedCosts, second: NamedCosts) -> None:
+    there, back = compare_costs(first, second), compare_costs(second, first)
     for rows in ("functions", "parts", "entries"):
         assert turned(getattr(there, rows)) == [(row.name, row.file, -row.difference) for row in getattr(back, rows)]
     assert there.others.difference == -back.others.difference
@@ -108,24 +108,24 @@ def turned(rows: Sequence[CostRow]) -> list[tuple[str, str, int]]:
 
 
 @given(costs(), named(), st.randoms(use_true_random=False))
-def test_the_order_of_tasks_does_not_matter(one: Costs, baseline: NamedCosts, order: random.Random) -> None:
-    tasks = list(one.tasks)
+def test_the_order_of_tasks_does_not_matter(recorded: Costs, baseline: NamedCosts, order: random.Random) -> None:
+    tasks = list(recorded.tasks)
     order.shuffle(tasks)
-    other = one.model_copy(update={"tasks": tuple(tasks)})
-    assert compare_costs(baseline, named_costs(other, naming)) == compare_costs(baseline, named_costs(one, naming))
+    other = recorded.model_copy(update={"tasks": tuple(tasks)})
+    assert compare_costs(baseline, named_costs(other, naming)) == compare_costs(baseline, named_costs(recorded, naming))
 
 
 @given(named())
-def test_nothing_differs_from_itself(one: NamedCosts) -> None:
-    found = compare_costs(one, one)
-    assert found.functions == ()
-    assert found.others.difference == 0
-    assert NamedCosts.model_validate_json(one.model_dump_json()) == one
-    assert CostComparison.model_validate_json(found.model_dump_json()) == found
+def test_nothing_differs_from_itself(side: NamedCosts) -> None:
+    comparison = compare_costs(side, side)
+    assert comparison.functions == ()
+    assert comparison.others.difference == 0
+    assert NamedCosts.model_validate_json(side.model_dump_json()) == side
+    assert CostComparison.model_validate_json(comparison.model_dump_json()) == comparison
 
 
 def made(*frames: tuple[int, str, str, int, int]) -> NamedCosts:
-    """Of one task: for each frame its parent, its function, how it was entered, its calls and instructions."""
+    """Return costs of one task: for each frame its parent, function, way of entry, calls and instructions."""
     addresses = {name: address for address, (name, _) in NAMES.items() if address != 0x402000}
     listed = [
         {
@@ -161,16 +161,16 @@ RECURSION = made(
 
 
 def test_recursion_is_counted_once_and_an_interrupt_is_nobodys() -> None:
-    found = {function.name: cost for function, cost in function_costs(RECURSION).items()}
-    assert (found["compute"].calls, found["compute"].itself, found["compute"].caused) == (5, 50, 140)
-    assert found["main"].caused == 150
-    assert found["__x64_sys_read"].caused == 90
-    assert found["asm_exc_page_fault"].caused == 110
+    by_function = {function.name: cost for function, cost in function_costs(RECURSION).items()}
+    assert (by_function["compute"].calls, by_function["compute"].itself, by_function["compute"].caused) == (5, 50, 140)
+    assert by_function["main"].caused == 150
+    assert by_function["__x64_sys_read"].caused == 90
+    assert by_function["asm_exc_page_fault"].caused == 110
 
 
 def test_system_calls_exceptions_and_interrupts_have_rows_of_their_own() -> None:
-    found = {name: (cost.calls, cost.itself, cost.caused) for name, cost in entry_costs(RECURSION).items()}
-    assert found == {
+    by_entry = {name: (cost.calls, cost.itself, cost.caused) for name, cost in entry_costs(RECURSION).items()}
+    assert by_entry == {
         "read": (4, 40, 90),
         "page_fault (exception)": (5, 50, 50),
         "page_fault (interrupt)": (6, 60, 60),
@@ -181,7 +181,7 @@ def test_system_calls_exceptions_and_interrupts_have_rows_of_their_own() -> None
 @given(st.lists(st.integers(0, 99), min_size=MOST_ROWS + 5, max_size=60))
 def test_what_is_not_told_by_name_is_told_together(figures: list[int]) -> None:
     names = [f"function_{number}" for number in range(len(figures))]
-    one = RECURSION.model_copy(
+    many = RECURSION.model_copy(
         update={
             "functions": tuple(CostFunction(name=name, file="", space="kernel") for name in names),
             "parts": tuple(
@@ -200,10 +200,10 @@ def test_what_is_not_told_by_name_is_told_together(figures: list[int]) -> None:
             ),
         }
     )
-    found = compare_costs(made(), one)
-    assert [row.own for row in found.functions] == [count for count in sorted(figures)[::-1][:MOST_ROWS] if count]
-    assert found.others.name == str(len(figures) - len(found.functions))
-    assert found.others.own == sum(figures) - sum(row.own for row in found.functions)
+    comparison = compare_costs(made(), many)
+    assert [row.own for row in comparison.functions] == [count for count in sorted(figures)[::-1][:MOST_ROWS] if count]
+    assert comparison.others.name == str(len(figures) - len(comparison.functions))
+    assert comparison.others.own == sum(figures) - sum(row.own for row in comparison.functions)
 
 
 def test_a_planted_change_is_told_from_more_calls() -> None:
@@ -214,15 +214,15 @@ def test_a_planted_change_is_told_from_more_calls() -> None:
     after = made(
         (-1, "main", "start", 1, 10), (0, "compute", "call", 900, 18_000), (0, "__x64_sys_read", "syscall", 50, 4_000)
     )
-    found = compare_costs(before, after)
-    assert [row.name for row in found.functions] == ["compute", "__x64_sys_read"]
-    assert [(row.name, row.by_each) for row in found.changed] == [("__x64_sys_read", 500.0)]
-    assert "Each call of __x64_sys_read carries out 80 instead of 70 itself." in found.sentences
+    comparison = compare_costs(before, after)
+    assert [row.name for row in comparison.functions] == ["compute", "__x64_sys_read"]
+    assert [(row.name, row.by_each) for row in comparison.changed] == [("__x64_sys_read", 500.0)]
+    assert "Each call of __x64_sys_read carries out 80 instead of 70 itself." in comparison.sentences
 
 
 @given(named(), named())
-def test_what_each_call_makes_is_part_of_the_difference(baseline: NamedCosts, own: NamedCosts) -> None:
-    for row in compare_costs(baseline, own).changed:
+def test_what_each_call_makes_is_part_of_the_difference(baseline: NamedCosts, other: NamedCosts) -> None:
+    for row in compare_costs(baseline, other).changed:
         more_calls = (row.own_calls - row.baseline_calls) * row.baseline / row.baseline_calls
         assert round(row.by_each + more_calls, 3) == row.difference
 

@@ -20,45 +20,45 @@ POSITIVE = st.floats(1e-3, 1e6)
 def test_a_ratio_is_the_geometric_mean_of_the_ratios_within_blocks(values: list[tuple[float, float]]) -> None:
     table = np.array(values)
     metric = Metric(name="m", title="m", unit="s", direction="lower")
-    found = effect(Pairs(table[:, 0], table[:, 1]), metric, 0.05)
-    assert found is not None
-    assert found.scale == "ratio"
-    assert found.estimate == pytest.approx(stats.gmean(table[:, 1] / table[:, 0]))
+    estimated = effect(Pairs(table[:, 0], table[:, 1]), metric, 0.05)
+    assert estimated is not None
+    assert estimated.scale == "ratio"
+    assert estimated.estimate == pytest.approx(stats.gmean(table[:, 1] / table[:, 0]))
 
 
 def test_a_difference_is_the_mean_of_the_differences(switches: Metric) -> None:
-    found = effect(Pairs(np.array([10.0, 20, 30]), np.array([11.0, 19, 36])), switches, 0.05)
-    assert found is not None
-    assert (found.scale, found.estimate, found.fell_back) == ("difference", 2.0, False)
+    estimated = effect(Pairs(np.array([10.0, 20, 30]), np.array([11.0, 19, 36])), switches, 0.05)
+    assert estimated is not None
+    assert (estimated.scale, estimated.estimate, estimated.fell_back) == ("difference", 2.0, False)
 
 
 def test_pairing_takes_what_a_block_shares_out_of_the_interval(elapsed: Metric) -> None:
     """Blocks differ by a factor of two, the configurations within a block by exactly 10 %."""
     baseline = np.array([1.0, 2.0, 1.5, 1.2, 1.9, 1.1])
-    found = effect(Pairs(baseline, 1.1 * baseline), elapsed, 0.05)
-    assert found is not None
-    assert found.low == pytest.approx(1.1, rel=1e-6)
-    assert found.high == pytest.approx(1.1, rel=1e-6)
-    assert found.low != found.high
+    estimated = effect(Pairs(baseline, 1.1 * baseline), elapsed, 0.05)
+    assert estimated is not None
+    assert estimated.low == pytest.approx(1.1, rel=1e-6)
+    assert estimated.high == pytest.approx(1.1, rel=1e-6)
+    assert estimated.low != estimated.high
 
 
 def test_a_zero_makes_a_ratio_a_difference_and_says_so(elapsed: Metric) -> None:
-    found = effect(Pairs(np.array([0.0, 2, 3]), np.array([1.0, 3, 4])), elapsed, 0.05)
-    assert found is not None
-    assert (found.scale, found.estimate, found.fell_back) == ("difference", 1.0, True)
+    estimated = effect(Pairs(np.array([0.0, 2, 3]), np.array([1.0, 3, 4])), elapsed, 0.05)
+    assert estimated is not None
+    assert (estimated.scale, estimated.estimate, estimated.fell_back) == ("difference", 1.0, True)
 
 
 def test_identical_counts_are_uncertain_by_the_rounding_of_both(switches: Metric) -> None:
-    found = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), switches, 0.05)
-    assert found is not None
-    assert math.sqrt(2 / 12) / 2 < found.interval.half_width < 1
+    estimated = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), switches, 0.05)
+    assert estimated is not None
+    assert math.sqrt(2 / 12) / 2 < estimated.interval.half_width < 1
 
 
 def test_without_a_resolution_identical_values_still_have_a_width() -> None:
     metric = Metric(name="m", title="m", unit="s", direction="lower", resolution=0)
-    found = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), metric, 0.05)
-    assert found is not None
-    assert 0 < found.interval.half_width < 1e-6
+    estimated = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), metric, 0.05)
+    assert estimated is not None
+    assert 0 < estimated.interval.half_width < 1e-6
 
 
 def test_no_pair_no_effect(elapsed: Metric) -> None:
@@ -78,10 +78,10 @@ def test_the_zone_of_equivalence_is_symmetric_for_ratios_and_relative_for_differ
 
 
 def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like_an_effect(elapsed: Metric) -> None:
-    one, other = np.array([1.0, 1.01, 0.99, 1.0] * 2), np.array([1.2, 1.22, 1.19, 1.2] * 2)
-    always = effect(Pairs(one, other, np.full(8, True)), elapsed, 0.05)
-    mixed = effect(Pairs(one, other, np.array([True, True, False, True] * 2)), elapsed, 0.05)
-    unordered = effect(Pairs(one, other), elapsed, 0.05)
+    baseline, other = np.array([1.0, 1.01, 0.99, 1.0] * 2), np.array([1.2, 1.22, 1.19, 1.2] * 2)
+    always = effect(Pairs(baseline, other, np.full(8, True)), elapsed, 0.05)
+    mixed = effect(Pairs(baseline, other, np.array([True, True, False, True] * 2)), elapsed, 0.05)
+    unordered = effect(Pairs(baseline, other), elapsed, 0.05)
     assert always is not None
     assert mixed is not None
     assert always.same_order
@@ -98,12 +98,12 @@ def test_delays_of_one_configuration_only_make_the_interval_as_wide_as_that_of_n
     random = np.random.default_rng(7)
     wrong = plain = 0
     for _ in range(60):
-        one = np.exp(random.normal(0, 0.01, 40))
+        baseline = np.exp(random.normal(0, 0.01, 40))
         delays = np.log1p(0.5 * random.exponential(1, 40)) - 0.3614
         other = np.exp(random.normal(0, 0.01, 40) + delays)
-        looks = [effect(Pairs(one[:n], other[:n]), elapsed, 0.05) for n in (7, 12, 20, 40)]
-        wrong += any(found is not None and not found.interval.low <= 0 <= found.interval.high for found in looks)
-        by_signs = [sign_interval(np.log(other[:n] / one[:n]), alpha=0.05) for n in (7, 12, 20, 40)]
-        plain += any(not found.low <= 0 <= found.high for found in by_signs)
+        looks = [effect(Pairs(baseline[:n], other[:n]), elapsed, 0.05) for n in (7, 12, 20, 40)]
+        wrong += any(look is not None and not look.interval.low <= 0 <= look.interval.high for look in looks)
+        by_signs = [sign_interval(np.log(other[:n] / baseline[:n]), alpha=0.05) for n in (7, 12, 20, 40)]
+        plain += any(not interval.low <= 0 <= interval.high for interval in by_signs)
     assert wrong <= 0.07 * 60
     assert wrong <= plain

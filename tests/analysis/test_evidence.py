@@ -1,4 +1,4 @@
-"""Why a difference is no evidence, and how many values it would have taken."""
+"""Differences that are no evidence, and how many values evidence would have taken."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ajuste.analysis.elsewhere import not_evidence, values_needed
     [(0.2, 0.8, 394), (0.5, 0.8, 64), (0.8, 0.8, 26), (0.2, 0.9, 527), (0.5, 0.9, 86), (0.8, 0.9, 34)],
 )
 def test_as_many_values_as_in_the_published_tables(effect: float, power: float, n: int) -> None:
-    """Of each of two samples, two-sided at 5 %. For 80 %: Cohen 1992, "A power primer", Psychological Bulletin 112,
-    table 2 (393.4 rounded to 393); otherwise statsmodels' TTestIndPower.
+    """Sizes of each of two samples, two-sided at 5 %.
+
+    For 80 %: Cohen 1992, "A power primer", Psychological Bulletin 112, table 2 (393.4 rounded to 393); otherwise
+    statsmodels' TTestIndPower.
     """
     assert values_needed(effect, (1.0, 1.0), 0.05, power) == n
 
@@ -30,8 +32,8 @@ def test_that_many_values_show_the_difference_as_often_as_was_said() -> None:
     n = values_needed(1.0, (1.0, 2.0), 0.05)
     assert n is not None
     source = np.random.default_rng(3)
-    one, other = source.normal(0, 1, (2000, n)), source.normal(1, 2, (2000, n))
-    seen = np.mean([unpaired(a, b).p_value < 0.05 for a, b in zip(one, other, strict=True)])
+    first, second = source.normal(0, 1, (2000, n)), source.normal(1, 2, (2000, n))
+    seen = np.mean([unpaired(a, b).p_value < 0.05 for a, b in zip(first, second, strict=True)])
     assert 0.873 < seen < 0.927
 
 
@@ -41,10 +43,12 @@ def test_what_no_number_of_values_shows() -> None:
 
 
 def test_two_sentences_say_it_from_the_numbers() -> None:
-    one = np.array([10.1, 10.2, 10.3, 10.4, 10.5])
-    found = unpaired(one, one + 0.1)
-    spread = float(np.std(one, ddof=1))
-    text = not_evidence(found, (spread, spread), (5, 5), 0.05, scale="difference", unit="s", estimate=found.difference)
+    sample = np.array([10.1, 10.2, 10.3, 10.4, 10.5])
+    contrast = unpaired(sample, sample + 0.1)
+    spread = float(np.std(sample, ddof=1))
+    text = not_evidence(
+        contrast, (spread, spread), (5, 5), 0.05, scale="difference", unit="s", estimate=contrast.difference
+    )
     assert text == (
         "The difference, +0.1 s, is 1 times its standard error (100 ms): from 5 and 5 values that spread as these do, "
         "chance alone gives one at least as large in 35 % of cases (p = 0.35). "
@@ -54,8 +58,8 @@ def test_two_sentences_say_it_from_the_numbers() -> None:
 
 
 def test_within_blocks_it_is_blocks_that_it_would_have_taken() -> None:
-    one = np.array([1.0, 2.0, 3.0, 4.0])
-    found = paired(one, one + np.array([0.1, -0.1, 0.2, -0.1]))
-    text = not_evidence(found, (0.15,), (4, 4), 0.05, scale="difference", unit="", estimate=found.difference)
+    sample = np.array([1.0, 2.0, 3.0, 4.0])
+    contrast = paired(sample, sample + np.array([0.1, -0.1, 0.2, -0.1]))
+    text = not_evidence(contrast, (0.15,), (4, 4), 0.05, scale="difference", unit="", estimate=contrast.difference)
     assert "from 4 blocks that spread as these do" in text
     assert "it would have taken about 381 blocks to see" in text

@@ -69,12 +69,12 @@ OWN = recorded(
 )
 
 
-def said(own: Recorded, baseline: Recorded) -> str:
-    return " ".join(explanation(own, baseline).sentences)
+def explanation_text(recording: Recorded, baseline: Recorded) -> str:
+    return " ".join(explanation(recording, baseline).sentences)
 
 
 def test_what_changed_is_said_with_its_cause_and_its_figures() -> None:
-    text = said(OWN, BASELINE)
+    text = explanation_text(OWN, BASELINE)
     assert "Under m=16, " in text
     assert "75 times less often (3,059 instead of 228,510 switches, 98 % of the difference comes from wake-up" in text
     assert "a run lasts 780 µs instead of 9 µs on average" in text.lower()
@@ -84,49 +84,51 @@ def test_what_changed_is_said_with_its_cause_and_its_figures() -> None:
 
 def test_the_greatest_change_comes_first() -> None:
     """Runs are 87 times as long, switches 75 times fewer, waits 19 times longer."""
-    text = said(OWN, BASELINE).lower()
+    text = explanation_text(OWN, BASELINE).lower()
     places = [text.index(words) for words in ("a run lasts", "leaves the cpu", "a woken task")]
     assert places == sorted(places)
 
 
 def test_the_other_way_round_it_is_more_often() -> None:
-    text = said(BASELINE, OWN)
+    text = explanation_text(BASELINE, OWN)
     assert "75 times more often (228,510 instead of 3,059 switches, 98 % of the difference comes from wake-up" in text
     assert "of the 220,510 preemptions under this configuration were" in text
 
 
 def test_a_difference_of_two_causes_names_both() -> None:
-    own = recorded("a", switches=switches(by_wakeup=400, slept=400))
+    recording = recorded("a", switches=switches(by_wakeup=400, slept=400))
     other = recorded("b", switches=switches(by_wakeup=100, slept=200))
-    assert "60 % of the difference comes from wake-up preemptions and 40 % from waits" in said(own, other)
+    assert "60 % of the difference comes from wake-up preemptions and 40 % from waits" in explanation_text(
+        recording, other
+    )
 
 
 @pytest.mark.parametrize(
     ("last", "words"), [(10, "90 % of the 100 preemptions"), (9, "At least 90 % of the 100 preemptions")]
 )
 def test_who_preempts_is_told_by_whose_it_is(last: int, words: str) -> None:
-    """All of the background load are one, whatever they are called; of what is not named the least is said."""
+    """Tasks of the background load count as one, whatever they are called; of what is not named the least is said."""
     by = (
         Preemption(preempted="job", by="spin", part="background", count=60),
         Preemption(preempted="other", by="stream", part="background", count=30),
         Preemption(preempted="job", by="kworker", part="other", count=last),
     )
-    own = recorded("a", switches=switches(by_turn=100), preemptions=by)
-    said_of_it = said(own, recorded("b"))
+    recording = recorded("a", switches=switches(by_turn=100), preemptions=by)
+    said_of_it = explanation_text(recording, recorded("b"))
     assert f" {words} under this configuration were by the background load." in said_of_it
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000), st.integers(1, 10**9))
 def test_the_same_twice_is_no_difference(preempted: int, slept: int, run_ns: int) -> None:
-    one = recorded("a", switches=switches(by_turn=preempted, slept=slept), runs=spread(1 + slept, run_ns, run_ns))
-    (only,) = explanation(one, one.model_copy(update={"configuration": "b"})).sentences
+    recording = recorded("a", switches=switches(by_turn=preempted, slept=slept), runs=spread(1 + slept, run_ns, run_ns))
+    (only,) = explanation(recording, recording.model_copy(update={"configuration": "b"})).sentences
     assert "no figure of the workload differs by 10 % or more" in only
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 @example(270, 297)
 def test_switches_are_told_just_where_they_differ_by_so_much(now: int, before: int) -> None:
-    text = said(recorded("a", switches=switches(slept=now)), recorded("b", switches=switches(slept=before)))
+    text = explanation_text(recorded("a", switches=switches(slept=now)), recorded("b", switches=switches(slept=before)))
     differs = abs(now - before) >= 5 and max(now, before) >= 1.1 * min(now, before)
     assert ("leaves the CPU" in text) == differs
     if differs:
@@ -137,19 +139,19 @@ def test_switches_are_told_just_where_they_differ_by_so_much(now: int, before: i
 def test_a_recording_that_is_not_complete_is_compared_by_the_second() -> None:
     """100 switches in the first second are as many as 200 in two."""
     cut = recorded("a", lost=50, switches=switches(slept=100))
-    found = explanation(cut, recorded("b", switches=switches(slept=200)))
-    assert "no figure" in found.sentences[0]
-    assert any("no room for 50 later events" in note for note in found.notes)
-    assert "300 instead of 100 switches per second" in said(
+    explained = explanation(cut, recorded("b", switches=switches(slept=200)))
+    assert "no figure" in explained.sentences[0]
+    assert any("no room for 50 later events" in note for note in explained.notes)
+    assert "300 instead of 100 switches per second" in explanation_text(
         recorded("a", lost=50, switches=switches(slept=300)), recorded("b", switches=switches(slept=200))
     )
 
 
 def test_where_nothing_was_recorded_it_says_why() -> None:
     refused = Recorded(configuration="a", block=0, seed=7, problem="Permission denied")
-    found = explanation(refused, BASELINE)
-    assert found.sentences == ()
-    assert found.notes == ("a could not be recorded: Permission denied",)
+    explained = explanation(refused, BASELINE)
+    assert explained.sentences == ()
+    assert explained.notes == ("a could not be recorded: Permission denied",)
     both = explanation(refused, refused.model_copy(update={"configuration": "b"}))
     assert both.notes == ("neither trial could be recorded: Permission denied",)
 
@@ -201,6 +203,6 @@ def test_the_best_is_explained_else_what_differs_most(
 
 
 def test_every_configuration_that_was_recorded_is_explained() -> None:
-    found = explanations(results(), {"m=1": BASELINE, "m=16": OWN})
-    assert [one.configuration for one in found] == ["m=16"]
-    assert found[0].sentences == explanation(OWN, BASELINE).sentences
+    explained = explanations(results(), {"m=1": BASELINE, "m=16": OWN})
+    assert [comparison.configuration for comparison in explained] == ["m=16"]
+    assert explained[0].sentences == explanation(OWN, BASELINE).sentences

@@ -44,12 +44,12 @@ def play(
 ) -> list[Trial]:
     return [
         Trial(
-            slot=Slot(block=block, position=place, configuration=one.name, seed=1),
+            slot=Slot(block=block, position=place, configuration=configuration.name, seed=1),
             status="ok",
-            metrics={metric.name: value(one, block)},
+            metrics={metric.name: value(configuration, block)},
         )
         for block in range(blocks)
-        for place, one in enumerate(configurations)
+        for place, configuration in enumerate(configurations)
     ]
 
 
@@ -97,9 +97,9 @@ def test_effects_and_interactions_are_those_of_a_linear_model(metric: Metric) ->
     random = np.random.default_rng(3)
     configurations = made(THREE, "all")
     trials = play(configurations, 6, lambda *_: float(random.integers(50, 150)), metric)
-    found = work_out(THREE, configurations, trials, metric).findings
-    assert [effect.kind for effect in found] == 4 * ["main"] + 5 * ["interaction"]
-    for effect in found:
+    findings = work_out(THREE, configurations, trials, metric).findings
+    assert [effect.kind for effect in findings] == 4 * ["main"] + 5 * ["interaction"]
+    for effect in findings:
         estimate = math.log(effect.estimate or 0) if effect.scale == "ratio" else effect.estimate
         assert estimate == pytest.approx(by_least_squares(trials, metric, effect), abs=1e-9)
         assert effect.blocks == 6
@@ -109,15 +109,19 @@ def test_an_interaction_is_told_from_main_effects() -> None:
     factors = THREE[:2]
     random = np.random.default_rng(5)
 
-    def value(one: Configuration, block: int) -> float:
-        both = one.levels == {"a": "a1", "b": "b2"}
-        return (1.1 if one.levels["a"] == "a1" else 1) * (1.2 if both else 1) * math.exp(random.normal(block, 0.01))
+    def value(configuration: Configuration, block: int) -> float:
+        both = configuration.levels == {"a": "a1", "b": "b2"}
+        return (
+            (1.1 if configuration.levels["a"] == "a1" else 1)
+            * (1.2 if both else 1)
+            * math.exp(random.normal(block, 0.01))
+        )
 
     configurations = made(factors, "all")
     effects = work_out(factors, configurations, play(configurations, 25, value, ELAPSED), ELAPSED)
-    found = of(effects, "a a0 → a1 × b b1 → b2")
-    assert (found.verdict, found.estimate) == ("differs", pytest.approx(1.2, rel=0.02))
-    assert found.reason.startswith("with b = b2 the effect of a is higher by")
+    interaction = of(effects, "a a0 → a1 × b b1 → b2")
+    assert (interaction.verdict, interaction.estimate) == ("differs", pytest.approx(1.2, rel=0.02))
+    assert interaction.reason.startswith("with b = b2 the effect of a is higher by")
     other = of(effects, "a a0 → a1 × b b1 → b0")
     assert (other.verdict, other.estimate) == ("equivalent", pytest.approx(1, rel=0.02))
     assert of(effects, "a a0 → a1").estimate == pytest.approx(1.1 * 1.2 ** (1 / 3), rel=0.01)
@@ -129,7 +133,7 @@ def test_an_interaction_is_told_from_main_effects() -> None:
 
 def test_only_complete_blocks_count_and_without_any_nothing_is_known() -> None:
     configurations = made(THREE, "all")
-    trials = play(configurations, 4, lambda one, block: 1.0 + block, ELAPSED)
+    trials = play(configurations, 4, lambda configuration, block: 1.0 + block, ELAPSED)
     spoilt = [t.model_copy(update={"status": "flagged"}) if t.slot.block == 2 else t for t in trials[:-1]]
     assert {effect.blocks for effect in work_out(THREE, configurations, spoilt, ELAPSED).findings} == {2}
     none = [trial for trial in trials if trial.slot.configuration != configurations[0].name]
@@ -139,17 +143,17 @@ def test_only_complete_blocks_count_and_without_any_nothing_is_known() -> None:
 
 def test_a_metric_that_can_be_0_is_compared_by_differences() -> None:
     configurations = made(THREE, "all")
-    trials = play(configurations, 9, lambda one, block: float(one.levels["a"] == "a1"), ELAPSED)
-    found = of(work_out(THREE, configurations, trials, ELAPSED), "a a0 → a1")
-    assert (found.scale, found.estimate) == ("difference", 1)
+    trials = play(configurations, 9, lambda configuration, block: float(configuration.levels["a"] == "a1"), ELAPSED)
+    main_effect = of(work_out(THREE, configurations, trials, ELAPSED), "a a0 → a1")
+    assert (main_effect.scale, main_effect.estimate) == ("difference", 1)
 
 
 def screen(seed: int, active: dict[str, float], noise: float = 0.01, blocks: int = 12) -> Effects:
     random = np.random.default_rng(seed)
     configurations = made(TWELVE, "screening")
 
-    def value(one: Configuration, block: int) -> float:
-        on = {name for name, level in one.levels.items() if level == "on"}
+    def value(configuration: Configuration, block: int) -> float:
+        on = {name for name, level in configuration.levels.items() if level == "on"}
         interaction = 0.08 if {"f3", "f5"} <= on else 0.0
         return math.exp(sum(active[name] for name in on & set(active)) + interaction + random.normal(block, noise))
 
@@ -173,9 +177,9 @@ def test_screening_finds_the_active_factors_and_clears_the_others_in_spite_of_an
 
 def test_the_answer_names_what_matters_and_counts_the_rest() -> None:
     effects = screen(1, {"f0": 0.10, "f4": -0.05})
-    said = factor_answer([ELAPSED], effects.findings, 0.02)
-    assert said.startswith("Elapsed time: of 12 factors, each averaged over the others, 4 matter: f0 off → on ")
-    assert "f0 off → on (+10." in said
-    assert said.endswith("8 do not, within ±2 %.")
+    answer = factor_answer([ELAPSED], effects.findings, 0.02)
+    assert answer.startswith("Elapsed time: of 12 factors, each averaged over the others, 4 matter: f0 off → on ")
+    assert "f0 off → on (+10." in answer
+    assert answer.endswith("8 do not, within ±2 %.")
     assert all(effect.deciding for effect in effects.findings)
     assert not effects.cells

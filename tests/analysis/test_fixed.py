@@ -20,10 +20,10 @@ def differ(table: np.ndarray) -> bool:
 
 
 @given(values, values)
-def test_the_unpaired_interval_is_that_of_scipy(one: np.ndarray, other: np.ndarray) -> None:
-    assume(differ(one) and differ(other))
-    theirs = stats.ttest_ind(other, one, equal_var=False)
-    ours = unpaired(one, other)
+def test_the_unpaired_interval_is_that_of_scipy(baseline: np.ndarray, other: np.ndarray) -> None:
+    assume(differ(baseline) and differ(other))
+    theirs = stats.ttest_ind(other, baseline, equal_var=False)
+    ours = unpaired(baseline, other)
     low, high = theirs.confidence_interval(0.95)
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9, abs=1e-12)
     assert ours.difference - ours.half_width(0.05) == pytest.approx(low, rel=1e-9, abs=1e-9 * (high - low))
@@ -32,25 +32,30 @@ def test_the_unpaired_interval_is_that_of_scipy(one: np.ndarray, other: np.ndarr
 
 @given(st.data())
 def test_the_paired_interval_is_that_of_scipy(data: st.DataObject) -> None:
-    one = data.draw(values)
-    other = np.array(data.draw(st.lists(st.floats(0.001, 1e6), min_size=len(one), max_size=len(one))))
-    assume(differ(other - one))
-    theirs = stats.ttest_rel(other, one)
-    ours = paired(one, other)
+    baseline = data.draw(values)
+    other = np.array(data.draw(st.lists(st.floats(0.001, 1e6), min_size=len(baseline), max_size=len(baseline))))
+    assume(differ(other - baseline))
+    theirs = stats.ttest_rel(other, baseline)
+    ours = paired(baseline, other)
     low, high = theirs.confidence_interval(0.99)
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9, abs=1e-12)
     assert ours.difference - ours.half_width(0.01) == pytest.approx(low, rel=1e-9, abs=1e-9 * (high - low))
 
 
 def test_summaries_say_the_same_as_the_values_that_they_are_of() -> None:
-    one, other = np.array([3.0, 4.0, 3.5, 3.7]), np.array([4.1, 4.4, 5.0])
+    baseline, other = np.array([3.0, 4.0, 3.5, 3.7]), np.array([4.1, 4.4, 5.0])
     summary = mean_contrast(
-        one.mean(), one.std(ddof=1) / 2, len(one), other.mean(), other.std(ddof=1) / math.sqrt(3), len(other)
+        baseline.mean(),
+        baseline.std(ddof=1) / 2,
+        len(baseline),
+        other.mean(),
+        other.std(ddof=1) / math.sqrt(3),
+        len(other),
     )
-    direct = unpaired(one, other)
+    direct = unpaired(baseline, other)
     assert summary.p_value == pytest.approx(direct.p_value, rel=1e-12)
     theirs = stats.ttest_ind_from_stats(
-        other.mean(), other.std(ddof=1), 3, one.mean(), one.std(ddof=1), 4, equal_var=False
+        other.mean(), other.std(ddof=1), 3, baseline.mean(), baseline.std(ddof=1), 4, equal_var=False
     )
     assert summary.p_value == pytest.approx(theirs.pvalue, rel=1e-12)
 
@@ -60,18 +65,18 @@ def test_the_delta_method_covers_a_known_ratio() -> None:
     source = np.random.default_rng(1)
     inside = 0
     for _ in range(1000):
-        one, other = source.normal(100, 5, 10), source.normal(110, 5.5, 10)
-        found = log_mean_contrast(
-            one.mean(), one.std(ddof=1) / 10**0.5, 10, other.mean(), other.std(ddof=1) / 10**0.5, 10
+        baseline, other = source.normal(100, 5, 10), source.normal(110, 5.5, 10)
+        contrast = log_mean_contrast(
+            baseline.mean(), baseline.std(ddof=1) / 10**0.5, 10, other.mean(), other.std(ddof=1) / 10**0.5, 10
         )
-        inside += abs(found.difference - math.log(1.1)) <= found.half_width(0.05)
+        inside += abs(contrast.difference - math.log(1.1)) <= contrast.half_width(0.05)
     assert 0.93 < inside / 1000 < 0.97
 
 
 def test_too_few_values_say_nothing() -> None:
-    for found in (unpaired(np.array([1.0]), np.array([2.0, 3.0])), paired(np.array([1.0]), np.array([2.0]))):
-        assert math.isinf(found.half_width(0.05))
-        assert math.isnan(found.p_value)
+    for contrast in (unpaired(np.array([1.0]), np.array([2.0, 3.0])), paired(np.array([1.0]), np.array([2.0]))):
+        assert math.isinf(contrast.half_width(0.05))
+        assert math.isnan(contrast.p_value)
 
 
 def test_values_without_any_spread_leave_no_room() -> None:

@@ -37,28 +37,30 @@ def published() -> tuple[Any, Any]:
 
 def test_mean_and_spread_are_those_of_a_published_example() -> None:
     """R's metafor 4.0, ``rma(yi, vi, data = dat.bcg, method = "DL")``: as its manual prints them."""
-    found = random_effects(*published())
-    assert found.mean == pytest.approx(-0.7141, abs=5e-5)
-    assert found.variance == pytest.approx(0.3088, abs=5e-5)
+    pooled = random_effects(*published())
+    assert pooled.mean == pytest.approx(-0.7141, abs=5e-5)
+    assert pooled.variance == pytest.approx(0.3088, abs=5e-5)
 
 
 def test_mean_spread_and_interval_are_those_of_statsmodels() -> None:
     meta = pytest.importorskip("statsmodels.stats.meta_analysis")
     effects, variances = published()
     theirs = meta.combine_effects(effects, variances, method_re="dl", use_t=True)
-    found = random_effects(effects, variances)
-    assert found.mean == pytest.approx(theirs.mean_effect_re)
-    assert found.variance == pytest.approx(theirs.tau2)
-    assert found.error == pytest.approx(theirs.sd_eff_w_re_hksj)
+    pooled = random_effects(effects, variances)
+    assert pooled.mean == pytest.approx(theirs.mean_effect_re)
+    assert pooled.variance == pytest.approx(theirs.tau2)
+    assert pooled.error == pytest.approx(theirs.sd_eff_w_re_hksj)
     half = stats.t.ppf(0.975, 12) * theirs.sd_eff_w_re_hksj
-    assert found.interval(0.05) == pytest.approx((theirs.mean_effect_re - half, theirs.mean_effect_re + half))
+    assert pooled.interval(0.05) == pytest.approx((theirs.mean_effect_re - half, theirs.mean_effect_re + half))
 
 
 def test_a_new_machine_is_less_certain_than_the_mean() -> None:
-    found = random_effects(*published())
-    (low, high), (new_low, new_high) = found.interval(0.05), found.prediction(0.05)
+    pooled = random_effects(*published())
+    (low, high), (new_low, new_high) = pooled.interval(0.05), pooled.prediction(0.05)
     assert new_low < low < high < new_high
-    assert new_high - found.mean == pytest.approx(stats.t.ppf(0.975, 12) * np.hypot(found.error, found.variance**0.5))
+    assert new_high - pooled.mean == pytest.approx(
+        stats.t.ppf(0.975, 12) * np.hypot(pooled.error, pooled.variance**0.5)
+    )
 
 
 def test_a_machine_with_one_block_has_the_noise_of_the_others() -> None:
@@ -67,9 +69,9 @@ def test_a_machine_with_one_block_has_the_noise_of_the_others() -> None:
     assert pooled_variances([np.array([1.0]), np.array([2.0])]) is None
 
 
-def inventory(**given: Any) -> dict[str, Any]:
-    nodes, kernel = given.get("nodes", 2), given.get("kernel", "6.1.0")
-    cpu = {"cpus": given.get("cpus", 8), "model": "EPYC", "sockets": 1, "threads_per_core": 2}
+def inventory(**facts: Any) -> dict[str, Any]:
+    nodes, kernel = facts.get("nodes", 2), facts.get("kernel", "6.1.0")
+    cpu = {"cpus": facts.get("cpus", 8), "model": "EPYC", "sockets": 1, "threads_per_core": 2}
     return {"numa": dict.fromkeys(map(str, range(nodes))), "cpu": cpu, "kernel": {"release": kernel}}
 
 
@@ -78,10 +80,10 @@ def fleet(effects: Mapping[str, float], inventories: Mapping[str, Mapping[str, A
     clean = clean_trials(trials)
     across = across_machines(BOTH, clean, [ELAPSED], [], machines, confidence=0.95, smallest_effect=0.02)
     parts = by_machine(clean, machines)
-    (found,) = fleet_effects(
-        across, lambda one: machine_values(parts, "knob=1", one, "elapsed"), inventories, alpha=0.05
+    (effect,) = fleet_effects(
+        across, lambda machine: machine_values(parts, "knob=1", machine, "elapsed"), inventories, alpha=0.05
     )
-    return found
+    return effect
 
 
 def test_machines_are_divided_as_their_blocks_are() -> None:
@@ -98,14 +100,14 @@ def test_those_that_differ_are_named_by_what_they_have_in_common() -> None:
     names = [f"lab{n:02}" for n in range(24)]
     slow = set(names[:4])
     known = {name: inventory(nodes=1 if name in slow else 2, cpus=8 * (1 + n % 3)) for n, name in enumerate(names)}
-    found = fleet({name: 1.2 if name in slow else 0.85 for name in names}, known)
-    assert found.verdicts == {"improves": 20, "worsens": 4}
-    assert found.differing is not None
-    assert (found.differing.fact, set(found.differing.machines)) == ("one NUMA node", slow)
-    assert found.differing.estimate == pytest.approx(1.2, rel=0.02)
-    assert found.differing.others_estimate == pytest.approx(0.85, rel=0.02)
-    assert "improves on 20 of 24 machines, worsens on 4" in found.says
-    assert "4 with one NUMA node" in found.says
+    effect = fleet({name: 1.2 if name in slow else 0.85 for name in names}, known)
+    assert effect.verdicts == {"improves": 20, "worsens": 4}
+    assert effect.differing is not None
+    assert (effect.differing.fact, set(effect.differing.machines)) == ("one NUMA node", slow)
+    assert effect.differing.estimate == pytest.approx(1.2, rel=0.02)
+    assert effect.differing.others_estimate == pytest.approx(0.85, rel=0.02)
+    assert "improves on 20 of 24 machines, worsens on 4" in effect.says
+    assert "4 with one NUMA node" in effect.says
 
 
 def test_another_fact_that_divides_them_alike_is_named_as_well() -> None:
@@ -113,18 +115,18 @@ def test_another_fact_that_divides_them_alike_is_named_as_well() -> None:
     known = {
         name: inventory(nodes=1 if n < 4 else 4, kernel="5.10" if n < 4 else "6.1") for n, name in enumerate(names)
     }
-    found = fleet({name: 1.2 if n < 4 else 0.85 for n, name in enumerate(names)}, known)
-    assert found.differing is not None
-    assert {found.differing.fact, *found.differing.also} == {"one NUMA node", "Linux 5.10"}
+    effect = fleet({name: 1.2 if n < 4 else 0.85 for n, name in enumerate(names)}, known)
+    assert effect.differing is not None
+    assert {effect.differing.fact, *effect.differing.also} == {"one NUMA node", "Linux 5.10"}
 
 
 def test_machines_that_differ_by_no_known_fact_are_not_explained() -> None:
     names = [f"lab{n:02}" for n in range(20)]
     known = {name: inventory(cpus=8 * (1 + n % 3)) for n, name in enumerate(names)}
-    found = fleet({name: 1.2 if n % 2 else 0.85 for n, name in enumerate(names)}, known)
-    assert found.differing is None
-    assert found.spread is not None
-    assert found.spread > 1.1
+    effect = fleet({name: 1.2 if n % 2 else 0.85 for n, name in enumerate(names)}, known)
+    assert effect.differing is None
+    assert effect.spread is not None
+    assert effect.spread > 1.1
 
 
 def test_a_fact_of_one_machine_or_that_one_does_not_tell_divides_none() -> None:
@@ -136,8 +138,10 @@ def test_a_fact_of_one_machine_or_that_one_does_not_tell_divides_none() -> None:
 
 
 def test_numbers_are_divided_at_a_limit_and_words_by_what_is_said() -> None:
-    said = {split.words for split in splits([inventory(cpus=4 * (1 + n // 2), kernel=f"6.{n // 4}") for n in range(8)])}
-    assert said == {"4 CPUs", "4 to 8 CPUs", "16 CPUs", "Linux 6.0"}
+    words = {
+        split.words for split in splits([inventory(cpus=4 * (1 + n // 2), kernel=f"6.{n // 4}") for n in range(8)])
+    }
+    assert words == {"4 CPUs", "4 to 8 CPUs", "16 CPUs", "Linux 6.0"}
 
 
 def test_too_few_machines_are_no_sample() -> None:
@@ -161,16 +165,16 @@ def test_the_same_machines_have_the_same_group() -> None:
 
 @pytest.mark.parametrize("machines", [5, 40])
 def test_the_interval_of_the_mean_holds_with_few_blocks_on_each_machine(machines: int) -> None:
-    """With each machine's own variance it holds in 90 % of such fleets."""
-    found = simulated(Cell(machines, (3,), 0.5, 0.0), 400, permutations=False)
-    assert stats.binomtest(round(400 * found.mean), 400, 0.93, alternative="less").pvalue > 0.01, found
+    """Intervals from each machine's own variance hold in 90 % of such fleets."""
+    rates = simulated(Cell(machines, (3,), 0.5, 0.0), 400, permutations=False)
+    assert stats.binomtest(round(400 * rates.mean), 400, 0.93, alternative="less").pvalue > 0.01, rates
 
 
 @pytest.mark.parametrize("blocks", [2, 3])
 def test_many_machines_with_few_blocks_are_seldom_said_to_differ(blocks: int) -> None:
-    """By Alexander and Govern's test alone they were in 33 % and 14 % of such fleets."""
-    found = simulated(Cell(40, (blocks,), 0.0, 0.0), 200, permutations=False)
-    assert stats.binomtest(round(200 * found.differ), 200, ALPHA, alternative="greater").pvalue > 0.01, found
+    """Alexander and Govern's test alone said so of 33 % and 14 % of such fleets."""
+    rates = simulated(Cell(40, (blocks,), 0.0, 0.0), 200, permutations=False)
+    assert stats.binomtest(round(200 * rates.differ), 200, ALPHA, alternative="greater").pvalue > 0.01, rates
 
 
 @pytest.mark.slow
@@ -178,8 +182,8 @@ def test_many_machines_with_few_blocks_are_seldom_said_to_differ(blocks: int) ->
 @pytest.mark.parametrize("machines", SIZES)
 @pytest.mark.parametrize("spread", [0.0, 2.0])
 def test_2000_fleets_have_the_promised_coverage(machines: int, spread: float) -> None:
-    found = simulated(Cell(machines, (3, 12), 0.5, spread), 2000, permutations=not spread)
-    assert found.mean >= 0.93, found
+    rates = simulated(Cell(machines, (3, 12), 0.5, spread), 2000, permutations=not spread)
+    assert rates.mean >= 0.93, rates
     if not spread:
-        assert found.differ <= ALPHA, found
-        assert stats.binomtest(round(2000 * found.named), 2000, ALPHA, alternative="greater").pvalue > 0.001, found
+        assert rates.differ <= ALPHA, rates
+        assert stats.binomtest(round(2000 * rates.named), 2000, ALPHA, alternative="greater").pvalue > 0.001, rates

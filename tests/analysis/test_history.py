@@ -19,7 +19,9 @@ CLOUD = ("debian:6.12", "debian:5.10", "debian:6.1", "debian:7.3", "debian:6.16"
 TRUTH = {"5.10": 2.0, "6.1": 2.02, "6.12": 1.5, "6.16": 1.5, "6.18": 1.51, "7.3": 1.8}
 
 
-def found(levels: tuple[str, ...], truth: dict[str, float], *, noise: float = 0.005, blocks: int = 6) -> list[History]:
+def simulated_histories(
+    levels: tuple[str, ...], truth: dict[str, float], *, noise: float = 0.005, blocks: int = 6
+) -> list[History]:
     """The histories of a simulated study, whose blocks differ by much more than its kernels."""
     random = np.random.default_rng(1)
     factor = Factor(name="kernel", levels=levels, baseline=levels[0])
@@ -27,9 +29,9 @@ def found(levels: tuple[str, ...], truth: dict[str, float], *, noise: float = 0.
     trials = []
     for block in range(blocks):
         common = random.normal(0, 0.3)
-        for place, one in enumerate(made):
-            value = truth.get(".".join(one.name.partition(":")[2].split("/")[0].split(".")[:2]), 1.0)
-            slot = Slot(configuration=one.name, block=block, position=place, seed=block)
+        for place, configuration in enumerate(made):
+            value = truth.get(".".join(configuration.name.partition(":")[2].split("/")[0].split(".")[:2]), 1.0)
+            slot = Slot(configuration=configuration.name, block=block, position=place, seed=block)
             trials.append(
                 Trial(slot=slot, status="ok", metrics={"time": value * math.exp(common + random.normal(0, noise))})
             )
@@ -37,20 +39,20 @@ def found(levels: tuple[str, ...], truth: dict[str, float], *, noise: float = 0.
 
 
 def test_versions_stand_in_their_own_order_with_their_schedulers() -> None:
-    (history,) = found(CLOUD, TRUTH)
+    (history,) = simulated_histories(CLOUD, TRUTH)
     assert [point.version for point in history.points] == ["5.10", "6.1", "6.12", "6.16", "6.18", "7.3"]
     assert [point.scheduler for point in history.points] == ["CFS"] * 2 + ["EEVDF"] * 4
 
 
 def test_changes_are_found_where_they_are_and_as_large_as_they_are() -> None:
-    (history,) = found(CLOUD, TRUTH)
+    (history,) = simulated_histories(CLOUD, TRUTH)
     assert history.known
-    assert [(one.before, one.after) for one in history.changes] == [("6.1", "6.12"), ("6.18", "7.3")]
-    assert [one.change for one in history.changes] == pytest.approx([1.5 / 2.01, 1.8 / 1.503], rel=0.01)
+    assert [(change.before, change.after) for change in history.changes] == [("6.1", "6.12"), ("6.18", "7.3")]
+    assert [change.change for change in history.changes] == pytest.approx([1.5 / 2.01, 1.8 / 1.503], rel=0.01)
 
 
 def test_the_truth_is_within_the_intervals_but_for_what_blocks_have_in_common() -> None:
-    (history,) = found(CLOUD, TRUTH)
+    (history,) = simulated_histories(CLOUD, TRUTH)
     first = history.points[0]
     for point in history.points:
         assert point.low is not None
@@ -59,19 +61,21 @@ def test_the_truth_is_within_the_intervals_but_for_what_blocks_have_in_common() 
 
 
 def test_certain_changes_that_are_too_small_to_matter_are_none() -> None:
-    (history,) = found(CLOUD, {version: 2.0 + 0.01 * place for place, version in enumerate(TRUTH)}, noise=1e-5)
+    (history,) = simulated_histories(
+        CLOUD, {version: 2.0 + 0.01 * place for place, version in enumerate(TRUTH)}, noise=1e-5
+    )
     assert history.known
     assert history.changes == ()
 
 
 def test_one_block_says_nothing_of_changes() -> None:
-    (history,) = found(CLOUD, TRUTH, blocks=1)
+    (history,) = simulated_histories(CLOUD, TRUTH, blocks=1)
     assert (history.known, history.changes) == (False, ())
 
 
 def test_each_flavour_has_a_line_of_its_own() -> None:
     levels = (*CLOUD, *(f"debian:{version}/rt" for version in ("6.1", "6.12", "7.3")))
-    assert [(h.flavour, len(h.points)) for h in found(levels, TRUTH)] == [("", 6), ("rt", 3)]
+    assert [(h.flavour, len(h.points)) for h in simulated_histories(levels, TRUTH)] == [("", 6), ("rt", 3)]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_each_flavour_has_a_line_of_its_own() -> None:
     ids=["two versions", "kernels by names", "the newest of each"],
 )
 def test_what_is_no_line_of_versions_has_no_history(levels: tuple[str, ...]) -> None:
-    assert found(levels, {}) == []
+    assert simulated_histories(levels, {}) == []
 
 
 def test_noise_makes_no_changes() -> None:
@@ -97,17 +101,17 @@ def test_levels_in_order_are_versions_whatever_they_are_called() -> None:
     random = np.random.default_rng(2)
     trials = [
         Trial(
-            slot=Slot(configuration=one.name, block=block, position=place, seed=block),
+            slot=Slot(configuration=configuration.name, block=block, position=place, seed=block),
             status="ok",
             metrics={"time": (1.2 if place >= 2 else 1.0) * math.exp(random.normal(0, 0.005))},
         )
         for block in range(6)
-        for place, one in enumerate(made)
+        for place, configuration in enumerate(made)
     ]
     promise = Promise(0.95, 0.05, order_matters=False)
     (history,) = histories([factor], made, clean_trials(trials), [TIME], promise)
     assert [point.version for point in history.points] == list(levels)
     assert (history.factor, {point.scheduler for point in history.points}) == ("command", {""})
-    assert [(one.before, one.after) for one in history.changes] == [("a1", "c2")]
+    assert [(change.before, change.after) for change in history.changes] == [("a1", "c2")]
     unordered = factor.model_copy(update={"in_order": False})
     assert histories([unordered], made, clean_trials(trials), [TIME], promise) == ()

@@ -1,4 +1,4 @@
-"""Whether a limit is exceeded: proved only where the whole interval lies beyond it."""
+"""Limits: proved to be exceeded only where the whole interval lies beyond."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def test_differences_are_shares_of_the_baseline(low: float, high: float, mean: f
 
 @given(st.floats(0.3, 3), st.floats(0, 1), st.floats(0.001, 0.9))
 def test_lower_and_higher_are_alike_where_they_are_turned(middle: float, width: float, limit: float) -> None:
-    found = difference(middle - width, middle + width, 1.0)
+    effect = difference(middle - width, middle + width, 1.0)
     turned = difference(-middle - width, -middle + width, 1.0)
     higher = COUNT.model_copy(update={"direction": "higher"})
-    assert limit_word(found, COUNT, limit) == limit_word(turned, higher, limit)
+    assert limit_word(effect, COUNT, limit) == limit_word(turned, higher, limit)
 
 
 @given(st.floats(-2, 2), st.floats(0, 2), st.floats(0, 2), st.floats(0.001, 0.9))
@@ -116,7 +116,7 @@ def judged(ratios: list[float], *, direction: Direction = "lower", limited: bool
 
 
 def test_a_gate_goes_on_where_a_comparison_would_stop() -> None:
-    """From +0.3 % to +2.4 %: certainly worse, and not certainly by more than 1 %."""
+    """Effect from +0.3 % to +2.4 %: certainly worse, and not certainly by more than 1 %."""
     shaky = [1.018, 1.009, 1.018, 1.009, 1.018, 1.009, 1.018, 1.009]
     limits = StoppingLimits(min_blocks=3, max_blocks=100, max_minutes=1)
     gate, comparison = judged(shaky), judged(shaky, limited=False)
@@ -131,7 +131,7 @@ def test_a_gate_goes_on_where_a_comparison_would_stop() -> None:
 
 
 def test_a_gate_stops_where_a_comparison_would_go_on() -> None:
-    """From −2.2 % to +0.995 %: a comparison does not know, and nothing of that is a regression."""
+    """Effect from −2.2 % to +0.995 %: a comparison does not know, and nothing of that is a regression."""
     shaky = [0.985, 1.003] * 5
     gate = judged(shaky)
     assert (gate.verdict, judged(shaky, limited=False).is_open) == ("undecided", True)
@@ -139,8 +139,8 @@ def test_a_gate_stops_where_a_comparison_would_go_on() -> None:
     assert (gate.against_limit, gate.is_open) == ("within", False)
     assert gate.within_limit(0.01) == verdict_text(gate, 0.01) == "at most 1 % worse"
     assert judged(shaky, limited=False).within_limit(0.01) == ""
-    (shown,) = counted([gate])
-    assert shown.text == "within the limit"
+    (count,) = counted([gate])
+    assert count.text == "within the limit"
     few = gate.model_copy(update={"few_seeds": True})
     assert verdict_text(few, 0.01) == "at most 1 % worse", "that seeds are too few for equivalent was not asked"
     assert stop([gate], 10, 0.1, limits) is not None

@@ -46,7 +46,7 @@ def measured(
 
 
 def compared(trials: list[Trial], machines: Mapping[int, str]) -> tuple[AcrossMachines, Verdict]:
-    """What the machines say, and the verdict that is left."""
+    """Return what the machines say, and the verdict that remains."""
     clean = clean_trials(trials)
     (across,) = across_machines(BOTH, clean, [ELAPSED], [], machines, confidence=0.95, smallest_effect=0.02)
     (verdict,) = right_for_all(judge(BOTH, clean, [ELAPSED], smallest_effect=0.02), [across])
@@ -63,15 +63,15 @@ def test_one_machine_has_nothing_to_be_compared_with() -> None:
 def test_machines_of_different_speed_and_the_same_effect_are_alike() -> None:
     across, verdict = compared(*measured({"lab1": 0.9, "lab2": 0.9, "lab3": 0.9}, 8))
     assert across.agreement == "alike"
-    assert [one.blocks for one in across.machines] == [8, 8, 8]
-    assert [one.estimate for one in across.machines] == pytest.approx([0.9, 0.9, 0.9], rel=0.02)
+    assert [machine.blocks for machine in across.machines] == [8, 8, 8]
+    assert [machine.estimate for machine in across.machines] == pytest.approx([0.9, 0.9, 0.9], rel=0.02)
     assert (verdict.verdict, verdict.depends_on_machine) == ("improves", False)
 
 
 def test_what_helps_on_one_machine_and_harms_on_another_is_no_help() -> None:
     across, verdict = compared(*measured({"lab1": 0.8, "lab2": 1.1}, 12))
     assert across.agreement == "depends"
-    assert {one.machine: one.verdict for one in across.machines} == {"lab1": "improves", "lab2": "worsens"}
+    assert {machine.machine: machine.verdict for machine in across.machines} == {"lab1": "improves", "lab2": "worsens"}
     assert verdict.verdict == "undecided"
     assert verdict.reason.startswith("it depends on the machine: −")
     assert "on lab1 (improves) and +" in verdict.reason
@@ -90,7 +90,7 @@ def test_without_a_better_direction_it_matters_in_which_one_it_differs() -> None
     neutral = ELAPSED.model_copy(update={"direction": "none"})
     clean = clean_trials(trials)
     (across,) = across_machines(BOTH, clean, [neutral], [], machines, confidence=0.95, smallest_effect=0.02)
-    assert [one.verdict for one in across.machines] == ["differs", "differs"]
+    assert [machine.verdict for machine in across.machines] == ["differs", "differs"]
     assert across.agreement == "depends"
 
 
@@ -119,15 +119,15 @@ def test_an_effect_of_different_size_is_still_an_effect_and_says_so() -> None:
 def test_equivalent_together_is_not_said_of_opposite_effects() -> None:
     # Neither is certain by itself, and yet they are not the same.
     across, verdict = compared(*measured({"lab1": 0.97, "lab2": 1.03}, 6, spread=0.02))
-    assert {one.verdict for one in across.machines} == {"undecided"}
+    assert {machine.verdict for machine in across.machines} == {"undecided"}
     assert across.agreement == "depends"
     assert verdict.verdict == "undecided"
     assert not verdict.depends_on_machine, "more blocks may still tell"
 
 
 def test_equal_effects_are_seldom_said_to_differ() -> None:
-    said = [compared(*measured({"lab1": 0.95, "lab2": 0.95}, 8, spread=0.02, seed=n))[0] for n in range(100)]
-    wrong = sum(one.agreement in ("differ", "depends") for one in said)
+    comparisons = [compared(*measured({"lab1": 0.95, "lab2": 0.95}, 8, spread=0.02, seed=n))[0] for n in range(100)]
+    wrong = sum(comparison.agreement in ("differ", "depends") for comparison in comparisons)
     assert stats.binomtest(wrong, 100, 0.05, alternative="greater").pvalue > 0.001, wrong
 
 
@@ -158,12 +158,12 @@ def test_a_single_block_on_a_machine_tells_nothing_yet() -> None:
 
 
 def test_a_finding_that_a_machine_contradicts_is_left_open() -> None:
-    """As for the effects of factors, and the lines of a profile."""
+    """Findings are judged as for the effects of factors, and the lines of a profile."""
     trials, machines = measured({"lab1": 0.8, "lab2": 1.1}, 12)
     clean = clean_trials(trials)
 
-    def judged(own: Clean) -> tuple[Verdict, ...]:
-        return judge(BOTH, own, [ELAPSED], smallest_effect=0.02)
+    def judged(clean: Clean) -> tuple[Verdict, ...]:
+        return judge(BOTH, clean, [ELAPSED], smallest_effect=0.02)
 
     assert judged(on_machine(clean, machines, "lab1"))[0].verdict == "improves"
     (left,) = undisputed(judged(clean), clean, machines, judged)
@@ -171,5 +171,5 @@ def test_a_finding_that_a_machine_contradicts_is_left_open() -> None:
     assert left.reason.startswith("it depends on the machine: −")
     assert left.reason.endswith("on lab2 (worsens)")
     agreed, there = measured({"lab1": 0.8, "lab2": 0.8}, 12)
-    (kept,) = undisputed(judged(clean_trials(agreed)), clean_trials(agreed), there, judged)
-    assert kept.verdict == "improves"
+    (remaining,) = undisputed(judged(clean_trials(agreed)), clean_trials(agreed), there, judged)
+    assert remaining.verdict == "improves"

@@ -11,14 +11,14 @@ from ajuste.analysis.summary import MOST_BLOCKS, blocks_needed, pair_variance
 
 @pytest.mark.parametrize(("effect", "spread"), [(0.02, 0.01), (0.05, 0.03), (0.05, 0.10)])
 def test_studies_of_such_runs_take_about_as_many_blocks(effect: float, spread: float) -> None:
-    told = blocks_needed(effect, pair_variance(spread), 0.05)
-    assert told is not None
+    needed = blocks_needed(effect, pair_variance(spread), 0.05)
+    assert needed is not None
     random, took = np.random.default_rng(1), []
     for _ in range(200):
-        runs = math.log1p(spread) * random.standard_normal((2, 4 * told))
+        runs = math.log1p(spread) * random.standard_normal((2, 4 * needed))
         ratios = runs[1] - runs[0] + math.log1p(effect)
-        took.append(next(n for n in range(3, 4 * told) if mean_interval(ratios[:n], alpha=0.05).low > 0))
-    assert 0.6 * told < np.median(took) < 1.4 * told
+        took.append(next(n for n in range(3, 4 * needed) if mean_interval(ratios[:n], alpha=0.05).low > 0))
+    assert 0.6 * needed < np.median(took) < 1.4 * needed
 
 
 def test_what_takes_too_many_is_not_told() -> None:

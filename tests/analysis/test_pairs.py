@@ -20,7 +20,7 @@ def trial(block: int, name: str, attempt: int, status: str, warm_up: bool, metri
     return Trial.model_validate({"slot": slot, "attempt": attempt, "status": status, "metrics": metrics})
 
 
-kept = st.lists(
+trial_lists = st.lists(
     st.builds(
         trial,
         st.integers(0, 6),
@@ -31,33 +31,33 @@ kept = st.lists(
         st.dictionaries(st.sampled_from(["time", "rate"]), st.floats(-9, 9)),
     ),
     max_size=40,
-    unique_by=lambda one: (one.slot.block, one.slot.position, one.attempt),
+    unique_by=lambda drawn: (drawn.slot.block, drawn.slot.position, drawn.attempt),
 )
 
 
 def by_cell(trials: list[Trial]) -> dict[tuple[int, str], Trial]:
-    found: dict[tuple[int, str], Trial] = {}
-    for one in sorted(trials, key=lambda t: t.attempt):
-        if one.status == "ok" and not one.slot.warm_up:
-            found.setdefault((one.slot.block, one.slot.configuration), one)
-    return found
+    first_clean: dict[tuple[int, str], Trial] = {}
+    for candidate in sorted(trials, key=lambda t: t.attempt):
+        if candidate.status == "ok" and not candidate.slot.warm_up:
+            first_clean.setdefault((candidate.slot.block, candidate.slot.configuration), candidate)
+    return first_clean
 
 
-@given(kept)
+@given(trial_lists)
 def test_of_each_cell_the_first_clean_attempt_counts(trials: list[Trial]) -> None:
     clean = clean_trials(trials)
     cells = by_cell(trials)
     assert len(clean) == len(cells)
     for name in NAMES:
-        own = [one for (_, configuration), one in sorted(cells.items()) if configuration == name]
+        expected = [trial for (_, configuration), trial in sorted(cells.items()) if configuration == name]
         rows = clean.of(name)
-        assert [int(clean.measured.block[row]) for row in rows] == [one.slot.block for one in own]
-        assert [clean.measured.figures(int(row)) for row in rows] == [one.metrics for one in own]
-        values = [one.metrics["time"] for one in own if "time" in one.metrics]
+        assert [int(clean.measured.block[row]) for row in rows] == [trial.slot.block for trial in expected]
+        assert [clean.measured.figures(int(row)) for row in rows] == [trial.metrics for trial in expected]
+        values = [trial.metrics["time"] for trial in expected if "time" in trial.metrics]
         assert clean.values(name, "time").tolist() == values
 
 
-@given(kept)
+@given(trial_lists)
 def test_pairs_are_the_blocks_that_have_both_figures(trials: list[Trial]) -> None:
     cells = by_cell(trials)
     blocks = sorted({block for block, _ in cells})
@@ -67,8 +67,8 @@ def test_pairs_are_the_blocks_that_have_both_figures(trials: list[Trial]) -> Non
         if (first := cells.get((block, "a"))) and (second := cells.get((block, "c")))
         if "rate" in first.metrics and "rate" in second.metrics
     ]
-    found = pairs(clean_trials(trials), "a", "c", "rate")
-    assert list(zip(found.baseline.tolist(), found.other.tolist(), strict=True)) == wanted
+    paired = pairs(clean_trials(trials), "a", "c", "rate")
+    assert list(zip(paired.baseline.tolist(), paired.other.tolist(), strict=True)) == wanted
 
 
 def test_what_was_made_ready_once_is_not_made_again(trials: Any) -> None:

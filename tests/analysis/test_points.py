@@ -1,4 +1,4 @@
-"""Which trials are told one by one."""
+"""Trials that are listed one by one."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def by_name(point: Point) -> tuple[int, str]:
 
 def test_few_trials_are_all_told_and_counted_alike(many: Any) -> None:
     columns = measurements(many)
-    told = select_points(columns)
-    assert [(one.block, one.configuration, one.metrics) for one in sorted(told, key=by_name)] == [
+    points = select_points(columns)
+    assert [(point.block, point.configuration, point.metrics) for point in sorted(points, key=by_name)] == [
         (block, name, {"elapsed": float(block + base)}) for block in range(20) for name, base in (("a", 0), ("b", 20))
     ]
-    assert tally(columns) == tally_points(told)
+    assert tally(columns) == tally_points(points)
     assert tally(columns).reasons == {"reason 3": 1, "reason 25": 1}
 
 
 def test_of_many_whole_blocks_are_told_and_what_was_not_clean(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "MOST_WORDS", 72)
-    told = select_points(measurements(many))
-    assert [point.block for point in told if point.status == "ok"] == [0, 0, 4, 4, 8, 8, 11, 11, 15, 15, 19, 19]
-    assert [(point.block, point.configuration) for point in told if point.status != "ok"] == [(3, "a"), (5, "b")]
+    points = select_points(measurements(many))
+    assert [point.block for point in points if point.status == "ok"] == [0, 0, 4, 4, 8, 8, 11, 11, 15, 15, 19, 19]
+    assert [(point.block, point.configuration) for point in points if point.status != "ok"] == [(3, "a"), (5, "b")]
     assert tally(measurements(many)).clean == 38

@@ -29,8 +29,8 @@ def logs(seed: int, blocks: int, ratio: float = 1.5, spread: float = 0.05) -> di
 
 def judged(configurations: Any, trials: Any, values: Any, precision: float | None, metric: Metric = ELAPSED) -> Verdict:
     measured = trials(values, metric=metric.column)
-    (found,) = judge(configurations("1", "2"), measured, [metric], precision=precision)
-    return found
+    (result,) = judge(configurations("1", "2"), measured, [metric], precision=precision)
+    return result
 
 
 def test_a_decided_verdict_stays_open_until_its_interval_is_narrow_enough(configurations: Any, trials: Any) -> None:
@@ -43,10 +43,10 @@ def test_a_decided_verdict_stays_open_until_its_interval_is_narrow_enough(config
 
 
 def test_the_width_is_that_of_the_ratio_to_each_side(configurations: Any, trials: Any) -> None:
-    found = judged(configurations, trials, logs(1, 12), None)
-    assert found.low is not None
-    assert found.high is not None
-    reach = math.sqrt(found.high / found.low) - 1
+    result = judged(configurations, trials, logs(1, 12), None)
+    assert result.low is not None
+    assert result.high is not None
+    reach = math.sqrt(result.high / result.low) - 1
     assert judged(configurations, trials, logs(1, 12), reach * 1.001).precise is True
     assert judged(configurations, trials, logs(1, 12), reach * 0.999).precise is False
 
@@ -54,22 +54,22 @@ def test_the_width_is_that_of_the_ratio_to_each_side(configurations: Any, trials
 def test_of_differences_it_is_a_share_of_the_baselines_mean(configurations: Any, trials: Any) -> None:
     metric = ELAPSED.model_copy(update={"scale": "difference"})
     values = {"knob=1": [10.0, 11, 9, 10, 10, 11], "knob=2": [20.0, 23, 19, 20, 21, 22]}
-    found = judged(configurations, trials, values, None, metric)
-    assert found.low is not None
-    assert found.high is not None
-    share = (found.high - found.low) / 2 / float(np.mean(values["knob=1"]))
+    result = judged(configurations, trials, values, None, metric)
+    assert result.low is not None
+    assert result.high is not None
+    share = (result.high - result.low) / 2 / float(np.mean(values["knob=1"]))
     assert judged(configurations, trials, values, share * 1.001, metric).precise is True
     assert judged(configurations, trials, values, share * 0.999, metric).precise is False
 
 
 def test_the_prediction_comes_true_where_spread_stays(configurations: Any, trials: Any) -> None:
     values = logs(3, 10)
-    found = judged(configurations, trials, values, 0.02)
-    assert found.more_blocks is not None
-    times = math.ceil(1.05 * (10 + found.more_blocks) / 10)
-    enough = {name: own * times for name, own in values.items()}
+    result = judged(configurations, trials, values, 0.02)
+    assert result.more_blocks is not None
+    times = math.ceil(1.05 * (10 + result.more_blocks) / 10)
+    enough = {name: sample * times for name, sample in values.items()}
     assert judged(configurations, trials, enough, 0.02).precise is True
-    fewer = {name: own * (times // 2) for name, own in values.items()}
+    fewer = {name: sample * (times // 2) for name, sample in values.items()}
     assert judged(configurations, trials, fewer, 0.02).precise is False
 
 
@@ -82,8 +82,8 @@ def test_quantiles_have_a_precision_too(configurations: Any, trials: Any) -> Non
 
 def test_what_only_describes_need_not_be_precise(configurations: Any, trials: Any) -> None:
     other = Metric(name="other", title="Other", unit="s", direction="lower")
-    found = judge(configurations("1", "2"), trials(logs(1, 8), metric="other"), [ELAPSED], [other], precision=0.001)
-    assert [(one.metric, one.precise) for one in found] == [("elapsed", None), ("other", None)]
+    verdicts = judge(configurations("1", "2"), trials(logs(1, 8), metric="other"), [ELAPSED], [other], precision=0.001)
+    assert [(result.metric, result.precise) for result in verdicts] == [("elapsed", None), ("other", None)]
 
 
 @pytest.mark.parametrize("ratio", [1.5, *slow(1.0)])
@@ -97,11 +97,14 @@ def test_the_interval_holds_at_the_stated_rate_when_its_width_ends_the_run(trial
         whole = pairs(clean, "knob=1", "knob=2", "elapsed")
         for blocks in range(3, 41):
             some = type(whole)(whole.baseline[:blocks], whole.other[:blocks])
-            found = effect(some, ELAPSED, 0.05)
-            assert found is not None
-            if is_precise(found, 0.03):
+            estimated = effect(some, ELAPSED, 0.05)
+            assert estimated is not None
+            if is_precise(estimated, 0.03):
                 precise += 1
-                wrong += abs(found.interval.mean - math.log(ratio)) > (found.interval.high - found.interval.low) / 2
+                wrong += (
+                    abs(estimated.interval.mean - math.log(ratio))
+                    > (estimated.interval.high - estimated.interval.low) / 2
+                )
                 break
     assert precise > 0.9 * studies
     assert wrong <= 0.05 * studies
@@ -125,9 +128,9 @@ def test_a_run_goes_on_for_precision_and_says_so_if_the_budget_ends_it() -> None
 
 
 def test_what_depends_on_the_machine_does_not_go_on_for_precision() -> None:
-    found = stop([verdict(depends_on_machine=True, precise=False)], 5, 1, LIMITS)
-    assert found is not None
-    assert found.why == "decided"
+    stopped = stop([verdict(depends_on_machine=True, precise=False)], 5, 1, LIMITS)
+    assert stopped is not None
+    assert stopped.why == "decided"
 
 
 def test_later_blocks_hold_what_is_not_precise_enough_and_the_time_left_counts_it() -> None:

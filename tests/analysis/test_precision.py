@@ -18,13 +18,13 @@ def values(count: int, spread: float, seed: int = 1) -> list[float]:
 
 def test_a_mean_is_known_when_its_interval_is_narrow_enough(trials: Any, elapsed: Metric) -> None:
     drawn = values(40, 0.1)
-    kept = trials({"only": drawn})
-    (found,) = precisions(kept, [elapsed], confidence=0.95, smallest_effect=0.05)
-    assert found.interval is not None
-    assert found.interval.mean == pytest.approx(np.mean(drawn))
-    assert found.wanted == pytest.approx(0.05 * np.mean(drawn))
-    assert found.known
-    (strict,) = precisions(kept, [elapsed], confidence=0.95, smallest_effect=0.005)
+    data = trials({"only": drawn})
+    (precision,) = precisions(data, [elapsed], confidence=0.95, smallest_effect=0.05)
+    assert precision.interval is not None
+    assert precision.interval.mean == pytest.approx(np.mean(drawn))
+    assert precision.wanted == pytest.approx(0.05 * np.mean(drawn))
+    assert precision.known
+    (strict,) = precisions(data, [elapsed], confidence=0.95, smallest_effect=0.005)
     assert not strict.known
     assert strict.more_runs is not None
     assert strict.more_runs > 100
@@ -63,5 +63,5 @@ def test_notes_and_diagnostics_count_the_same_outliers(trials: Any, elapsed: Met
     drawn["noisy"][5] *= 9.0
     measured = trials(drawn)
     notes = outlier_notes(clean_trials(measured), [elapsed])
-    (said,) = (one for one in diagnose(measured, [elapsed], "wall").found if one.kind == "outliers")
-    assert (len(notes), said.value) == (1, 1.0)
+    (outliers,) = (finding for finding in diagnose(measured, [elapsed], "wall").found if finding.kind == "outliers")
+    assert (len(notes), outliers.value) == (1, 1.0)

@@ -27,24 +27,24 @@ from ajuste.model.metric import Metric
 def test_the_two_sided_evidence_is_one_by_alpha_exactly_at_the_end_of_the_interval(n: int, alpha: float) -> None:
     width = half_width(n, 2.0, alpha)
     if math.isfinite(width):
-        found = mixture_log_value(np.array([n]), np.array([width]), np.array([2.0]))
-        assert found[0] == pytest.approx(-math.log(alpha))
+        log_value = mixture_log_value(np.array([n]), np.array([width]), np.array([2.0]))
+        assert log_value[0] == pytest.approx(-math.log(alpha))
 
 
 @pytest.mark.parametrize("n", [5, 12, 40])
 def test_where_nothing_changes_the_evidence_is_one_on_average(n: int) -> None:
     def weighted(t: float) -> float:
         """The evidence of n values with Student's t, by the density of t."""
-        found = improvement_log_value(np.array([n]), np.array([t]), np.array([n - 1.0]))
-        return float(np.exp(found[0] + stats.t.logpdf(t, n - 1)))
+        log_value = improvement_log_value(np.array([n]), np.array([t]), np.array([n - 1.0]))
+        return float(np.exp(log_value[0] + stats.t.logpdf(t, n - 1)))
 
     assert integrate.quad(weighted, 0, np.inf, limit=500)[0] == pytest.approx(1, rel=1e-4)
 
 
 def test_where_things_get_worse_the_evidence_is_less_than_one_on_average() -> None:
     values = np.random.default_rng(1).normal(-0.3, 3, (200_000, 5))
-    found = np.exp(improvement_log_value(np.full(len(values), 5.0), values.mean(axis=1), values.var(axis=1)))
-    assert np.mean(found) < 0.9
+    e_values = np.exp(improvement_log_value(np.full(len(values), 5.0), values.mean(axis=1), values.var(axis=1)))
+    assert np.mean(e_values) < 0.9
 
 
 def test_an_improvement_is_told_from_a_change_for_the_worse() -> None:
@@ -67,6 +67,6 @@ def test_a_proposal_whose_rare_trials_cost_more_than_the_others_save_has_no_evid
     better = [0.995 * value for value in base]
     rare = [2 * value if number in (11, 29) else value for number, value in enumerate(better)]
     metric = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
-    clean, spoilt = (clean_trials(trials({"knob=1": base, "knob=2": own})) for own in (better, rare))
+    clean, spoilt = (clean_trials(trials({"knob=1": base, "knob=2": sample})) for sample in (better, rare))
     assert evidence(clean, "knob=1", "knob=2", metric, order_matters=False) > 1e6
     assert evidence(spoilt, "knob=1", "knob=2", metric, order_matters=False) == 0

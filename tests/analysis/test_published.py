@@ -38,7 +38,7 @@ WELCH_3 = (
 def verdicts(
     path: Path, samples: dict[str, list[float]], *, blocks: bool = False, ratio: bool = False
 ) -> list[Verdict]:
-    """Of the samples as a CSV file; the first is the baseline, and higher is better."""
+    """Return the verdicts on the samples as a CSV file; the first is the baseline, and higher is better."""
     head = "configuration,block,value\n" if blocks else "configuration,value\n"
     rows = [
         f"{name},{place},{value}\n" if blocks else f"{name},{value}\n"
@@ -46,9 +46,9 @@ def verdicts(
         for place, value in enumerate(values)
     ]
     (path / "table.csv").write_text(head + "".join(rows))
-    asked = FileRequest(higher=["value"], differences=[] if ratio else ["value"])
+    request = FileRequest(higher=["value"], differences=[] if ratio else ["value"])
     return list(
-        analyse_table(read_files([path / "table.csv"], request=asked), TableQuestion(smallest_effect=0.001)).verdicts
+        analyse_table(read_files([path / "table.csv"], request=request), TableQuestion(smallest_effect=0.001)).verdicts
     )
 
 
@@ -60,39 +60,39 @@ def verdicts(
 def test_two_samples_give_welchs_verdict(
     tmp_path: Path, table: tuple[list[float], list[float]], printed: float
 ) -> None:
-    one, other = table
-    [found] = verdicts(tmp_path, {"one": one, "other": other})
-    theirs = stats.ttest_ind(other, one, equal_var=False)
+    baseline, other = table
+    [verdict] = verdicts(tmp_path, {"one": baseline, "other": other})
+    theirs = stats.ttest_ind(other, baseline, equal_var=False)
     low, high = theirs.confidence_interval(0.95)
-    assert found.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
-    assert found.p_value == pytest.approx(printed, rel=0.02)
-    assert (found.low, found.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
-    assert (found.verdict in ("improves", "worsens")) == (theirs.pvalue < 0.05)
+    assert verdict.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
+    assert verdict.p_value == pytest.approx(printed, rel=0.02)
+    assert (verdict.low, verdict.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
+    assert (verdict.verdict in ("improves", "worsens")) == (theirs.pvalue < 0.05)
 
 
 def test_the_sleep_of_ten_patients_is_decided_within_them(tmp_path: Path) -> None:
-    one, other = SLEEP
-    [found] = verdicts(tmp_path, {"dextro": one, "laevo": other}, blocks=True)
-    theirs = stats.ttest_rel(other, one)
-    assert found.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
-    assert found.p_value == pytest.approx(0.00283, abs=1e-5)  # as Student's successors print it
-    assert (found.verdict, found.blocks) == ("improves", 10)
+    baseline, other = SLEEP
+    [verdict] = verdicts(tmp_path, {"dextro": baseline, "laevo": other}, blocks=True)
+    theirs = stats.ttest_rel(other, baseline)
+    assert verdict.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
+    assert verdict.p_value == pytest.approx(0.00283, abs=1e-5)  # as Student's successors print it
+    assert (verdict.verdict, verdict.blocks) == ("improves", 10)
 
 
 def test_three_groups_share_the_confidence(tmp_path: Path) -> None:
-    found = verdicts(tmp_path, PLANTS)
-    for verdict in found:
+    judged = verdicts(tmp_path, PLANTS)
+    for verdict in judged:
         theirs = stats.ttest_ind(PLANTS[verdict.configuration], PLANTS["control"], equal_var=False)
         low, high = theirs.confidence_interval(0.975)
         assert (verdict.low, verdict.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
         assert (verdict.verdict != "undecided") == (theirs.pvalue < 0.025)
-    assert [verdict.verdict for verdict in found] == ["undecided", "undecided"]
+    assert [verdict.verdict for verdict in judged] == ["undecided", "undecided"]
 
 
 def test_ratios_are_compared_on_logarithms(tmp_path: Path) -> None:
-    one, other = TEETH
-    [found] = verdicts(tmp_path, {"one": one, "other": other}, ratio=True)
-    theirs = stats.ttest_ind(np.log(other), np.log(one), equal_var=False)
+    baseline, other = TEETH
+    [verdict] = verdicts(tmp_path, {"one": baseline, "other": other}, ratio=True)
+    theirs = stats.ttest_ind(np.log(other), np.log(baseline), equal_var=False)
     low, high = np.exp(theirs.confidence_interval(0.95))
-    assert (found.low, found.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
-    assert found.estimate == pytest.approx(stats.gmean(other) / stats.gmean(one), rel=1e-12)
+    assert (verdict.low, verdict.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
+    assert verdict.estimate == pytest.approx(stats.gmean(other) / stats.gmean(baseline), rel=1e-12)

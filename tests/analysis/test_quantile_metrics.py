@@ -22,8 +22,8 @@ def test_a_quantile_is_judged_summarised_and_drawn_from_the_trials_of_its_metric
     metric = elapsed.at(0.9)
     columns = with_quantile_columns(measurements(trials(VALUES)), [elapsed, metric])
     clean = clean_trials(columns)
-    found = with_quantiles(measured(configurations("1", "2"), clean), clean, [elapsed, metric])
-    for configuration in found:
+    summaries = with_quantiles(measured(configurations("1", "2"), clean), clean, [elapsed, metric])
+    for configuration in summaries:
         summary = configuration.metrics["elapsed@p90"]
         assert summary.mean == pytest.approx(np.quantile(VALUES[configuration.name], 0.9))
         assert (summary.sd, summary.sem, summary.n) == (None, None, 80)

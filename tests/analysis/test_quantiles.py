@@ -18,7 +18,7 @@ ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lowe
 
 @pytest.mark.parametrize(("k", "n", "p"), [(0, 4, 0.5), (19, 20, 0.95), (7, 30, 0.5), (60, 80, 0.99)])
 def test_the_evidence_is_the_integral_of_the_likelihood_ratio_over_all_shares(k: int, n: int, p: float) -> None:
-    """By quadrature with the weight (1 − x)^β (1 + x)^α of the Beta mixture, on −1 to 1."""
+    """Integrate by quadrature with the weight (1 − x)^β (1 + x)^α of the Beta mixture, on −1 to 1."""
 
     def ratio(share: float) -> float:
         return math.exp(stats.binom.logpmf(k, n, share) - stats.binom.logpmf(k, n, p))
@@ -69,13 +69,13 @@ def test_an_effect_on_a_quantile_is_the_ratio_of_the_quantiles_and_holds_what_is
     metric, right, excluded = ELAPSED.at(0.5), 0, 0
     for _ in range(100):
         baseline, other = random.lognormal(0, 0.1, 80), 1.2 * random.lognormal(0, 0.1, 80)
-        found = effect(Pairs(baseline, other), metric, 0.05)
-        assert found is not None
-        assert found.estimate == pytest.approx(np.median(other) / np.median(baseline))
-        assert found.low is not None
-        assert found.high is not None
-        right += found.low <= 1.2 <= found.high
-        excluded += found.low > 1
+        estimated = effect(Pairs(baseline, other), metric, 0.05)
+        assert estimated is not None
+        assert estimated.estimate == pytest.approx(np.median(other) / np.median(baseline))
+        assert estimated.low is not None
+        assert estimated.high is not None
+        right += estimated.low <= 1.2 <= estimated.high
+        excluded += estimated.low > 1
     assert right >= 95
     assert excluded >= 90
 
@@ -103,9 +103,17 @@ def test_too_few_values_give_no_bounds_and_equal_ones_a_step() -> None:
 
 
 def test_what_can_be_0_is_compared_by_differences() -> None:
-    found = effect(Pairs(np.zeros(20), np.full(20, 3.0)), ELAPSED.model_copy(update={"resolution": 1.0}).at(0.5), 0.05)
-    assert found is not None
-    assert (found.scale, found.estimate, found.low, found.high, found.fell_back) == ("difference", 3, 2, 4, True)
+    estimated = effect(
+        Pairs(np.zeros(20), np.full(20, 3.0)), ELAPSED.model_copy(update={"resolution": 1.0}).at(0.5), 0.05
+    )
+    assert estimated is not None
+    assert (estimated.scale, estimated.estimate, estimated.low, estimated.high, estimated.fell_back) == (
+        "difference",
+        3,
+        2,
+        4,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def ranked(configurations: Any, trials: Any) -> Ranked:
     def build(values: Mapping[str, NDArray[np.float64]], metric: Metric = ELAPSED, **more: Any) -> Ranking:
         made = configurations(*(name.removeprefix("knob=") for name in values))
         clean = clean_trials(trials(values, metric=metric.column))
-        (found,) = rankings(made, clean, [metric], confidence=0.95, smallest_effect=0.02, **more)
-        return found
+        (ranking,) = rankings(made, clean, [metric], confidence=0.95, smallest_effect=0.02, **more)
+        return ranking
 
     return build
 
@@ -38,11 +38,12 @@ def ranked(configurations: Any, trials: Any) -> Ranked:
 def simulated(
     generator: np.random.Generator, means: tuple[float, ...], blocks: int, spread: float
 ) -> dict[str, NDArray[np.float64]]:
-    """What blocks share is ten times the noise: only pairs tell configurations apart."""
+    """Return values whose part that blocks share is ten times the noise: only pairs distinguish configurations."""
     common = generator.normal(0, 10 * spread, blocks)
     noise = generator.normal(0, spread, (len(means), blocks))
     return {
-        f"knob={level}": mean * np.exp(common + own) for level, mean, own in zip(LEVELS, means, noise, strict=False)
+        f"knob={level}": mean * np.exp(common + deviations)
+        for level, mean, deviations in zip(LEVELS, means, noise, strict=False)
     }
 
 
@@ -65,33 +66,33 @@ def interval_of(values: NDArray[np.float64], alpha: float) -> tuple[float, float
 
 def test_the_winner_the_set_and_the_order(ranked: Ranked) -> None:
     values = simulated(np.random.default_rng(3), (2.0, 1.0, 1.0005, 3.0), 12, 0.01)
-    found = ranked(values)
-    assert set(found.contenders) == {"knob=2", "knob=3"}
-    assert found.winner == found.contenders[0]
-    assert [one.configuration for one in found.others][1:] == ["knob=1", "knob=4"]
-    assert [one.verdict for one in found.others][1:] == ["worsens", "worsens"]
-    assert found.comparisons == 6
+    ranking = ranked(values)
+    assert set(ranking.contenders) == {"knob=2", "knob=3"}
+    assert ranking.winner == ranking.contenders[0]
+    assert [other.configuration for other in ranking.others][1:] == ["knob=1", "knob=4"]
+    assert [other.verdict for other in ranking.others][1:] == ["worsens", "worsens"]
+    assert ranking.comparisons == 6
 
 
 def test_higher_is_better_where_it_is(ranked: Ranked) -> None:
     values = simulated(np.random.default_rng(3), (2.0, 1.0, 3.0), 12, 0.01)
     speed = ELAPSED.model_copy(update={"direction": "higher"})
-    found = ranked(values, speed)
-    assert found.contenders == ("knob=3",)
-    assert [one.configuration for one in found.others] == ["knob=1", "knob=2"]
-    assert all(one.verdict == "worsens" and one.high is not None and one.high < 1 for one in found.others)
+    ranking = ranked(values, speed)
+    assert ranking.contenders == ("knob=3",)
+    assert [other.configuration for other in ranking.others] == ["knob=1", "knob=2"]
+    assert all(other.verdict == "worsens" and other.high is not None and other.high < 1 for other in ranking.others)
 
 
 def test_ratios_and_intervals_agree_with_an_independent_computation(ranked: Ranked) -> None:
     values = simulated(np.random.default_rng(8), (1.0, 1.3, 2.31, 1.01), 12, 0.02)
-    found = ranked(values)
-    base = np.array(values[found.winner])
-    for one in found.others:
-        logs = np.log(np.array(values[one.configuration]) / base)
-        assert one.estimate == pytest.approx(stats.gmean(np.exp(logs)))
+    ranking = ranked(values)
+    base = np.array(values[ranking.winner])
+    for other in ranking.others:
+        logs = np.log(np.array(values[other.configuration]) / base)
+        assert other.estimate == pytest.approx(stats.gmean(np.exp(logs)))
         low, high = interval_of(logs, 0.05 / 6)
-        assert one.low == pytest.approx(math.exp(low), rel=1e-6)
-        assert one.high == pytest.approx(math.exp(high), rel=1e-6)
+        assert other.low == pytest.approx(math.exp(low), rel=1e-6)
+        assert other.high == pytest.approx(math.exp(high), rel=1e-6)
         ordinary = stats.ttest_1samp(logs, 0).confidence_interval(1 - 0.05 / 6)
         assert low < ordinary.low
         assert ordinary.high < high
@@ -108,13 +109,13 @@ def test_set_and_intervals_hold_at_the_stated_rate_though_each_look_may_be_the_l
     studies, missed, wrong = 150, 0, 0
     for seed in range(studies):
         values = simulated(np.random.default_rng([seed, 5]), means, 20, 0.01)
-        looks = [ranked({name: own[:n] for name, own in values.items()}) for n in (3, 4, 6, 9, 14, 20)]
+        looks = [ranked({name: sample[:n] for name, sample in values.items()}) for n in (3, 4, 6, 9, 14, 20)]
         missed += any(best not in look.contenders for look in looks)
         wrong += any(
-            (one.low is not None and one.low > truth[one.configuration] / truth[look.winner])
-            or (one.high is not None and one.high < truth[one.configuration] / truth[look.winner])
+            (other.low is not None and other.low > truth[other.configuration] / truth[look.winner])
+            or (other.high is not None and other.high < truth[other.configuration] / truth[look.winner])
             for look in looks
-            for one in look.others
+            for other in look.others
         )
     assert missed <= wrong <= 0.05 * studies
 
@@ -125,38 +126,38 @@ def test_it_finds_the_best_where_it_can(ranked: Ranked) -> None:
         ranked(simulated(np.random.default_rng([seed, 6]), (1.0, 1.03, 1.06, 1.1), 20, 0.01)).contenders
         for seed in range(50)
     ]
-    assert sum(one == ("knob=1",) for one in alone) >= 45
+    assert sum(contenders == ("knob=1",) for contenders in alone) >= 45
 
 
 def test_blocks_with_gaps_are_compared_within_what_both_have(configurations: Any, trials: Any) -> None:
     values = simulated(np.random.default_rng(4), (1.0, 1.5, 2.0), 12, 0.01)
     some = [trial for trial in trials(values) if trial.slot.configuration != "knob=3" or trial.slot.block < 9]
     made = configurations("1", "2", "3")
-    (found,) = rankings(made, clean_trials(some), [ELAPSED], confidence=0.95, smallest_effect=0.02)
-    assert {one.configuration: one.blocks for one in found.others} == {"knob=2": 12, "knob=3": 9}
-    assert found.contenders == ("knob=1",)
+    (ranking,) = rankings(made, clean_trials(some), [ELAPSED], confidence=0.95, smallest_effect=0.02)
+    assert {other.configuration: other.blocks for other in ranking.others} == {"knob=2": 12, "knob=3": 9}
+    assert ranking.contenders == ("knob=1",)
 
 
 def test_differences_for_all_where_a_value_is_zero(ranked: Ranked) -> None:
     generator = np.random.default_rng(9)
     values = {f"knob={level}": generator.poisson(mean, 30) for level, mean in zip("123", (0.5, 6, 12), strict=True)}
-    found = ranked(values)
-    assert {one.scale for one in found.others} == {"difference"}
-    by_name = {one.configuration: one.estimate for one in found.others}
+    ranking = ranked(values)
+    assert {other.scale for other in ranking.others} == {"difference"}
+    by_name = {other.configuration: other.estimate for other in ranking.others}
     assert by_name["knob=3"] == pytest.approx(np.mean(values["knob=3"]) - np.mean(values["knob=1"]))
 
 
 def test_quantiles_are_ranked_too(ranked: Ranked) -> None:
     values = simulated(np.random.default_rng(2), (1.0, 2.0, 1.0), 40, 0.01)
-    found = ranked(values, ELAPSED.at(0.5))
-    assert set(found.contenders) == {"knob=1", "knob=3"}
+    ranking = ranked(values, ELAPSED.at(0.5))
+    assert set(ranking.contenders) == {"knob=1", "knob=3"}
 
 
 def test_too_few_blocks_tell_nothing_apart(ranked: Ranked) -> None:
-    found = ranked(simulated(np.random.default_rng(2), (1.0, 2.0, 3.0), 2, 0.01), order_matters=False)
-    assert len(found.contenders) == 3
-    assert {one.verdict for one in found.others} == {"undecided"}
-    assert all(one.reason == "too few blocks for an interval" for one in found.others)
+    ranking = ranked(simulated(np.random.default_rng(2), (1.0, 2.0, 3.0), 2, 0.01), order_matters=False)
+    assert len(ranking.contenders) == 3
+    assert {other.verdict for other in ranking.others} == {"undecided"}
+    assert all(other.reason == "too few blocks for an interval" for other in ranking.others)
 
 
 def test_there_is_none_of_two_of_too_many_without_a_direction_or_where_machines_disagree(
@@ -164,7 +165,7 @@ def test_there_is_none_of_two_of_too_many_without_a_direction_or_where_machines_
 ) -> None:
     def number(levels: int, metric: Metric = ELAPSED, **more: Any) -> int:
         made = configurations(*map(str, range(levels)))
-        clean = clean_trials(trials({one.name: [1.0, 1.1, 1.2] for one in made}))
+        clean = clean_trials(trials({configuration.name: [1.0, 1.1, 1.2] for configuration in made}))
         return len(rankings(made, clean, [metric], confidence=0.95, smallest_effect=0.02, **more))
 
     assert (number(2), number(3), number(MOST), number(MOST + 1)) == (0, 1, 1, 0)
@@ -189,16 +190,17 @@ def test_the_luck_of_the_best_of_many_equal_ones_is_taken_off(configurations: An
     for seed in range(60):
         noise = np.random.default_rng([seed, 11]).normal(0, 0.05, (10, 6))
         values = {
-            f"knob={name}": (1.0 if name == "0" else 0.95) * np.exp(own) for name, own in zip(names, noise, strict=True)
+            f"knob={name}": (1.0 if name == "0" else 0.95) * np.exp(deviations)
+            for name, deviations in zip(names, noise, strict=True)
         }
         made, clean = configurations(*names), clean_trials(trials(values))
-        (found,) = rankings(made, clean, [ELAPSED], confidence=0.95, smallest_effect=0.02)
+        (ranking,) = rankings(made, clean, [ELAPSED], confidence=0.95, smallest_effect=0.02)
         base = values["knob=0"]
-        naive = math.exp(float(np.mean(np.log(values[found.winner] / base))))
-        assert found.looks is None or found.looks == pytest.approx(naive)
-        if found.winner != "knob=0":
+        naive = math.exp(float(np.mean(np.log(values[ranking.winner] / base))))
+        assert ranking.looks is None or ranking.looks == pytest.approx(naive)
+        if ranking.winner != "knob=0":
             looks.append(naive)
-            expected.append(naive if found.expected is None else found.expected)
+            expected.append(naive if ranking.expected is None else ranking.expected)
     assert np.mean(looks) < 0.925
     assert np.mean(expected) == pytest.approx(0.945, abs=0.006)
 
@@ -210,9 +212,9 @@ def test_nothing_is_taken_off_where_differences_are_far_beyond_chance(ranked: Ra
 
 
 def test_luck_is_said_beside_the_winner(ranked: Ranked) -> None:
-    found = ranked(simulated(np.random.default_rng(2), (1.0, 0.96, 0.96, 0.96), 8, 0.05))
-    assert found.looks is not None
-    assert found.expected is not None
-    assert found.looks < found.expected
-    assert "best of 4" in found.luck
-    assert f"{100 * (1 - found.expected):.1f}"[:2] in found.luck
+    ranking = ranked(simulated(np.random.default_rng(2), (1.0, 0.96, 0.96, 0.96), 8, 0.05))
+    assert ranking.looks is not None
+    assert ranking.expected is not None
+    assert ranking.looks < ranking.expected
+    assert "best of 4" in ranking.luck
+    assert f"{100 * (1 - ranking.expected):.1f}"[:2] in ranking.luck

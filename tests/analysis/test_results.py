@@ -52,25 +52,25 @@ def made(resolved: ResolvedStudy, trials: list[Trial]) -> Results:
 
 
 def test_the_answer_and_verdicts_are_those_that_were_put_in(granularity: ResolvedStudy) -> None:
-    found = made(granularity, simulate(granularity, 29))
-    assert found.answer.startswith(
+    results = made(granularity, simulate(granularity, 29))
+    assert results.answer.startswith(
         "Involuntary context switches: each increase of sched_min_granularity_ns lowers it: 135 at 750 µs, "
     )
-    own = [v for v in found.verdicts if v.metric == "involuntary-switches"]
-    assert [v.verdict for v in own] == ["differs"] * 3
-    assert [v.estimate for v in own] == pytest.approx([-67, -123, -134], abs=1.5)
-    assert {v.verdict for v in found.verdicts if v.metric == "elapsed"} == {"equivalent"}
-    assert found.blocks == 29
-    assert "3 comparisons" in found.correction
-    assert len(found.trials) == 116
-    assert [m.name for m in found.metrics] == ["involuntary-switches", "elapsed", "cycles"]
-    assert found.configurations[2].read_back == {"sched_min_granularity_ns": "75000000"}
-    assert found.configurations[0].not_supported == {"cycles": "no PMU"}
-    assert found.explained[0].initial_value == "750000"
-    assert found.explained[0].where == "/proc/sys/kernel/sched_min_granularity_ns"
-    assert found.notes[-1] == "Mind this."
-    assert "virtual clock" in found.notes[0]
-    assert Results.model_validate_json(found.model_dump_json()) == found
+    verdicts = [v for v in results.verdicts if v.metric == "involuntary-switches"]
+    assert [v.verdict for v in verdicts] == ["differs"] * 3
+    assert [v.estimate for v in verdicts] == pytest.approx([-67, -123, -134], abs=1.5)
+    assert {v.verdict for v in results.verdicts if v.metric == "elapsed"} == {"equivalent"}
+    assert results.blocks == 29
+    assert "3 comparisons" in results.correction
+    assert len(results.trials) == 116
+    assert [m.name for m in results.metrics] == ["involuntary-switches", "elapsed", "cycles"]
+    assert results.configurations[2].read_back == {"sched_min_granularity_ns": "75000000"}
+    assert results.configurations[0].not_supported == {"cycles": "no PMU"}
+    assert results.explained[0].initial_value == "750000"
+    assert results.explained[0].where == "/proc/sys/kernel/sched_min_granularity_ns"
+    assert results.notes[-1] == "Mind this."
+    assert "virtual clock" in results.notes[0]
+    assert Results.model_validate_json(results.model_dump_json()) == results
 
 
 def test_it_does_not_matter_in_which_order_the_trials_came(granularity: ResolvedStudy) -> None:
@@ -82,17 +82,17 @@ def test_it_does_not_matter_in_which_order_the_trials_came(granularity: Resolved
 def test_warm_up_and_flagged_trials_are_shown_and_left_out(granularity: ResolvedStudy) -> None:
     trials = simulate(granularity, 7, warm_up=1)
     bad = trials[-1].model_copy(update={"status": "flagged", "reason": "exit code 3"})
-    found = made(granularity, [*trials[:-1], bad])
-    assert found.blocks == 6
-    assert sum(point.warm_up for point in found.trials) == 4
-    assert found.trials[-1].reason == "exit code 3"
-    assert (found.tally.flagged, found.tally.reasons) == (1, {"exit code 3": 1})
-    assert not any("exit code 3" in note for note in found.notes), "the tally says it once"
+    results = made(granularity, [*trials[:-1], bad])
+    assert results.blocks == 6
+    assert sum(point.warm_up for point in results.trials) == 4
+    assert results.trials[-1].reason == "exit code 3"
+    assert (results.tally.flagged, results.tally.reasons) == (1, {"exit code 3": 1})
+    assert not any("exit code 3" in note for note in results.notes), "the tally says it once"
 
 
 def test_nothing_measured_is_no_answer_but_a_document(granularity: ResolvedStudy) -> None:
-    found = made(granularity, [])
-    assert found.blocks == 0
-    assert {v.verdict for v in found.verdicts} == {"undecided"}
-    assert {v.reason for v in found.verdicts} == {"nothing was measured yet"}
-    assert "undecided" in found.answer
+    results = made(granularity, [])
+    assert results.blocks == 0
+    assert {v.verdict for v in results.verdicts} == {"undecided"}
+    assert {v.reason for v in results.verdicts} == {"nothing was measured yet"}
+    assert "undecided" in results.answer

@@ -49,8 +49,8 @@ def test_normal_noise_takes_as_many_blocks_as_the_normal_mixture() -> None:
 
 def test_the_interval_is_what_the_evidence_does_not_refute() -> None:
     values = np.random.default_rng(6).normal(0.5, 1, 20)
-    found = sign_interval(values, alpha=0.05)
-    for bound, inward in ((found.low, 1e-6), (found.high, -1e-6)):
+    interval = sign_interval(values, alpha=0.05)
+    for bound, inward in ((interval.low, 1e-6), (interval.high, -1e-6)):
         assert (
             log_evidence(values - bound, mixture=SHORT)[-1]
             >= LIMIT
@@ -107,7 +107,7 @@ def test_typical_and_mean_trials_that_disagree_are_no_improvement(
 def test_rare_expensive_trials_are_not_equivalent_and_tails_are_shown(
     configurations: Any, trials: Any, elapsed: Metric
 ) -> None:
-    """One trial in 100 takes 20 times as long: the typical trial is alike, the mean one 19 % slower."""
+    """Trials of one kind, 1 in 100, take 20 times as long: the typical trial is alike, the mean one 19 % slower."""
     random = np.random.default_rng(5)
     base, other = 1 + 0.001 * random.random((2, 100))
     other[70] = 20.0

@@ -1,4 +1,4 @@
-"""What a verdict says of the difference that a bisection seeks."""
+"""Verdicts on the difference that a bisection seeks."""
 
 from __future__ import annotations
 

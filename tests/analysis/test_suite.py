@@ -83,17 +83,17 @@ def record(*names: str) -> SuiteRecord:
 
 
 def test_metrics_are_called_after_their_members() -> None:
-    found = suite_result(record("one", "two"), {"one": member(), "two": member()})
-    assert [one.name for one in found.results.metrics] == ["one", "two"]
-    assert [one.metric for one in found.results.verdicts] == ["one", "two"]
-    assert all(one.level == 0.95 for one in found.results.verdicts), "that of the whole suite"
-    assert found.comparisons == 2
-    assert set(found.results.configurations[1].metrics) == {"one", "two"}
+    result = suite_result(record("one", "two"), {"one": member(), "two": member()})
+    assert [metric.name for metric in result.results.metrics] == ["one", "two"]
+    assert [verdict.metric for verdict in result.results.verdicts] == ["one", "two"]
+    assert all(verdict.level == 0.95 for verdict in result.results.verdicts), "that of the whole suite"
+    assert result.comparisons == 2
+    assert set(result.results.configurations[1].metrics) == {"one", "two"}
 
 
 def test_the_mean_of_ratios_is_geometric_and_its_interval_that_of_the_bounds() -> None:
-    found = suite_result(record("one", "two"), {"one": member(2.0, half=0.1), "two": member(0.5, half=0.1)})
-    (mean,) = found.means
+    result = suite_result(record("one", "two"), {"one": member(2.0, half=0.1), "two": member(0.5, half=0.1)})
+    (mean,) = result.means
     assert mean.estimate == pytest.approx(1.0)
     assert mean.low == pytest.approx((1.9 * 0.4) ** 0.5)
     assert mean.high == pytest.approx((2.1 * 0.6) ** 0.5)
@@ -111,36 +111,36 @@ def test_the_mean_of_ratios_is_geometric_and_its_interval_that_of_the_bounds() -
     ],
 )
 def test_the_word_of_a_mean(direction: Direction, ratio: float, word: str) -> None:
-    one = member(ratio, direction=direction)
-    (mean,) = suite_result(record("a", "b"), {"a": one, "b": one}).means
+    member_result = member(ratio, direction=direction)
+    (mean,) = suite_result(record("a", "b"), {"a": member_result, "b": member_result}).means
     assert mean.verdict == word
 
 
 def test_metrics_with_different_directions_are_not_averaged() -> None:
-    found = {"a": member(), "b": member(), "c": member(direction="higher"), "d": member(direction="higher")}
-    assert [one.members for one in suite_result(record(*found), found).means] == [("a", "b"), ("c", "d")]
+    members = {"a": member(), "b": member(), "c": member(direction="higher"), "d": member(direction="higher")}
+    assert [mean.members for mean in suite_result(record(*members), members).means] == [("a", "b"), ("c", "d")]
 
 
 @pytest.mark.parametrize("other", [{"scale": "difference"}, {"direction": "higher"}, {"ratio": None}])
 def test_a_mean_needs_two_ratios(other: dict[str, Any]) -> None:
-    found = {"a": member(), "b": member(**other)}
-    assert suite_result(record("a", "b"), found).means == ()
+    members = {"a": member(), "b": member(**other)}
+    assert suite_result(record("a", "b"), members).means == ()
 
 
 def test_a_member_that_was_not_measured_is_named_with_the_reason() -> None:
     entry = SuiteEntry(name="gone", reason="no program")
-    asked = record("a").model_copy(update={"entries": (*record("a").entries, entry)})
-    found = suite_result(asked, {"a": member()})
-    assert [(one.name, one.reason, one.metrics) for one in found.members] == [
+    suite = record("a").model_copy(update={"entries": (*record("a").entries, entry)})
+    result = suite_result(suite, {"a": member()})
+    assert [(entry.name, entry.reason, entry.metrics) for entry in result.members] == [
         ("a", "", ("a",)),
         ("gone", "no program", ()),
     ]
 
 
 def test_nothing_was_measured() -> None:
-    found = suite_result(record("a"), {})
-    assert found.results.configurations == ()
-    assert found.means == ()
+    result = suite_result(record("a"), {})
+    assert result.results.configurations == ()
+    assert result.means == ()
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))

@@ -14,17 +14,17 @@ from ajuste.model.event import Written
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
 def test_a_summary_agrees_with_the_standard_library_and_scipy(values: list[float]) -> None:
-    found = summarise(values)
-    assert found.n == len(values)
-    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-6)
-    assert found.median == pytest.approx(statistics.median(values))
-    assert (found.minimum, found.maximum) == (min(values), max(values))
+    summary = summarise(values)
+    assert summary.n == len(values)
+    assert summary.mean == pytest.approx(statistics.fmean(values), abs=1e-6)
+    assert summary.median == pytest.approx(statistics.median(values))
+    assert (summary.minimum, summary.maximum) == (min(values), max(values))
     if len(values) < 2:
-        assert found.sd is None
-        assert found.sem is None
+        assert summary.sd is None
+        assert summary.sem is None
     else:
-        assert found.sd == pytest.approx(statistics.stdev(values), rel=1e-6, abs=1e-6)
-        assert found.sem == pytest.approx(stats.sem(values), rel=1e-6, abs=1e-6)
+        assert summary.sd == pytest.approx(statistics.stdev(values), rel=1e-6, abs=1e-6)
+        assert summary.sem == pytest.approx(stats.sem(values), rel=1e-6, abs=1e-6)
 
 
 def test_only_clean_trials_are_summarised_and_what_was_read_back_is_shown(configurations: Any, trials: Any) -> None:
@@ -32,16 +32,16 @@ def test_only_clean_trials_are_summarised_and_what_was_read_back_is_shown(config
     write = Written(at_ns=1, tunable="knob", asked="1", before="5", after="1")
     data = [t.model_copy(update={"written": (write,), "not_supported": {"cycles": "no PMU"}}) for t in data]
     data[2] = data[2].model_copy(update={"status": "flagged", "written": (write.model_copy(update={"after": "4"}),)})
-    (found,) = measured(configurations("1"), data)
-    assert found.baseline
-    assert found.metrics["elapsed"].n == 2
-    assert found.metrics["elapsed"].maximum == 2.0
-    assert found.read_back == {"knob": "1, 4"}
-    assert found.not_supported == {"cycles": "no PMU"}
+    (configuration,) = measured(configurations("1"), data)
+    assert configuration.baseline
+    assert configuration.metrics["elapsed"].n == 2
+    assert configuration.metrics["elapsed"].maximum == 2.0
+    assert configuration.read_back == {"knob": "1, 4"}
+    assert configuration.not_supported == {"cycles": "no PMU"}
 
 
 def test_a_value_that_the_kernel_only_writes_otherwise_is_not_another(configurations: Any, trials: Any) -> None:
     write = Written(at_ns=1, tunable="knob", asked="1 2", before="5", after="1\t2")
     data = [t.model_copy(update={"written": (write,)}) for t in trials({"knob=1": [1.0, 2.0]})]
-    (found,) = measured(configurations("1"), data)
-    assert found.read_back == {"knob": "1 2"}
+    (configuration,) = measured(configurations("1"), data)
+    assert configuration.read_back == {"knob": "1 2"}

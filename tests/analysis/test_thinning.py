@@ -13,20 +13,20 @@ lines = st.lists(st.tuples(st.integers(1, 1000), st.integers(-50, 50)), min_size
 
 @given(lines, st.integers(4, 60))
 def test_what_is_kept_was_there_and_is_not_too_much(line: list[tuple[float, float]], most: int) -> None:
-    kept = thin(line, most)
-    assert len(kept) <= max(most, 2)
-    assert set(kept) <= set(line)
-    assert kept == sorted(kept)
-    assert (kept[0], kept[-1]) == (line[0], line[-1])
+    thinned = thin(line, most)
+    assert len(thinned) <= max(most, 2)
+    assert set(thinned) <= set(line)
+    assert thinned == sorted(thinned)
+    assert (thinned[0], thinned[-1]) == (line[0], line[-1])
     for extreme in (min, max):
-        assert extreme(value for _, value in kept) == extreme(value for _, value in line)
+        assert extreme(value for _, value in thinned) == extreme(value for _, value in line)
 
 
 @given(lines)
 def test_with_enough_room_the_line_is_the_same(line: list[tuple[float, float]]) -> None:
-    kept = thin(line, len(line) + 4)
+    thinned = thin(line, len(line) + 4)
     at, values = zip(*line, strict=True)
-    assert np.allclose(np.interp(at, *zip(*kept, strict=True)), values)  # type: ignore[call-overload]
+    assert np.allclose(np.interp(at, *zip(*thinned, strict=True)), values)  # type: ignore[call-overload]
 
 
 def test_a_step_needs_four_points() -> None:

@@ -1,4 +1,4 @@
-"""What a report is told of what samplers read."""
+"""Timelines of what samplers read, as a report has them."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_a_rate_is_shown_as_such_and_a_level_as_it_is() -> None:
 
 
 def test_what_never_changed_is_not_shown_unless_it_was_asked_for() -> None:
-    asked = Timeline(name="free", source="vmstat", key="nr_free_pages", take="last")
-    assert [figure.key for figure in timelines(study(timelines=(asked,)), sort_trials([trial("a", 0, 30)]))] == [
+    requested = Timeline(name="free", source="vmstat", key="nr_free_pages", take="last")
+    assert [figure.key for figure in timelines(study(timelines=(requested,)), sort_trials([trial("a", 0, 30)]))] == [
         "nr_free_pages",
         "nr_dirty",
         "nr_written",
@@ -119,8 +119,8 @@ def test_trials_that_were_not_clean_are_not_shown(spoilt: dict[str, Any]) -> Non
 
 def test_of_many_configurations_some_are_shown_and_always_the_baseline() -> None:
     names = tuple(f"c{n:02}" for n in range(30))
-    found = timelines(study(names, baseline="c11"), sort_trials(trial(name, 0, 30) for name in names))
-    shown = [line.configuration for line in found[0].lines]
-    assert len(found) <= MOST_FIGURES
-    assert len(shown) == MOST_CONFIGURATIONS
-    assert {"c00", "c11", "c29"} <= set(shown)
+    figures = timelines(study(names, baseline="c11"), sort_trials(trial(name, 0, 30) for name in names))
+    drawn = [line.configuration for line in figures[0].lines]
+    assert len(figures) <= MOST_FIGURES
+    assert len(drawn) == MOST_CONFIGURATIONS
+    assert {"c00", "c11", "c29"} <= set(drawn)

@@ -65,7 +65,7 @@ def test_a_question_is_answered_alike_or_not(guest: Verdict, host: Verdict, agre
 
 
 def test_the_answer_counts_what_decides_and_names_what_differs() -> None:
-    found = transfer(
+    comparison = transfer(
         results(
             "g", verdict("worsens", 50), verdict("equivalent", 0, metric="faults"),
             verdict("worsens", 5, metric="rss", deciding=False),
@@ -75,19 +75,19 @@ def test_the_answer_counts_what_decides_and_names_what_differs() -> None:
             verdict("improves", -5, metric="rss", deciding=False),
         ),
     )  # fmt: skip
-    assert found.answer == (
+    assert comparison.answer == (
         "The guest answered 1 of 2 questions as the host did; an effect in only one of them for nice=10 on faults."
     )
 
 
 def test_nothing_known_and_questions_of_one_run_are_said() -> None:
-    found = transfer(
+    comparison = transfer(
         results("g", verdict("undecided", 0, 9), verdict("worsens", 1, metric="rss")),
         results("h", verdict("worsens", 9), verdict("worsens", 1, metric="faults"), clock="virtual"),
     )
-    assert found.answer.startswith("Nothing is known yet")
-    assert (found.only_guest, found.only_host) == (("nice=10 on rss",), ("nice=10 on faults",))
-    assert found.notes == ("h has the virtual clock: it was measured in a guest, not on the host.",)
+    assert comparison.answer.startswith("Nothing is known yet")
+    assert (comparison.only_guest, comparison.only_host) == (("nice=10 on rss",), ("nice=10 on faults",))
+    assert comparison.notes == ("h has the virtual clock: it was measured in a guest, not on the host.",)
 
 
 def test_runs_without_a_common_question_and_a_run_against_itself_are_refused() -> None:
@@ -114,9 +114,9 @@ def test_the_report_shows_both_sides_and_hides_nothing_hostile() -> None:
 def test_the_command_prints_the_answer_or_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(tmp_path, monkeypatch)
     small_store(commands.store)
-    code, said, complained = commands.run("transfer", DECIDED, GOING_ON)
+    code, output, complained = commands.run("transfer", DECIDED, GOING_ON)
     assert code == 0, complained
-    assert "Guest and host side by side" in said
+    assert "Guest and host side by side" in output
     document = commands.json("transfer", DECIDED, GOING_ON)
     assert document["guest"]["run"] == DECIDED
     assert {row["agreement"] for row in document["rows"]} <= {"same", "opposite", "different", "undecided"}
@@ -126,17 +126,17 @@ def test_the_command_prints_the_answer_or_the_document(tmp_path: Path, monkeypat
 # The atlas: what many such pairs say of a kind of question.
 
 
-def asked(kind: str, guest: Verdict, host: Verdict, **more: Any) -> AtlasQuestion:
+def atlas_question(kind: str, guest: Verdict, host: Verdict, **more: Any) -> AtlasQuestion:
     (row,) = transfer(results("g", guest), results("h", host)).rows
-    said = {"question": "nice", "guest_kernel": "6.12", "host_kernel": "6.18", "machine": "one"} | more
-    return AtlasQuestion(kind=kind, row=row, **said)
+    fields = {"question": "nice", "guest_kernel": "6.12", "host_kernel": "6.18", "machine": "one"} | more
+    return AtlasQuestion(kind=kind, row=row, **fields)
 
 
 def test_a_kind_has_its_signs_its_order_and_its_sizes() -> None:
     effects = [(10.0, 20.0), (20.0, 60.0), (30.0, 40.0), (40.0, 80.0)]
-    questions = [asked("priority", verdict("worsens", g), verdict("worsens", h)) for g, h in effects]
-    questions.append(asked("priority", verdict("worsens", 5), verdict("improves", -5)))
-    questions.append(asked("affinity", verdict("undecided", 1, 9), verdict("worsens", 9)))
+    questions = [atlas_question("priority", verdict("worsens", g), verdict("worsens", h)) for g, h in effects]
+    questions.append(atlas_question("priority", verdict("worsens", 5), verdict("improves", -5)))
+    questions.append(atlas_question("affinity", verdict("undecided", 1, 9), verdict("worsens", 9)))
     priority, affinity = agreements(questions)
     assert (priority.questions, priority.decided, priority.same) == (5, 5, 4)
     guests, hosts = [*(g for g, _ in effects), 5.0], [*(h for _, h in effects), -5.0]
@@ -146,11 +146,14 @@ def test_a_kind_has_its_signs_its_order_and_its_sizes() -> None:
 
 
 def test_the_last_answer_to_a_question_counts_and_other_machines_stay() -> None:
-    old = asked("priority", verdict("worsens", 10), verdict("worsens", 20))
-    new = asked("priority", verdict("worsens", 10), verdict("improves", -20))
-    elsewhere = asked("priority", verdict("worsens", 10), verdict("worsens", 20), machine="two")
-    found = merge_atlases(Atlas(questions=(old, elsewhere)), Atlas(questions=(new,))).questions
-    assert [(one.machine, one.row.agreement) for one in found] == [("one", "opposite"), ("two", "same")]
+    old = atlas_question("priority", verdict("worsens", 10), verdict("worsens", 20))
+    new = atlas_question("priority", verdict("worsens", 10), verdict("improves", -20))
+    elsewhere = atlas_question("priority", verdict("worsens", 10), verdict("worsens", 20), machine="two")
+    questions = merge_atlases(Atlas(questions=(old, elsewhere)), Atlas(questions=(new,))).questions
+    assert [(question.machine, question.row.agreement) for question in questions] == [
+        ("one", "opposite"),
+        ("two", "same"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +172,7 @@ def test_a_question_is_of_the_kind_of_what_it_varies(factor: str, kind: str) -> 
 
 
 def test_a_report_of_a_guest_says_how_such_questions_were_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    shipped = Atlas(questions=(asked("priority", verdict("worsens", 10), verdict("worsens", 20)),))
+    shipped = Atlas(questions=(atlas_question("priority", verdict("worsens", 10), verdict("worsens", 20)),))
     monkeypatch.setattr("ajuste.report.method.shipped_atlas", lambda: shipped)
     nice = Factor(name="nice", levels=("0", "10"), baseline="0")
     (_, note) = clock_notes(results("g", verdict("worsens", 10), clock="virtual", factors=(nice,)))
@@ -184,7 +187,7 @@ def test_answers_are_added_and_shown_without_runs(tmp_path: Path, monkeypatch: p
     code, _, complained = commands.run("transfer", DECIDED, GOING_ON, "--add")
     assert code == 0, complained
     added = commands.json("transfer")["questions"][shipped:]
-    assert {one["row"]["deciding"] for one in added} == {True}
+    assert {question["row"]["deciding"] for question in added} == {True}
     assert len(commands.json("transfer", DECIDED, GOING_ON, "--add")["rows"]) >= len(added)
     assert len(commands.json("transfer")["questions"]) == shipped + len(added)
     assert commands.run("transfer", DECIDED)[0] == 2

@@ -26,18 +26,20 @@ def ask(configurations: Any, trials: Any, metric: Metric, means: dict[str, list[
     made = configurations(*levels)
     data = trials({c.name: means[c.levels["knob"]] for c in made}, metric=metric.name)
     factor = Factor(name="knob", levels=levels, baseline=levels[0])
-    found = trend([factor], made, data, metric, 0.05 / len(levels))
+    fitted = trend([factor], made, data, metric, 0.05 / len(levels))
     verdicts = judge(made, data, [metric])
-    text = answer([metric], verdicts, measured(made, data), {metric.name: found} if found else {}, smallest_effect=0.05)
-    return found, text
+    text = answer(
+        [metric], verdicts, measured(made, data), {metric.name: fitted} if fitted else {}, smallest_effect=0.05
+    )
+    return fitted, text
 
 
 def test_a_clear_fall_from_level_to_level_is_said_with_its_figures(
     configurations: Any, trials: Any, switches: Metric
 ) -> None:
     means = {level: noisy(mean, 1) for level, mean in zip(LEVELS, (135, 68, 27, 1), strict=True)}
-    found, text = ask(configurations, trials, switches, means)
-    assert (found.direction, found.certain) == ("falls", True)
+    fitted, text = ask(configurations, trials, switches, means)
+    assert (fitted.direction, fitted.certain) == ("falls", True)
     assert text.startswith("Involuntary switches: each increase of knob lowers it: 135 at 750000, ")
     assert "Every step is statistically significant." in text
     for mean in (np.mean(values) for values in means.values()):
@@ -48,17 +50,17 @@ def test_levels_are_ordered_by_number_not_by_the_order_given(
     configurations: Any, trials: Any, switches: Metric
 ) -> None:
     means = {"9": noisy(50, 1), "10": noisy(70, 1), "1": noisy(30, 1)}
-    found, _ = ask(configurations, trials, switches, means)
-    assert found.levels == ("1", "9", "10")
-    assert (found.direction, found.certain) == ("rises", True)
+    fitted, _ = ask(configurations, trials, switches, means)
+    assert fitted.levels == ("1", "9", "10")
+    assert (fitted.direction, fitted.certain) == ("rises", True)
 
 
 def test_a_fall_with_an_uncertain_step_is_not_claimed(configurations: Any, trials: Any, switches: Metric) -> None:
     base = [100.0, 110, 90, 105, 95, 101]
     means = {"1": base, "2": [v - 0.4 + (-1) ** i * 9 for i, v in enumerate(base)], "3": [v - 60 for v in base]}
-    found, text = ask(configurations, trials, switches, means)
-    assert found.direction == "falls"
-    assert not found.certain
+    fitted, text = ask(configurations, trials, switches, means)
+    assert fitted.direction == "falls"
+    assert not fitted.certain
     assert "the average falls as knob rises" in text
     assert "Not every step is statistically significant." in text
     assert "each increase" not in text
@@ -66,8 +68,8 @@ def test_a_fall_with_an_uncertain_step_is_not_claimed(configurations: Any, trial
 
 def test_up_and_down_is_no_trend(configurations: Any, trials: Any, switches: Metric) -> None:
     means = {"1": noisy(100, 1), "2": noisy(50, 1), "3": noisy(80, 1)}
-    found, text = ask(configurations, trials, switches, means)
-    assert found.direction is None
+    fitted, text = ask(configurations, trials, switches, means)
+    assert fitted.direction is None
     assert "level" not in text
     assert "against the baseline: knob=2 differs (−" in text
 
@@ -76,8 +78,8 @@ def test_up_and_down_is_no_trend(configurations: Any, trials: Any, switches: Met
 def test_two_levels_or_words_have_no_trend(
     configurations: Any, trials: Any, switches: Metric, levels: tuple[str, ...]
 ) -> None:
-    found, _ = ask(configurations, trials, switches, {level: noisy(100, 1) for level in levels})
-    assert found is None
+    fitted, _ = ask(configurations, trials, switches, {level: noisy(100, 1) for level in levels})
+    assert fitted is None
 
 
 def test_no_difference_is_answered_as_equivalent(configurations: Any, trials: Any, elapsed: Metric) -> None:
@@ -97,7 +99,7 @@ def test_boots_are_counted_in_rounds_not_in_blocks(configurations: Any, trials: 
     base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97, 1.01, 1.03]
     made = configurations("1", "2")
     data = trials({"knob=1": base, "knob=2": list(reversed(base))})
-    by_block, by_boot = (judge(made, one, [elapsed]) for one in (data, by_round(clean_trials(data), size=2)))
+    by_block, by_boot = (judge(made, grouped, [elapsed]) for grouped in (data, by_round(clean_trials(data), size=2)))
     (verdict,) = by_boot
     assert verdict.blocks == 4
     assert verdict.about_more == f"about {verdict.more_blocks} more rounds of boots"

@@ -28,10 +28,11 @@ def test_forks_that_differ_by_2_percent_make_no_more_than_5_percent_of_false_eff
     random = np.random.default_rng(1)
     logs = np.repeat(random.normal(0, 0.02, (400, 2, 5)), 5, axis=2) + random.normal(0, 0.005, (400, 2, 25))
     sides = [[Values(tuple(np.exp(side)), units=UNITS, level="fork") for side in study] for study in logs]
-    found = [compare(one, other, ELAPSED, 0.05).contrast.p_value < 0.05 for one, other in sides]
-    assert np.mean(found) <= 0.065  # A t test's 5 %, and what 400 studies vary.
+    significant = [compare(baseline, other, ELAPSED, 0.05).contrast.p_value < 0.05 for baseline, other in sides]
+    assert np.mean(significant) <= 0.065  # A t test's 5 %, and what 400 studies vary.
     pooled = [
-        compare(Values(one.values), Values(other.values), ELAPSED, 0.05).contrast.p_value < 0.05 for one, other in sides
+        compare(Values(baseline.values), Values(other.values), ELAPSED, 0.05).contrast.p_value < 0.05
+        for baseline, other in sides
     ]
     assert np.mean(pooled) > 0.2
 
@@ -100,23 +101,25 @@ def test_the_figures_of_a_sentence_agree_with_its_percentage() -> None:
     results = analyse_table(MeasuredTable("CSV", ("old", "new"), (metric,), samples), TableQuestion())
     screen = StringIO()
     print_report(results_report(results, ()), Console(file=screen))
-    said = " ".join(screen.getvalue().split())
+    output = " ".join(screen.getvalue().split())
     assert results.verdicts[0].old == pytest.approx(10**0.5)
     assert results.verdicts[0].means_disagree
-    assert "3.2 s with old" in said
-    assert "2.2 s with new (−29" in said
+    assert "3.2 s with old" in output
+    assert "2.2 s with new (−29" in output
 
 
 def go(path: Path, runs: list[list[float]]) -> Path:
-    said = ["goos: linux\npkg: x\n" + "".join(f"BenchmarkSort \t100\t{value} ns/op\n" for value in run) for run in runs]
-    path.write_text("PASS\n".join(said))
+    outputs = [
+        "goos: linux\npkg: x\n" + "".join(f"BenchmarkSort \t100\t{value} ns/op\n" for value in run) for run in runs
+    ]
+    path.write_text("PASS\n".join(outputs))
     return path
 
 
 def criterion(path: Path, runs: list[list[float]]) -> Path:
-    kept = [{"reason": "benchmark-complete", "id": "sort", "unit": "ns", "iteration_count": [1] * len(run),
+    records = [{"reason": "benchmark-complete", "id": "sort", "unit": "ns", "iteration_count": [1] * len(run),
              "measured_values": run} for run in runs]  # fmt: skip
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in kept))
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     return path
 
 
@@ -146,5 +149,5 @@ def test_rounds_of_one_process_cannot_judge_and_those_of_several_runs_can(
     assert (several.verdict, several.values) == ("worsens", (4, 4))
     if write is not pytest_benchmark:
         runs = {name: [[value, 1.001 * value] for value in values] for name, values in rounds.items()}
-        one_file = verdict(*(write(tmp_path / f"{name}.txt", own) for name, own in runs.items()))
+        one_file = verdict(*(write(tmp_path / f"{name}.txt", side) for name, side in runs.items()))
         assert (one_file.verdict, one_file.values) == ("worsens", (4, 4))

@@ -15,7 +15,9 @@ from ajuste.model.verdict import Verdict
 BASE = [10.0, 11.0, 10.5, 9.8, 10.2, 10.9, 10.1, 10.4, 10.3, 10.6, 9.9, 10.7]
 
 
-def one(configurations: Any, trials: Any, metric: Metric, other: list[float], base: list[float] = BASE) -> Verdict:
+def single_verdict(
+    configurations: Any, trials: Any, metric: Metric, other: list[float], base: list[float] = BASE
+) -> Verdict:
     both = configurations("1", "2")
     measured = trials({"knob=1": base, "knob=2": other}, metric=metric.name)
     (verdict,) = judge(both, measured, [metric])
@@ -44,7 +46,7 @@ def test_the_word_follows_from_effect_and_direction(
     configurations: Any, trials: Any, elapsed: Metric, direction: str, factor: float, word: str
 ) -> None:
     metric = elapsed.model_copy(update={"direction": direction})
-    verdict = one(configurations, trials, metric, noisy(factor))
+    verdict = single_verdict(configurations, trials, metric, noisy(factor))
     assert verdict.verdict == word
     assert verdict.estimate == pytest.approx(factor, rel=0.01)
     assert verdict.low is not None
@@ -57,7 +59,7 @@ def test_the_word_follows_from_effect_and_direction(
 def test_a_difference_that_is_real_but_too_small_to_matter_is_equivalent_and_says_both(
     configurations: Any, trials: Any, elapsed: Metric
 ) -> None:
-    verdict = one(configurations, trials, elapsed, noisy(1.02))
+    verdict = single_verdict(configurations, trials, elapsed, noisy(1.02))
     assert verdict.verdict == "equivalent"
     assert "real but smaller than ±5 %" in verdict.reason
 
@@ -65,21 +67,21 @@ def test_a_difference_that_is_real_but_too_small_to_matter_is_equivalent_and_say
 def test_a_baseline_of_zero_is_equivalent_within_one_step_of_the_figure(
     configurations: Any, trials: Any, switches: Metric
 ) -> None:
-    few = one(configurations, trials, switches, [0.0] * 4, [0.0] * 4)
+    few = single_verdict(configurations, trials, switches, [0.0] * 4, [0.0] * 4)
     assert few.verdict == "undecided"
     assert few.reason.startswith("4 blocks of the 6")
     assert few.more_blocks is not None
     enough = [0.0] * (4 + few.more_blocks)
-    assert one(configurations, trials, switches, enough, enough).verdict == "equivalent"
+    assert single_verdict(configurations, trials, switches, enough, enough).verdict == "equivalent"
     now_and_then = [0.0, 1.0, 0.0, 0.0, 1.0] * 20
-    assert one(configurations, trials, switches, now_and_then, [0.0] * 100).verdict == "differs"
+    assert single_verdict(configurations, trials, switches, now_and_then, [0.0] * 100).verdict == "differs"
 
 
 def test_sizes_are_said_without_double_negation(configurations: Any, trials: Any, elapsed: Metric) -> None:
-    assert one(configurations, trials, elapsed, [v * 0.8 for v in BASE]).reason == (
+    assert single_verdict(configurations, trials, elapsed, [v * 0.8 for v in BASE]).reason == (
         "lower by 20 % to 20 %, and lower is better"
     )
-    assert one(configurations, trials, elapsed, [v * 1.25 for v in BASE]).reason == (
+    assert single_verdict(configurations, trials, elapsed, [v * 1.25 for v in BASE]).reason == (
         "higher by 25 % to 25 %, and lower is better"
     )
 
@@ -93,7 +95,7 @@ def test_noise_is_undecided_with_a_prediction_that_comes_true(
     other = [float(v) for v in generator.lognormal(0, 0.1, 20)]
 
     def repeated(times: int) -> Verdict:
-        return one(configurations, trials, elapsed, other * times, base * times)
+        return single_verdict(configurations, trials, elapsed, other * times, base * times)
 
     verdict = repeated(1)
     assert verdict.verdict == "undecided"
@@ -106,7 +108,7 @@ def test_noise_is_undecided_with_a_prediction_that_comes_true(
 
 
 def test_two_blocks_are_too_few_and_say_how_many_are_needed(configurations: Any, trials: Any, elapsed: Metric) -> None:
-    verdict = one(configurations, trials, elapsed, [5.0, 5.1], [10.0, 10.1])
+    verdict = single_verdict(configurations, trials, elapsed, [5.0, 5.1], [10.0, 10.1])
     assert (verdict.verdict, verdict.low, verdict.high) == ("undecided", None, None)
     assert verdict.reason == f"2 blocks of the {fewest_blocks(0.05)} that an interval requires"
 

@@ -25,8 +25,8 @@ def test_numbers_are_short(value: float, text: str) -> None:
 
 @given(st.floats(-1e9, 1e9).filter(lambda v: v == 0 or abs(v) > 1e-3))
 def test_numbers_say_what_they_are_to_half_a_percent(value: float) -> None:
-    said = float(number(value).replace("−", "-").replace(",", ""))
-    assert said == pytest.approx(value, rel=0.005)
+    rounded = float(number(value).replace("−", "-").replace(",", ""))
+    assert rounded == pytest.approx(value, rel=0.005)
     assert "e" not in number(value)
 
 
@@ -47,8 +47,8 @@ def test_a_ratio_is_a_factor_where_percentages_say_little() -> None:
 
 
 def test_an_amount_has_the_unit_that_suits_it() -> None:
-    said = [amount(value, unit) for value, unit in ((119_727_718, "B"), (900, "B"), (0.0129, "s"), (19_208, "1/s"))]
-    assert said == ["114 MiB", "900 B", "12.9 ms", "19,208/s"]
+    amounts = [amount(value, unit) for value, unit in ((119_727_718, "B"), (900, "B"), (0.0129, "s"), (19_208, "1/s"))]
+    assert amounts == ["114 MiB", "900 B", "12.9 ms", "19,208/s"]
 
 
 def test_blocks_are_counted_from_the_first_that_counts() -> None:

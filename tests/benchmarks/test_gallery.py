@@ -43,13 +43,13 @@ def test_every_page_has_a_place_for_each_of_its_runs_and_it_is_filled(page: Any)
     text = page.path.read_text(encoding="utf-8")
     assert sorted(marks(text)) == sorted(page.marks)
     assert all(content(text, mark) for mark in page.marks)
-    for one in page.run:
-        assert one.study is None or find_study(one.study)
-        assert "Digest" in content(text, one.mark)
+    for run in page.run:
+        assert run.study is None or find_study(run.study)
+        assert "Digest" in content(text, run.mark)
 
 
 BY_OTHER_BENCHMARKS = {"live.md", "reboots.md", "how-to-examples.md"}
-"""Of a live service, of a machine that reboots and of what takes hours, which no command of the gallery measures."""
+"""Pages of a live service, of a machine that reboots and of what takes hours: measured by no command of the gallery."""
 
 
 def test_every_page_is_made_and_every_experiment_has_one() -> None:

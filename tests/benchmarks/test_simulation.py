@@ -20,10 +20,10 @@ def test_nothing_is_found_as_it_is_and_everything_that_is_broken_on_purpose() ->
     command = [sys.executable, "-m", "benchmarks.simulation", "--seeds", str(SEEDS), "--first", "7", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
-    found = json.loads(done.stdout)
-    assert (found["clean"], found["as_it_is"]["seeds"], found["as_it_is"]["reason"]) == (True, SEEDS, None)
-    assert [one["planted"] for one in found["broken"]] == list(PLANTED)
-    assert all(one["seeds"] <= FOUND_WITHIN and one["reason"] for one in found["broken"])
+    report = json.loads(done.stdout)
+    assert (report["clean"], report["as_it_is"]["seeds"], report["as_it_is"]["reason"]) == (True, SEEDS, None)
+    assert [fault["planted"] for fault in report["broken"]] == list(PLANTED)
+    assert all(fault["seeds"] <= FOUND_WITHIN and fault["reason"] for fault in report["broken"])
 
 
 def simulation(wrong_seed: int | None, found_seed: int | None) -> Simulation:
@@ -38,7 +38,7 @@ def simulation(wrong_seed: int | None, found_seed: int | None) -> Simulation:
 def test_it_is_clean_only_if_the_planted_is_found_and_nothing_else(
     wrong_seed: int | None, found_seed: int | None, clean: bool
 ) -> None:
-    found = simulation(wrong_seed, found_seed)
-    assert (found.clean, comparison(found).reached) == (clean, clean)
-    assert table(found).endswith("\nclean") is clean
-    assert comparison(found).figures == {"as it is": [40.0], "no-sync": [12.0]}
+    result = simulation(wrong_seed, found_seed)
+    assert (result.clean, comparison(result).reached) == (clean, clean)
+    assert table(result).endswith("\nclean") is clean
+    assert comparison(result).figures == {"as it is": [40.0], "no-sync": [12.0]}

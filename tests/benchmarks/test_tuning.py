@@ -13,7 +13,7 @@ from benchmarks.tuning.surfaces import SYNTHETIC
 def test_the_reported_interval_has_the_true_gain_of_what_was_chosen() -> None:
     for seed in (1, 2):
         results, truth = noisy_search(seed, "random", trials=30)
-        (verdict,) = [one for one in results.verdicts if one.deciding]
+        (verdict,) = [verdict for verdict in results.verdicts if verdict.deciding]
         assert verdict.low is not None
         assert verdict.high is not None
         assert verdict.low <= truth <= verdict.high
@@ -21,6 +21,6 @@ def test_the_reported_interval_has_the_true_gain_of_what_was_chosen() -> None:
 
 def test_methods_are_compared_by_how_far_they_stay_above_the_true_best() -> None:
     plain = {"ajuste": METHODS["grid"], "random": METHODS["random"]}
-    found = efficiency(SYNTHETIC[0], plain, repeats=2)
-    assert all(value >= 0 for values in found.figures.values() for value in values)
-    assert found.figures["ajuste"][0] == found.figures["ajuste"][1]
+    compared = efficiency(SYNTHETIC[0], plain, repeats=2)
+    assert all(value >= 0 for values in compared.figures.values() for value in values)
+    assert compared.figures["ajuste"][0] == compared.figures["ajuste"][1]

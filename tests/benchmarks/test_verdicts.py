@@ -47,8 +47,8 @@ Cells = dict[tuple[str, float, str], Any]
 
 @pytest.fixture(scope="module")
 def cells() -> Cells:
-    found = simulate(effects=(0.0, 0.02, 0.1), studies=400, most=40)
-    return {(cell.noise, cell.effect, cell.method): cell for cell in found}
+    simulated = simulate(effects=(0.0, 0.02, 0.1), studies=400, most=40)
+    return {(cell.noise, cell.effect, cell.method): cell for cell in simulated}
 
 
 @pytest.mark.parametrize("noise", NAMED)
@@ -114,14 +114,14 @@ def test_the_simulated_words_are_those_of_the_product_study_by_study(noise: str,
 
 def test_the_others_are_what_scipy_computes() -> None:
     random = np.random.default_rng(1)
-    one, other = random.normal(1, 0.1, (3, 15)), random.normal(1.03, 0.2, (3, 15))
+    baseline, other = random.normal(1, 0.1, (3, 15)), random.normal(1.03, 0.2, (3, 15))
     n = np.arange(1.0, 16.0)
     for size in (2, 10, 15):
-        left, right = one[:, :size], other[:, :size]
+        left, right = baseline[:, :size], other[:, :size]
         welch = stats.ttest_ind(right, left, axis=1, equal_var=False).pvalue
-        assert welch_p(one, other, n)[:, size - 1] == pytest.approx(welch, rel=1e-9)
+        assert welch_p(baseline, other, n)[:, size - 1] == pytest.approx(welch, rel=1e-9)
         ranks = stats.mannwhitneyu(right, left, axis=1, method="asymptotic").pvalue
-        assert mann_whitney_p(one, other, n)[:, size - 1] == pytest.approx(ranks, rel=1e-9)
+        assert mann_whitney_p(baseline, other, n)[:, size - 1] == pytest.approx(ranks, rel=1e-9)
 
 
 def test_the_paired_test_is_scipys_and_has_the_pairs_that_it_needs() -> None:
@@ -149,19 +149,19 @@ def test_both_ways_of_running_meet_the_same_disturbances(noise: str) -> None:
 
 
 def test_counts_without_a_difference_are_hardly_ever_called_different_also_in_bursts() -> None:
-    found = {(c.kind, c.rate, c.factor): c for c in counts(400)}
-    assert all(c.found <= 0.05 * 400 for c in found.values() if c.factor == 1)
-    assert all(c.missed <= 0.05 * 400 for c in found.values() if c.kind == "poisson")
-    assert found["poisson", 5.0, 2.0].found == 400
-    assert found["poisson", 5.0, 1.0].binomial <= 0.05 * 400 < found["overdispersed", 5.0, 1.0].binomial
+    by_case = {(c.kind, c.rate, c.factor): c for c in counts(400)}
+    assert all(c.found <= 0.05 * 400 for c in by_case.values() if c.factor == 1)
+    assert all(c.missed <= 0.05 * 400 for c in by_case.values() if c.kind == "poisson")
+    assert by_case["poisson", 5.0, 2.0].found == 400
+    assert by_case["poisson", 5.0, 1.0].binomial <= 0.05 * 400 < by_case["overdispersed", 5.0, 1.0].binomial
 
 
 def test_the_binomial_evidence_is_the_integral_over_all_shares() -> None:
     share = (np.arange(200_000) + 0.5) / 200_000
     weights = stats.beta(0.5, 0.5).pdf(share) / 200_000
     by_hand = (weights * share**7 * (1 - share) ** 2).sum() * 2**9
-    found = log_binomial(np.array([[2.0]]), np.array([[7.0]]))
-    assert math.exp(found[0, 0]) == pytest.approx(by_hand, rel=1e-6)
+    evidence = log_binomial(np.array([[2.0]]), np.array([[7.0]]))
+    assert math.exp(evidence[0, 0]) == pytest.approx(by_hand, rel=1e-6)
 
 
 def test_the_tables_and_the_picture_show_every_method_and_noise(cells: Cells, tmp_path: Path) -> None:
@@ -200,14 +200,14 @@ def cased() -> dict[tuple[str, str], Any]:
 def test_what_breaks_normal_intervals_does_not_break_those_by_signs(
     cased: dict[tuple[str, str], Any], kind: str
 ) -> None:
-    own = [cell for cell in cased.values() if cell.kind == kind and cell.method == "signs"]
-    assert own
-    assert all(cell.wrong <= 0.07 * 300 for cell in own)  # 5 %, and what 300 studies vary
+    by_signs = [cell for cell in cased.values() if cell.kind == kind and cell.method == "signs"]
+    assert by_signs
+    assert all(cell.wrong <= 0.07 * 300 for cell in by_signs)  # 5 %, and what 300 studies vary
     assert max(cell.wrong for cell in cased.values() if cell.kind == kind and cell.method == "mixture") > 0.05 * 300
 
 
 def test_signs_take_as_many_blocks_as_normal_intervals_in_normal_noise() -> None:
     taken = efficiency(300)
-    assert sum(one.blocks for one in taken) <= 1.1 * sum(one.mixture for one in taken)
+    assert sum(cell.blocks for cell in taken) <= 1.1 * sum(cell.mixture for cell in taken)
     assert fixed_pairs(math.log(1.02) / (0.01 * math.sqrt(2))) == PAIRS
     assert "| nice 0,1 on matrix |" in case_tables(simulate_cases(20, 20), taken)

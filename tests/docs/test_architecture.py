@@ -18,12 +18,12 @@ MOST_FILES = 10
 
 def imported(path: str) -> set[str]:
     """The files that a module imports, wherever in it."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse((PACKAGE / path).read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ajuste."):
             base = str(node.module).removeprefix("ajuste.").replace(".", "/")
-            found |= {f"{base}.py", *(f"{base}/{one.name}.py" for one in node.names)}
-    return found
+            modules |= {f"{base}.py", *(f"{base}/{alias.name}.py" for alias in node.names)}
+    return modules
 
 
 def test_there_are_three_journeys() -> None:

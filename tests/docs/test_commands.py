@@ -1,4 +1,4 @@
-"""Every command that the documents show is understood, and what it would measure is planned. The slow tests run them,
+"""Commands that the documents show are understood, and what they would measure is planned. The slow tests run them,
 in the order the documents show them, and each must succeed.
 
 A fenced ``toml`` block whose first line is a comment with a file name is written to that file first, and so is a block
@@ -25,7 +25,7 @@ from tiers import slow
 
 ROOT = Path(__file__).parents[2]
 BY_A_NEW_USER = ROOT / "docs" / "install.md"
-"""Its commands are run by tests/dist/test_install.py."""
+"""Page whose commands are run by tests/dist/test_install.py."""
 DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {BY_A_NEW_USER})]
 CLAIMS = ROOT / "tests" / "studies" / "test_claims.py"
 """Carries out studies of the pages."""
@@ -34,14 +34,14 @@ IS_SHORT = re.compile(r"ajuste compare (?!.*(--kernel|--vm|--max-time|--source))
 NOT_BUILT = re.compile("built kernel '.*' not found")
 """Kernels take long to build: few have those of the pages."""
 MISSING = re.compile(f'{NOT_BUILT.pattern}|program ".*" not found')
-"""What a plan may lack: the programs of the pages are Debian packages of the purpose ``test-all``."""
+"""Problems that a plan may have: the programs of the pages are Debian packages of the purpose ``test-all``."""
 SET_UP = ("make ", "git clone ", "cd ", "sudo ")
-"""What installs and builds is run by whoever runs this test (see ``.ci/run``)."""
+"""Commands that install and build: who runs this test has run them (see ``.ci/run``)."""
 
 
 @pytest.fixture(scope="module")
 def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One home for all documents: a study that several of them carry out is measured once."""
+    """Return a home for all documents: a study that several of them carry out is measured once."""
     root = tmp_path_factory.mktemp("documents")
     home().cache.mkdir(parents=True, exist_ok=True)
     (root / "cache").symlink_to(home().cache)
@@ -143,10 +143,10 @@ def shortened(command: str, document: Path) -> str:
     return re.sub("^ajuste (run|compare)", rf"\g<0> {short}", re.sub(r" --max-time \S+", "", command))
 
 
-def run(command: str, directory: Path, kept: Path, place: str) -> None:
+def run(command: str, directory: Path, ajuste_home: Path, place: str) -> None:
     environment = {
         **os.environ,
-        "AJUSTE_HOME": str(kept),
+        "AJUSTE_HOME": str(ajuste_home),
         **{f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
         "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
     }

@@ -39,8 +39,8 @@ def test_a_page_has_a_section_for_each(page: str, names: tuple[str, ...]) -> Non
 
 
 def test_the_package_of_a_workload_is_that_of_its_program_and_not_of_the_shell_that_starts_it() -> None:
-    found = re.findall(r"^Packages?: .*$", PAGES[REFERENCE / "workloads.md"], re.MULTILINE)
-    named = set(re.findall(r"`([\w-]+)`", "".join(found)))
+    lines = re.findall(r"^Packages?: .*$", PAGES[REFERENCE / "workloads.md"], re.MULTILINE)
+    named = set(re.findall(r"`([\w-]+)`", "".join(lines)))
     assert named >= {"dbench", "postgresql", "fio"}
     assert named.isdisjoint({"dash", "bash", "coreutils"})
 

@@ -1,4 +1,4 @@
-"""Every relative link of a tracked Markdown file leads to a file that is there, and to a heading that it has."""
+"""Relative links of tracked Markdown files lead to a file that is there, and to a heading that it has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 def broken_links(document: Path) -> list[str]:
-    """What is wrong with the links of a document."""
+    """Return the problems of a document's links."""
     wrong = []
     for name, anchor in LINK.findall(CODE.sub("", document.read_text(encoding="utf-8"))):
         target = document.parent / name if name else document
@@ -55,7 +55,7 @@ def test_a_wrong_link_is_found(tmp_path: Path) -> None:
 
 
 def test_code_names_only_pages_that_are_there() -> None:
-    found = subprocess.run(
+    mentioned = subprocess.run(
         [
             "git",
             "grep",
@@ -74,4 +74,4 @@ def test_code_names_only_pages_that_are_there() -> None:
         check=True,
     ).stdout.split()
     theirs = {"docs/user_guide.md", "docs/page.md", "docs/gallery/page.md"}  # of other projects, and of a small tree
-    assert {name for name in found if not (ROOT / name).exists()} <= theirs
+    assert {name for name in mentioned if not (ROOT / name).exists()} <= theirs

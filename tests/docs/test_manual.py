@@ -35,12 +35,12 @@ def test_man_finds_nothing_wrong_and_shows_every_option(tmp_path: Path) -> None:
             check=True,
         )
         assert done.stderr == ""
-        shown = " ".join(done.stdout.split())
-        for one in commands[name.partition("-")[2]].params if "-" in name else ():
-            for word in (*one.opts, *one.secondary_opts) if one.param_type_name == "option" else ():
-                assert word in shown, f"{name}: {word}"
-            told = " ".join((getattr(one, "help", "") or "").split())
-            assert told.rstrip(".").replace("…", "...") in shown, f"{name}: {told}"
+        rendered = " ".join(done.stdout.split())
+        for option in commands[name.partition("-")[2]].params if "-" in name else ():
+            for word in (*option.opts, *option.secondary_opts) if option.param_type_name == "option" else ():
+                assert word in rendered, f"{name}: {word}"
+            description = " ".join((getattr(option, "help", "") or "").split())
+            assert description.rstrip(".").replace("…", "...") in rendered, f"{name}: {description}"
 
 
 def test_a_line_that_begins_like_a_request_is_text() -> None:

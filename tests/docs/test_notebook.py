@@ -1,4 +1,4 @@
-"""Every block of docs/how-to/notebook.md is run in order, as in a notebook, and the example that it names."""
+"""Blocks of docs/how-to/notebook.md are run in order, as in a notebook, and the example that it names."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def test_every_block_of_the_page_runs_and_what_it_asserts_is_true(
 ) -> None:
     monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
     text = PAGE.read_text()
-    found = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     names: dict[str, object] = {}
-    for block in found:
+    for block in blocks:
         above = text.count("\n", 0, block.start(1))
         exec(compile("\n" * above + block[1], PAGE.name, "exec"), names)
-    assert sum(block[1].count("assert ") for block in found) >= 4
+    assert sum(block[1].count("assert ") for block in blocks) >= 4
 
 
 def test_what_the_example_asserts_is_true() -> None:

@@ -1,4 +1,4 @@
-"""Each test that the page of promises names is there."""
+"""Tests that the page of promises names are there."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def test_it_is_there(named: str) -> None:
     assert (ROOT / path).exists()
     body: list[ast.stmt] = ast.parse((ROOT / path).read_text(encoding="utf-8")).body if names else []
     for name in names:
-        found = [node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name]
-        assert found, f"{path} has no {name}"
-        body = found[0].body
+        matches = [node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name]
+        assert matches, f"{path} has no {name}"
+        body = matches[0].body

@@ -1,4 +1,4 @@
-"""What people read has none of the phrases of writing/vocabulary.toml."""
+"""Prose for people has none of the phrases of writing/vocabulary.toml."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ CLEAN = [path for path in files() if path.relative_to(ROOT).as_posix() not in no
 
 
 def test_clean_files_have_no_such_phrase() -> None:
-    found = {str(path.relative_to(ROOT)): phrases for path in CLEAN if (phrases := phrases_in(path))}
-    assert found == {}
+    matches = {str(path.relative_to(ROOT)): phrases for path in CLEAN if (phrases := phrases_in(path))}
+    assert matches == {}
 
 
 @pytest.mark.parametrize("name", sorted(not_yet_clean()))
@@ -27,15 +27,15 @@ def test_a_file_that_is_clean_leaves_the_list(name: str) -> None:
 @each(vocabulary())
 def test_each_phrase_is_found_and_its_replacement_is_clean(phrase: str) -> None:
     words = phrase.upper().replace(" ", "\n")
-    found = phrases_of(f"First.\nThe {words} there.", 10)
-    assert Found(11, phrase, vocabulary()[phrase][1]) in found
+    matches = phrases_of(f"First.\nThe {words} there.", 10)
+    assert Found(11, phrase, vocabulary()[phrase][1]) in matches
     assert phrases_of(vocabulary()[phrase][1]) == []
 
 
 def test_strings_of_a_program_are_read_and_its_names_are_not(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text('whoever = 1\nhint = (\n    "for who"\n    "ever asks"\n)  # whoever\n', encoding="utf-8")
-    assert [(found.line, found.phrase) for found in phrases_in(path)] == [(3, "whoever")]
+    assert [(match.line, match.phrase) for match in phrases_in(path)] == [(3, "whoever")]
 
 
 def test_of_the_changelog_only_the_newest_section_is_read(tmp_path: Path) -> None:

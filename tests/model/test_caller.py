@@ -41,7 +41,9 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @needs_root
-@pytest.mark.parametrize("read", [open_given, read_study, read_project, show_study], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "read", [open_given, read_study, read_project, show_study], ids=lambda function: function.__name__
+)
 def test_the_callers_link_to_what_the_caller_cannot_read_is_not_followed(
     place: Path, read: Callable[[Path], object]
 ) -> None:
@@ -75,7 +77,7 @@ def test_what_the_caller_can_read_is_read_also_through_a_link(place: Path) -> No
 
 @needs_root
 def test_what_is_roots_all_the_way_is_read_by_its_own_name_alone(place: Path) -> None:
-    """As in a shell of root's that sudo has begun."""
+    """Root reads it, as in a shell of root's that sudo has started."""
     with open_given(place / "secret") as opened:
         assert b"password" in opened.read()
     (place / "callers" / "secret").hardlink_to(place / "secret")

@@ -21,7 +21,7 @@ def test_what_the_lens_writes_is_read_and_written_alike(document: dict[str, Any]
     assert read.instructions == sum(f["instructions"] for task in document["tasks"] for f in task["frames"])
 
 
-@given(documents().filter(lambda one: one["tasks"]), st.data())
+@given(documents().filter(lambda document: document["tasks"]), st.data())
 def test_every_instruction_is_accounted_for(document: dict[str, Any], data: st.DataObject) -> None:
     task = data.draw(st.sampled_from(document["tasks"]))
     where = data.draw(st.sampled_from([document, task]))
@@ -30,7 +30,7 @@ def test_every_instruction_is_accounted_for(document: dict[str, Any], data: st.D
         Costs.model_validate(document)
 
 
-@given(documents().filter(lambda one: one["tasks"]), st.data())
+@given(documents().filter(lambda document: document["tasks"]), st.data())
 def test_every_frame_counts(document: dict[str, Any], data: st.DataObject) -> None:
     frame = data.draw(st.sampled_from(data.draw(st.sampled_from(document["tasks"]))["frames"]))
     frame["instructions"] += 1
@@ -38,7 +38,7 @@ def test_every_frame_counts(document: dict[str, Any], data: st.DataObject) -> No
         Costs.model_validate(document)
 
 
-@given(documents().filter(lambda one: one["tasks"]), st.data())
+@given(documents().filter(lambda document: document["tasks"]), st.data())
 def test_a_frame_stands_after_the_one_that_called_it(document: dict[str, Any], data: st.DataObject) -> None:
     frames = data.draw(st.sampled_from(document["tasks"]))["frames"]
     place = data.draw(st.integers(0, len(frames) - 1))
@@ -54,7 +54,7 @@ def test_no_more_is_begun_again_than_was_begun(document: dict[str, Any]) -> None
         Costs.model_validate(document)
 
 
-@given(documents().filter(lambda one: len(one["tasks"]) > 1))
+@given(documents().filter(lambda document: len(document["tasks"]) > 1))
 def test_tasks_have_numbers_of_their_own(document: dict[str, Any]) -> None:
     document["tasks"][1]["number"] = 0
     with pytest.raises(ValidationError, match="same number"):
@@ -109,7 +109,7 @@ COLUMNS = {"parents": (-1, 0), "functions": (0, 0), "kinds": (0, 0), "calls": (1
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "problem"),
     [
         ({"kinds": (0,)}, "equally long"),
         ({"parents": (-1, 1)}, "must stand after"),
@@ -119,10 +119,10 @@ COLUMNS = {"parents": (-1, 0), "functions": (0, 0), "kinds": (0, 0), "calls": (1
         ({"kinds": (0, 5)}, "is not there"),
     ],
 )
-def test_a_merged_tree_is_whole(changed: dict[str, tuple[int, ...]], said: str) -> None:
+def test_a_merged_tree_is_whole(changed: dict[str, tuple[int, ...]], problem: str) -> None:
     figures = dict.fromkeys(("loads", "stores", "branches", "switches_in"), 0)
     part = {"role": "workload", "tasks": 1, "user": 3, "kernel": 4, **figures, **COLUMNS}
     functions = [{"name": "main", "file": "/bin/true", "space": "user"}]
     assert NamedCosts.model_validate({**EMPTY, "functions": functions, "parts": [part]}).instructions == 7
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(ValidationError, match=problem):
         NamedCosts.model_validate({**EMPTY, "functions": functions, "parts": [part | changed]})

@@ -16,15 +16,15 @@ STEPS: list[Step] = [("new", 0), ("switch", 4), ("timer", 0), ("wakeup", 3), ("r
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """As the lens writes it."""
+    """Return a document as the lens writes it."""
     whole = stream(STEPS).model_dump(exclude={"functions", "instruction_ns"})
     return whole | {"version": 1, "paths": [[1 << 63, 5], [7], []]} | changes
 
 
 @given(steps())
 def test_what_is_kept_is_read_again(taken: list[Step]) -> None:
-    one = Recorded(configuration="a", block=0, seed=1, decisions=stream(taken))
-    assert Recorded.model_validate_json(one.model_dump_json()) == one
+    recorded = Recorded(configuration="a", block=0, seed=1, decisions=stream(taken))
+    assert Recorded.model_validate_json(recorded.model_dump_json()) == recorded
 
 
 def test_without_decisions_nothing_is_said_of_them() -> None:
@@ -36,9 +36,9 @@ def test_what_the_lens_writes_is_read() -> None:
 
 
 def test_time_is_that_of_the_guests_clock() -> None:
-    one = stream(STEPS, idle_ns=(0, 0, 0, 9, 9, 9))
-    assert [one.time_ns(place) for place in range(6)] == [200, 400, 600, 809, 1009, 1209]
-    assert one.path(0) == tuple(one.functions[place] for place in reversed(PATHS[0]))
+    decisions = stream(STEPS, idle_ns=(0, 0, 0, 9, 9, 9))
+    assert [decisions.time_ns(place) for place in range(6)] == [200, 400, 600, 809, 1009, 1209]
+    assert decisions.path(0) == tuple(decisions.functions[place] for place in reversed(PATHS[0]))
     assert stream(STEPS, ways=(-1,) * 6).path(0) == ()
 
 
@@ -46,8 +46,8 @@ CALLS = calling([(FIRST, 10, 20), (AGENT, 25, None)])
 
 
 def test_system_calls_have_a_begin_and_an_end() -> None:
-    one = stream(STEPS, calls=CALLS | {"idle_ns": (0, 3), "ended_idle_ns": (4, None)})
-    assert [one.call_ns(place) for place in range(2)] == [(20, 64), (53, None)]
+    decisions = stream(STEPS, calls=CALLS | {"idle_ns": (0, 3), "ended_idle_ns": (4, None)})
+    assert [decisions.call_ns(place) for place in range(2)] == [(20, 64), (53, None)]
     assert len(stream(STEPS).calls) == 0
 
 

@@ -27,25 +27,25 @@ def some() -> list[Trial]:
 
 
 def test_rows_are_in_the_order_of_the_design(some: list[Trial]) -> None:
-    found = measurements(some)
-    assert len(found) == 3
-    assert found.block.tolist() == [0, 0, 1]
-    assert [found.configuration[row] for row in range(3)] == ["b", "a", "b"]
-    assert [found.figures(row) for row in range(3)] == [{}, {"time": 1.5}, {"late": 3.0}]
-    assert found.seed.tolist() == [2**64 - 1] * 3
-    assert found.reason[2] == "busy"
-    assert found.of("b").tolist() == [0, 2]
-    assert found.of("nobody").tolist() == []
-    assert found.has_status("flagged").tolist() == [False, False, True]
-    assert found.has_status("failed").tolist() == [False, False, False]
+    measured = measurements(some)
+    assert len(measured) == 3
+    assert measured.block.tolist() == [0, 0, 1]
+    assert [measured.configuration[row] for row in range(3)] == ["b", "a", "b"]
+    assert [measured.figures(row) for row in range(3)] == [{}, {"time": 1.5}, {"late": 3.0}]
+    assert measured.seed.tolist() == [2**64 - 1] * 3
+    assert measured.reason[2] == "busy"
+    assert measured.of("b").tolist() == [0, 2]
+    assert measured.of("nobody").tolist() == []
+    assert measured.has_status("flagged").tolist() == [False, False, True]
+    assert measured.has_status("failed").tolist() == [False, False, False]
 
 
 def test_writes_that_differ_by_their_time_only_are_one_value(some: list[Trial]) -> None:
-    found = measurements(some)
-    assert found.written[0] == found.written[1]
-    assert [write.tunable for write in found.written[0]] == ["knob"]
-    assert found.written.among(found.of("b")) == [found.written[0], ()]
-    assert found.not_supported[1] == {"cycles": "no PMU"}
+    measured = measurements(some)
+    assert measured.written[0] == measured.written[1]
+    assert [write.tunable for write in measured.written[0]] == ["knob"]
+    assert measured.written.among(measured.of("b")) == [measured.written[0], ()]
+    assert measured.not_supported[1] == {"cycles": "no PMU"}
 
 
 def test_metrics_that_come_late_are_missing_before(some: list[Trial]) -> None:
@@ -64,8 +64,8 @@ def test_metrics_that_come_late_are_missing_before(some: list[Trial]) -> None:
             written=[()],
             not_supported=[()],
         )
-    found = gathering.measurements()
-    assert [found.figures(row) for row in range(3)] == [{"old": 1.0}, {}, {"new": 2.0}]
+    measured = gathering.measurements()
+    assert [measured.figures(row) for row in range(3)] == [{"old": 1.0}, {}, {"new": 2.0}]
 
 
 def test_nothing_measured_is_no_row() -> None:

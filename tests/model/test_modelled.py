@@ -19,7 +19,7 @@ def machine(**changed: Any) -> ModelledMachine:
 
 
 def test_time_is_instructions_and_the_latency_of_each_miss() -> None:
-    """At 1 GHz a cycle is a nanosecond: 1000 instructions, 4 lines from the LLC, 2 from memory, 3 pages from the second
+    """Cycles are nanoseconds at 1 GHz: 1000 instructions, 4 lines from the LLC, 2 from memory, 3 pages from the second
     TLB, 1 walk, 5 branches.
     """
     missed = Missed(l1i=2, l1d=4, l2=6, llc=2, tlb=4, walks=1, branches=5)
@@ -52,7 +52,7 @@ def test_lines_wait_for_the_level_that_has_them() -> None:
 def test_every_machine_of_the_catalogue_has_sources() -> None:
     machines = catalogue().machines
     assert {"textbook", "zen4-8c", "skylake-server"} <= set(machines)
-    assert all(one.sources for one in machines.values())
+    assert all(machine.sources for machine in machines.values())
 
 
 @pytest.mark.parametrize(

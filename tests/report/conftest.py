@@ -229,7 +229,7 @@ def timed(granularity: Results) -> Results:
 
 @pytest.fixture(scope="session")
 def hostile(granularity: Results) -> Results:
-    """Every free text says something that would be a script if it were taken for HTML."""
+    """Results in which every free text would be a script if it were taken for HTML."""
     renamed = {c.name: f"{c.name} {HOSTILE}" for c in granularity.configurations}
     factor = f"{MIN_GRANULARITY}{HOSTILE}"
     configurations = tuple(

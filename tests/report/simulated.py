@@ -74,20 +74,20 @@ def simulate(study: Simulated, /, **about: Any) -> Results:
     """Trials from the truth; verdicts by a fixed-sample paired t interval, corrected by Bonferroni."""
     combinations = itertools.product(*(factor.levels for factor in study.factors))
     levels = [dict(zip((f.name for f in study.factors), values, strict=True)) for values in combinations]
-    names = [" ".join(f"{name}={level}" for name, level in one.items()) for one in levels]
+    names = [" ".join(f"{name}={level}" for name, level in combination.items()) for combination in levels]
     trials = _trials(study, levels, names)
     clean = [trial for trial in trials if trial.status == "ok" and not trial.warm_up]
     missing = {metric.name: "No such file or directory" for metric in (CYCLES,) if metric in study.metrics}
     measured = tuple(
         Measured(
             name=name,
-            levels=one,
+            levels=combination,
             baseline=place == 0,
-            read_back=dict(one),
+            read_back=dict(combination),
             metrics=_summaries([t for t in clean if t.configuration == name], study.metrics),
             not_supported=missing,
         )
-        for place, (name, one) in enumerate(zip(names, levels, strict=True))
+        for place, (name, combination) in enumerate(zip(names, levels, strict=True))
     )
     verdicts = tuple(
         _verdict(study, metric, name, names[0], clean)
@@ -177,13 +177,13 @@ def _surfaces(
 
 
 def _summaries(trials: list[Point], metrics: tuple[Metric, ...]) -> dict[str, Summary]:
-    found = {}
+    summaries = {}
     for metric in metrics:
         values = np.array([t.metrics[metric.name] for t in trials if metric.name in t.metrics])
         if len(values) == 0:
             continue
         sd = float(values.std(ddof=1)) if len(values) > 1 else None
-        found[metric.name] = Summary(
+        summaries[metric.name] = Summary(
             n=len(values),
             mean=float(values.mean()),
             median=float(np.median(values)),
@@ -192,7 +192,7 @@ def _summaries(trials: list[Point], metrics: tuple[Metric, ...]) -> dict[str, Su
             minimum=float(values.min()),
             maximum=float(values.max()),
         )
-    return found
+    return summaries
 
 
 def _verdict(study: Simulated, metric: Metric, name: str, baseline: str, clean: list[Point]) -> Verdict:

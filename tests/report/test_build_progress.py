@@ -17,7 +17,7 @@ class Clock:
         return self.now
 
 
-def shown(progress: BuildProgress) -> str:
+def printed(progress: BuildProgress) -> str:
     out = io.StringIO()
     Console(file=out, width=100).print(progress.renderable())
     return out.getvalue().strip()
@@ -27,11 +27,11 @@ def test_what_is_compiled_and_how_long_the_rest_takes() -> None:
     clock = Clock()
     progress = BuildProgress(console=Console(file=io.StringIO()), clock=clock)
     progress.say("configuring")
-    assert shown(progress) == "configuring"
+    assert printed(progress) == "configuring"
     progress.compiling(1000)
     clock.now = 60.0
     progress.compiled(250)
-    assert shown(progress) == "Compiling: 250 objects of about 1,000 · about 3 min left"
+    assert printed(progress) == "Compiling: 250 objects of about 1,000 · about 3 min left"
 
 
 def test_no_number_is_promised_where_none_is_known() -> None:
@@ -40,17 +40,17 @@ def test_no_number_is_promised_where_none_is_known() -> None:
     progress.compiling(None)
     clock.now = 9.0
     progress.compiled(1)
-    assert shown(progress) == "Compiling: 1 object · 9 s"
+    assert printed(progress) == "Compiling: 1 object · 9 s"
 
 
 def test_more_objects_than_were_expected_are_no_time_below_nothing() -> None:
     progress = BuildProgress(console=Console(file=io.StringIO()), clock=Clock())
     progress.compiling(10)
     progress.compiled(12)
-    assert shown(progress) == "Compiling: 12 objects · 0 s"
+    assert printed(progress) == "Compiling: 12 objects · 0 s"
 
 
 def test_what_is_said_has_no_control_characters() -> None:
     progress = BuildProgress(console=Console(file=io.StringIO()))
     progress.say("laying out \x1b[31m/home/x")
-    assert "\x1b" not in shown(progress)
+    assert "\x1b" not in printed(progress)

@@ -66,9 +66,9 @@ def test_what_is_written_without_a_console_hides_nothing(capsys: pytest.CaptureF
     with made_visible():
         print(HOSTILE)
         print(HOSTILE, file=sys.stderr)
-    said = capsys.readouterr()
-    assert not hidden(said.out + said.err)
-    assert "\\u001b[2J" in said.out
+    captured = capsys.readouterr()
+    assert not hidden(captured.out + captured.err)
+    assert "\\u001b[2J" in captured.out
 
 
 def refuse() -> None:
@@ -85,14 +85,14 @@ def test_an_error_is_short_and_hides_nothing(
     capsys: pytest.CaptureFixture[str], work: Callable[[], None], code: int
 ) -> None:
     assert exit_code(work) == code
-    said = capsys.readouterr().err
-    assert not hidden(said)
-    assert len(said) < 100_000
-    assert len(said.splitlines()) <= 3 * MOST_LINES
+    errors = capsys.readouterr().err
+    assert not hidden(errors)
+    assert len(errors) < 100_000
+    assert len(errors.splitlines()) <= 3 * MOST_LINES
 
 
 def test_there_is_no_other_console() -> None:
-    """One made with rich alone would show what others wrote as it is."""
+    """Consoles made with rich alone would show what others wrote as it is."""
     for path in Path(ajuste.__path__[0]).rglob("*.py"):
         text = path.read_text()
         if re.search(r"\bConsole\(", text) and path.name != "console.py":

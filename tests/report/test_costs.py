@@ -1,4 +1,4 @@
-"""What costs what, in the report, in the terminal and as a picture."""
+"""Costs in the report, in the terminal and as a picture."""
 
 from __future__ import annotations
 
@@ -66,22 +66,24 @@ def recorded(name: str, yields: int) -> Recorded:
 
 
 @pytest.fixture(scope="module")
-def told(granularity: Results) -> Results:
-    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
-    return granularity.model_copy(update={"explanations": (explanation(recorded(own, 20), recorded(baseline, 2_000)),)})
+def explained(granularity: Results) -> Results:
+    baseline, changed, *_ = (configuration.name for configuration in granularity.configurations)
+    return granularity.model_copy(
+        update={"explanations": (explanation(recorded(changed, 20), recorded(baseline, 2_000)),)}
+    )
 
 
 @pytest.fixture(scope="module")
-def compared(told: Results) -> CostComparison:
-    found = told.explanations[0].costs
-    assert found is not None
-    return found
+def compared(explained: Results) -> CostComparison:
+    comparison = explained.explanations[0].costs
+    assert comparison is not None
+    return comparison
 
 
 @pytest.fixture(scope="module")
-def section(told: Results) -> Section:
-    (found,) = costs_sections(told, result_labels(told))
-    return found
+def section(explained: Results) -> Section:
+    (costs_section,) = costs_sections(explained, result_labels(explained))
+    return costs_section
 
 
 def rows(table: Table) -> dict[str, tuple[str, ...]]:
@@ -118,8 +120,8 @@ def test_what_differs_is_said_first(compared: CostComparison) -> None:
     assert rows(cost_tables(same, CALLED)[0])["All"] == ("1,003,160", "1,003,160", "0", "")
 
 
-def test_the_page_has_the_tree_and_every_table(told: Results, section: Section) -> None:
-    page = render_html(results_report(told))
+def test_the_page_has_the_tree_and_every_table(explained: Results, section: Section) -> None:
+    page = render_html(results_report(explained))
     assert 'data-figure="costs-0-tree"' in page
     assert "</script><b>" not in page
     assert "\x1b" not in page
@@ -127,13 +129,13 @@ def test_the_page_has_the_tree_and_every_table(told: Results, section: Section) 
     assert titles[:2] == ["Functions that make up the difference", "Instructions by task"]
     assert titles[-1] == "Functions that cost most"
     assert "No names here." in page
-    assert "sched_yield" in markdown(results_report(told))
+    assert "sched_yield" in markdown(results_report(explained))
 
 
-def test_a_terminal_has_the_short_answer_and_the_rest_on_demand(told: Results, capsys: Any) -> None:
-    print_report(results_report(told), Console(width=80))
+def test_a_terminal_has_the_short_answer_and_the_rest_on_demand(explained: Results, capsys: Any) -> None:
+    print_report(results_report(explained), Console(width=80))
     short = capsys.readouterr().out
-    print_report(results_report(told), Console(width=80), verbose=True)
+    print_report(results_report(explained), Console(width=80), verbose=True)
     whole = capsys.readouterr().out
     assert "carries out" not in short
     assert "carries out" in whole
@@ -159,8 +161,10 @@ def test_a_frame_is_as_wide_as_both_trials_and_coloured_by_the_difference(sectio
     assert "300,000<br>" in drawn["hovertext"][yielding]
     assert "difference: −297,000 instructions" in drawn["hovertext"][yielding]
     for place, parent in enumerate(drawn["parents"][1:], start=1):
-        siblings = [other for other, one in enumerate(drawn["parents"]) if one == parent]
-        assert sum(drawn["values"][one] for one in siblings) <= drawn["values"][drawn["ids"].index(parent)], place
+        siblings = [sibling for sibling, identifier in enumerate(drawn["parents"]) if identifier == parent]
+        assert sum(drawn["values"][sibling] for sibling in siblings) <= drawn["values"][drawn["ids"].index(parent)], (
+            place
+        )
 
 
 def test_what_the_kernel_did_has_a_tree_of_its_own_where_programs_did_more(compared: CostComparison) -> None:
@@ -189,36 +193,36 @@ def test_the_picture_has_the_frames_of_the_page(section: Section) -> None:
     assert "main" in {text.get_text() for text in axes.texts}
 
 
-def test_the_terminal_has_the_tables_also_without_a_recording(told: Results) -> None:
+def test_the_terminal_has_the_tables_also_without_a_recording(explained: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(told, told.explanations[0], verbose=True), Console(file=out, width=110))
-    said = out.getvalue()
-    assert said.startswith("This configuration carries out 297,000 fewer instructions")
-    assert re.search(r"All +1,300,160 +1,003,160 +−297,000", said)
-    assert "neither trial could be recorded: no tracefs" in said
-    assert "\x1b" not in said
+    print_report(explanation_report(explained, explained.explanations[0], verbose=True), Console(file=out, width=110))
+    output = out.getvalue()
+    assert output.startswith("This configuration carries out 297,000 fewer instructions")
+    assert re.search(r"All +1,300,160 +1,003,160 +−297,000", output)
+    assert "neither trial could be recorded: no tracefs" in output
+    assert "\x1b" not in output
 
 
-def test_without_costs_there_is_no_section(told: Results) -> None:
-    plain = told.explanations[0].model_copy(update={"costs": None})
-    assert costs_sections(told.model_copy(update={"explanations": (plain,)}), result_labels(told)) == ()
+def test_without_costs_there_is_no_section(explained: Results) -> None:
+    plain = explained.explanations[0].model_copy(update={"costs": None})
+    assert costs_sections(explained.model_copy(update={"explanations": (plain,)}), result_labels(explained)) == ()
 
 
 def test_why_costs_are_missing_is_said() -> None:
-    one = Recorded(configuration="own", block=0, seed=7, problem="no tracefs", costs_problem="the lens ended early")
-    found = explanation(one, recorded("baseline", 3))
-    assert found.costs is None
-    assert "own: its costs could not be counted: the lens ended early" in found.notes
+    failed = Recorded(configuration="own", block=0, seed=7, problem="no tracefs", costs_problem="the lens ended early")
+    explained = explanation(failed, recorded("baseline", 3))
+    assert explained.costs is None
+    assert "own: its costs could not be counted: the lens ended early" in explained.notes
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, *slow(1400)])
 @pytest.mark.parametrize("theme", ["light", *slow("dark")])
 def test_the_tree_is_drawn_without_a_network(
-    browser: Any, told: Results, section: Section, tmp_path: Path, width: int, theme: str
+    browser: Any, explained: Results, section: Section, tmp_path: Path, width: int, theme: str
 ) -> None:
     complaints: list[str] = []
-    write_report(results_report(told), tmp_path / "costs.html")
+    write_report(results_report(explained), tmp_path / "costs.html")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, offline=True)
     page = context.new_page()
     page.on("console", lambda message: complaints.append(message.text))

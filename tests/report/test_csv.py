@@ -14,9 +14,9 @@ def rows(results: Results) -> list[dict[str, str]]:
 
 
 def test_every_trial_is_a_row_with_its_exact_figures(undecided: Results) -> None:
-    found = rows(undecided)
-    assert len(found) == len(undecided.trials)
-    for row, trial in zip(found, undecided.trials, strict=True):
+    table = rows(undecided)
+    assert len(table) == len(undecided.trials)
+    for row, trial in zip(table, undecided.trials, strict=True):
         assert row["configuration"] == trial.configuration
         assert (int(row["block"]), int(row["seed"]), row["status"]) == (trial.block, trial.seed, trial.status)
         assert row["warm_up"] == ("yes" if trial.warm_up else "no")

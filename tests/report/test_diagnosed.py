@@ -1,4 +1,4 @@
-"""What is said of the noise, on the page and in the terminal."""
+"""Noise and its defects, on the page and in the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 
-def found(kind: Any, metric: str, **more: Any) -> Diagnostic:
+def diagnostic(kind: Any, metric: str, **more: Any) -> Diagnostic:
     fields = {
         "kind": kind,
         "metric": metric,
@@ -38,10 +38,10 @@ def noisy(grid: Results) -> Results:
     diagnostics = Diagnostics(
         level=0.05,
         found=(
-            found("outliers", metric, matters=False, naive_error=0.02),
-            found("drift", metric),
-            found("bimodality", metric, naive_error=0.05),
-            found("order", metric, present=False, matters=False, says="No problems found."),
+            diagnostic("outliers", metric, matters=False, naive_error=0.02),
+            diagnostic("drift", metric),
+            diagnostic("bimodality", metric, naive_error=0.05),
+            diagnostic("order", metric, present=False, matters=False, says="No problems found."),
         ),
         naive=(Naive(metric=metric, batch=10, windows=99, error=0.23, narrowing=2.0, says="Batches mislead."),),
         courses=(Course(metric=metric, scale="ratio", blocks=(0, 1, 2), values=(0.99, 1.0, 1.01)),),
@@ -51,15 +51,15 @@ def noisy(grid: Results) -> Results:
 
 def test_what_matters_stands_first_and_what_is_absent_is_named(noisy: Results) -> None:
     _, section = noise_sections(noisy)
-    (own,) = (block for block in section.blocks if isinstance(block, Subsection))
-    (table,) = (block for block in own.blocks if isinstance(block, Table))
+    (subsection,) = (block for block in section.blocks if isinstance(block, Subsection))
+    (table,) = (block for block in subsection.blocks if isinstance(block, Table))
     assert [(row.cells[0], row.cells[2], row.marked) for row in table.groups[0].rows] == [
         ("Drift", "23 %", True),
         ("Bimodality", "5.0 %", True),
         ("Outliers", "2.0 %", False),
     ]
-    said = [block.text for block in own.blocks if isinstance(block, Paragraph)]
-    assert said == ["Batches mislead.", "Checked and not found: order."]
+    paragraphs = [block.text for block in subsection.blocks if isinstance(block, Paragraph)]
+    assert paragraphs == ["Batches mislead.", "Checked and not found: order."]
 
 
 def test_the_error_of_a_naive_test_is_told_where_it_is_news(noisy: Results) -> None:
@@ -73,7 +73,7 @@ def test_page_and_terminal_tell_it(noisy: Results) -> None:
     assert "There is &lt;b&gt;drift&lt;/b&gt;." in page
     assert "There is <b>" not in page.partition('<script type="application/json"')[0]
     assert "Checked and not found: order." in page
-    course = next(one for one in results_report(noisy).pictures if one.plot.name.startswith("course-"))
+    course = next(picture for picture in results_report(noisy).pictures if picture.plot.name.startswith("course-"))
     assert list(checked(course.plot).data[0].y) == pytest.approx([-1, 0, 1])
     out = StringIO()
     print_report(results_report(noisy), Console(file=out, width=120), verbose=True)

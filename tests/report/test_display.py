@@ -1,4 +1,4 @@
-"""What is displayed on a terminal, whatever others write meanwhile."""
+"""Displays on a terminal, whatever others write meanwhile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """For standard error."""
+    """Terminal for standard error."""
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)

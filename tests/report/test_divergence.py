@@ -1,4 +1,4 @@
-"""Where two trials part, in the report, in the terminal and as a picture."""
+"""Divergence of two trials, in the report, in the terminal and as a picture."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ def followed(name: str, steps: list[Step], **changes: Any) -> Recorded:
     )
 
 
-def evil(one: NamedDecisions) -> NamedDecisions:
+def evil(decisions: NamedDecisions) -> NamedDecisions:
     """A thread of a module, and a function of it, can be called anything."""
-    tasks = [task.model_copy(update={"name": EVIL}) if task.role == "kernel" else task for task in one.tasks]
-    return one.model_copy(update={"tasks": tuple(tasks), "functions": (EVIL, *one.functions[1:])})
+    tasks = [task.model_copy(update={"name": EVIL}) if task.role == "kernel" else task for task in decisions.tasks]
+    return decisions.model_copy(update={"tasks": tuple(tasks), "functions": (EVIL, *decisions.functions[1:])})
 
 
-def told_of(granularity: Results, own: Recorded, baseline: Recorded) -> Results:
-    return granularity.model_copy(update={"explanations": (explanation(own, baseline),)})
+def explain(granularity: Results, changed: Recorded, baseline: Recorded) -> Results:
+    return granularity.model_copy(update={"explanations": (explanation(changed, baseline),)})
 
 
 @pytest.fixture(scope="module")
 def names(granularity: Results) -> tuple[str, str]:
-    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
-    return baseline, own
+    baseline, changed, *_ = (configuration.name for configuration in granularity.configurations)
+    return baseline, changed
 
 
 @pytest.fixture(scope="module")
-def told(granularity: Results, names: tuple[str, str]) -> Results:
-    baseline, own = names
-    return told_of(granularity, followed(own, [*COMMON, *OTHER]), followed(baseline, [*COMMON, *ONE]))
+def explained(granularity: Results, names: tuple[str, str]) -> Results:
+    baseline, changed = names
+    return explain(granularity, followed(changed, [*COMMON, *OTHER]), followed(baseline, [*COMMON, *ONE]))
 
 
 @pytest.fixture(scope="module")
-def section(told: Results) -> Section:
-    (found,) = divergence_sections(told, result_labels(told))
-    return found
+def section(explained: Results) -> Section:
+    (divergence_section,) = divergence_sections(explained, result_labels(explained))
+    return divergence_section
 
 
 def test_it_is_said_shown_and_listed(section: Section) -> None:
@@ -89,58 +89,58 @@ def test_it_is_said_shown_and_listed(section: Section) -> None:
     assert any("the workload" in row.cells for group in tasks.groups for row in group.rows)
 
 
-def test_an_imported_run_has_no_command_with_its_makers_names(told: Results) -> None:
-    (section,) = divergence_sections(told.model_copy(update={"imported": True}), result_labels(told))
+def test_an_imported_run_has_no_command_with_its_makers_names(explained: Results) -> None:
+    (section,) = divergence_sections(explained.model_copy(update={"imported": True}), result_labels(explained))
     assert not any(isinstance(block, CommandBlock) for block in section.blocks)
 
 
-def test_whatever_something_is_called_it_is_only_shown(told: Results, section: Section) -> None:
-    page = render_html(results_report(told))
+def test_whatever_something_is_called_it_is_only_shown(explained: Results, section: Section) -> None:
+    page = render_html(results_report(explained))
     assert EVIL not in page
     assert "Where the decisions part" in page
     out = io.StringIO()
-    print_report(divergence_report(told, told.explanations[0]), Console(file=out, width=100))
+    print_report(divergence_report(explained, explained.explanations[0]), Console(file=out, width=100))
     assert "\x1b[31m" not in out.getvalue()
     assert "They part" in out.getvalue()
-    text = markdown(results_report(told))
+    text = markdown(results_report(explained))
     assert "They part" in text
     assert "\x1b" not in text
     assert section.name == "divergence-0"
 
 
-def test_an_explanation_is_read_again_as_it_was_written(told: Results) -> None:
-    again = Results.model_validate_json(told.model_dump_json())
-    assert again == told
+def test_an_explanation_is_read_again_as_it_was_written(explained: Results) -> None:
+    again = Results.model_validate_json(explained.model_dump_json())
+    assert again == explained
     assert isinstance(again.explanations[0], Explanation)
-    wrong = told.model_dump_json().replace('"sentences":', '"sentence":', 1)
+    wrong = explained.model_dump_json().replace('"sentences":', '"sentence":', 1)
     with pytest.raises(ValidationError, match="sentences"):
         Results.model_validate_json(wrong)
 
 
 def test_two_that_never_part_have_no_picture(granularity: Results, names: tuple[str, str]) -> None:
-    baseline, own = names
-    same = told_of(granularity, followed(own, COMMON), followed(baseline, COMMON))
-    found = same.explanations[0].divergence
-    assert found is not None
-    assert divergence_plot(found, ("A", "B"), "name") is None
+    baseline, changed = names
+    same = explain(granularity, followed(changed, COMMON), followed(baseline, COMMON))
+    parting = same.explanations[0].divergence
+    assert parting is not None
+    assert divergence_plot(parting, ("A", "B"), "name") is None
     (section,) = divergence_sections(same, result_labels(same))
     assert len(section.blocks) == 1
     assert "never part" in divergence_report(same, same.explanations[0]).headline
 
 
 def test_without_decisions_nothing_is_said(granularity: Results, names: tuple[str, str]) -> None:
-    baseline, own = (Recorded(configuration=name, block=0, seed=7, problem="no") for name in names)
-    plain = told_of(granularity, own, baseline)
+    baseline, changed = (Recorded(configuration=name, block=0, seed=7, problem="no") for name in names)
+    plain = explain(granularity, changed, baseline)
     assert divergence_sections(plain, result_labels(plain)) == ()
     assert "divergence" not in plain.explanations[0].model_dump()
     assert Explanation.model_validate_json(plain.explanations[0].model_dump_json()) == plain.explanations[0]
 
 
 def test_other_seeds_are_not_compared(granularity: Results, names: tuple[str, str]) -> None:
-    baseline, own = names
-    other = told_of(granularity, followed(own, COMMON, seed=8), followed(baseline, COMMON))
+    baseline, changed = names
+    other = explain(granularity, followed(changed, COMMON, seed=8), followed(baseline, COMMON))
     assert other.explanations[0].divergence is None
     assert "different seeds" in other.explanations[0].notes[-1]
-    failed = Recorded(configuration=own, block=0, seed=7, problem="no", decisions_problem="the guest hung")
-    without = told_of(granularity, failed, followed(baseline, COMMON)).explanations[0]
+    failed = Recorded(configuration=changed, block=0, seed=7, problem="no", decisions_problem="the guest hung")
+    without = explain(granularity, failed, followed(baseline, COMMON)).explanations[0]
     assert without.notes[-1].endswith("its decisions could not be followed: the guest hung")

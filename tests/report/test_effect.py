@@ -26,7 +26,7 @@ def verdict(estimate: float | None, low: float | None, high: float | None, scale
 
 
 @pytest.mark.parametrize(
-    ("given", "estimate", "interval"),
+    ("judged", "estimate", "interval"),
     [
         (verdict(0.5, 0.4, 0.6), "−50.0 %", "−60.0 … −40.0 %"),
         (verdict(1.001, 1.0005, 1.0015), "+0.10 %", "+0.05 … +0.15 %"),
@@ -43,10 +43,10 @@ def verdict(estimate: float | None, low: float | None, high: float | None, scale
     ],
 )
 def test_ratios_are_percentages_or_factors_and_differences_have_units(
-    given: Verdict, estimate: str, interval: str
+    judged: Verdict, estimate: str, interval: str
 ) -> None:
-    style = effect_style([given], given.unit)[given.scale]
-    assert (style.estimate(given), style.interval(given)) == (estimate, interval)
+    style = effect_style([judged], judged.unit)[judged.scale]
+    assert (style.estimate(judged), style.interval(judged)) == (estimate, interval)
 
 
 def test_all_effects_of_a_metric_are_said_alike() -> None:

@@ -1,4 +1,4 @@
-"""What a report shows of results that are too many."""
+"""Excerpts that a report shows of results that are too many."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ajuste.report.trials import CHOSEN, MOST_CONFIGURATIONS, make_excerpt
 
 
 def test_few_are_shown_as_they_are(grid: Results) -> None:
-    shown = make_excerpt(grid)
-    assert shown.results is grid
-    assert shown.remark == ""
+    excerpt = make_excerpt(grid)
+    assert excerpt.results is grid
+    assert excerpt.remark == ""
 
 
 def test_of_many_configurations_the_baseline_and_both_ends_are_shown(crowded: Results) -> None:
-    found = make_excerpt(crowded)
-    names = [configuration.name for configuration in found.results.configurations]
+    excerpt = make_excerpt(crowded)
+    names = [configuration.name for configuration in excerpt.results.configurations]
     assert len(crowded.configurations) > MOST_CONFIGURATIONS
     assert names == [f"knob={level}" for level in (*range(1, 22), *range(81, 101))]
     assert len(names) == CHOSEN + 1
-    assert {trial.configuration for trial in found.results.trials} == set(names)
-    assert found.remark.startswith("Of 100 configurations the baseline and the 40 that differ most are shown")
+    assert {trial.configuration for trial in excerpt.results.trials} == set(names)
+    assert excerpt.remark.startswith("Of 100 configurations the baseline and the 40 that differ most are shown")
 
 
 def test_of_many_trials_whole_blocks_are_drawn(crowded: Results, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_the_report_says_what_it_does_not_show(crowded: Results) -> None:
     assert "worsens 99 of 99" in page
     out = StringIO()
     print_report(results_report(counted), Console(file=out, width=200))
-    said = out.getvalue()
-    assert "100 configurations · 3 blocks · 5,000 trials" in said
-    assert "Of 100 configurations the baseline and the 40" in said
-    assert "100 of 5,000 trials left out: busy." in said
+    output = out.getvalue()
+    assert "100 configurations · 3 blocks · 5,000 trials" in output
+    assert "Of 100 configurations the baseline and the 40" in output
+    assert "100 of 5,000 trials left out: busy." in output

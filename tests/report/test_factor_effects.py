@@ -39,12 +39,17 @@ def with_effects(results: Results, *, screening: bool = False) -> Results:
         for p in results.trials
     ]
     deciding = [m for m in results.metrics if any(v.deciding and v.metric == m.name for v in results.verdicts)]
-    found = factor_effects(
+    computed = factor_effects(
         results.factors, configurations, trials, deciding, confidence=0.95, smallest_effect=0.05, screening=False
     )
-    effects = tuple(e.model_copy(update={"deciding": screening}) for e in found.findings)
+    effects = tuple(e.model_copy(update={"deciding": screening}) for e in computed.findings)
     verdicts = tuple(v.model_copy(update={"deciding": v.deciding and not screening}) for v in results.verdicts)
-    update = {"effects": effects, "cells": found.cells, "effects_correction": found.correction, "verdicts": verdicts}
+    update = {
+        "effects": effects,
+        "cells": computed.cells,
+        "effects_correction": computed.correction,
+        "verdicts": verdicts,
+    }
     return results.model_copy(update=update)
 
 
@@ -118,8 +123,8 @@ def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(
 def test_interactions_are_lines_through_the_cells_with_their_intervals(factorial: Results) -> None:
     metric = next(m for m in factorial.metrics if m.name == factorial.effects[0].metric)
     (plot,) = interaction_plots(factorial, metric, result_labels(factorial), "i")
-    one, two = factorial.factors
-    assert len(checked(plot).data) == min(len(one.levels), len(two.levels))
+    first, second = factorial.factors
+    assert len(checked(plot).data) == min(len(first.levels), len(second.levels))
     assert sum(len(line.y) for line in checked(plot).data) == len(factorial.cells)
     estimates = sorted(cell.estimate for cell in factorial.cells if cell.estimate)
     drawn = sorted(y for line in checked(plot).data for y in line.y)
@@ -136,9 +141,9 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
                 for c in grid.configurations
             ),
             "surfaces": tuple(
-                one.model_copy(
+                surface.model_copy(
                     update={
-                        "axes": tuple(a.model_copy(update={"factor": renamed[a.factor]}) for a in one.axes),
+                        "axes": tuple(a.model_copy(update={"factor": renamed[a.factor]}) for a in surface.axes),
                         "curves": tuple(
                             c.model_copy(
                                 update={
@@ -146,11 +151,11 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
                                     "fixed": {renamed[n]: x for n, x in c.fixed.items()},
                                 }
                             )
-                            for c in one.curves
+                            for c in surface.curves
                         ),
                     }
                 )
-                for one in grid.surfaces
+                for surface in grid.surfaces
             ),
         }
     )
@@ -162,16 +167,18 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
 
 def test_where_a_factor_is_a_condition_the_setting_alone_is_recommended(factorial: Results) -> None:
     setting, condition = factorial.factors
-    explained = [one.model_copy(update={"condition": one.name == condition.name}) for one in factorial.explained]
-    found = factorial.model_copy(update={"explained": tuple(explained), "clock": "wall"})
-    effects = [
-        one
-        for one in metric_effects(found, found.metrics[0].name)
-        if one.kind == "main" and one.factors[0] == setting.name
+    explained = [
+        factor.model_copy(update={"condition": factor.name == condition.name}) for factor in factorial.explained
     ]
-    best = max((one for one in effects if one.verdict == "improves"), key=lambda one: one.size)
-    sentence = headlines(found, result_labels(found))[0].sentence
+    results = factorial.model_copy(update={"explained": tuple(explained), "clock": "wall"})
+    effects = [
+        effect
+        for effect in metric_effects(results, results.metrics[0].name)
+        if effect.kind == "main" and effect.factors[0] == setting.name
+    ]
+    best = max((effect for effect in effects if effect.verdict == "improves"), key=lambda effect: effect.size)
+    sentence = headlines(results, result_labels(results))[0].sentence
     assert sentence.startswith(
-        f"Use {setting.name} = {result_labels(found).level(setting.name, best.levels[0])}: it cuts "
+        f"Use {setting.name} = {result_labels(results).level(setting.name, best.levels[0])}: it cuts "
     )
     assert sentence.endswith(f" on average over 5 levels of {condition.name}.")

@@ -72,16 +72,16 @@ def test_significant_keeps_so_many_digits(value: float, digits: int) -> None:
 def test_figures_of_a_row_share_the_unit_that_suits_the_largest(
     values: list[float], unit: str, texts: list[str]
 ) -> None:
-    shown = common_format(values, unit)
-    assert [shown.with_unit(value) for value in values] == texts
+    style = common_format(values, unit)
+    assert [style.with_unit(value) for value in values] == texts
 
 
 @given(st.lists(st.floats(min_value=1e-7, max_value=1e6), min_size=1, max_size=6), st.sampled_from(["ns", "ms", "s"]))
 def test_scaling_never_changes_the_quantity(values: list[float], unit: str) -> None:
     seconds = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-    shown = common_format(values, unit)
+    style = common_format(values, unit)
     for value in values:
-        assert math.isclose(shown.scaled(value) * seconds[shown.unit], value * seconds[unit], rel_tol=1e-9)
+        assert math.isclose(style.scaled(value) * seconds[style.unit], value * seconds[unit], rel_tol=1e-9)
 
 
 def test_the_spread_decides_how_many_decimals_mean_something() -> None:

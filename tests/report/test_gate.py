@@ -1,4 +1,4 @@
-"""What is said of a gate, and that hostile text stays text in every format."""
+"""Gates in every format; hostile text stays text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ FAILED = figure(name="broken", verdict="failed", base=None, head=None, estimate=
 
 
 @pytest.mark.parametrize(
-    ("figures", "word", "code", "lenient", "said"),
+    ("figures", "word", "code", "lenient", "sentence"),
     [
         ((PASSED, PASSED), "pass", 0, 0, "No regression: 2 figures within the limit."),
         ((PASSED, FIGURE, OPEN), "regression", 3, 3, "Regression in job: instructions +2 %, limit 1 %."),
@@ -82,14 +82,14 @@ FAILED = figure(name="broken", verdict="failed", base=None, head=None, estimate=
     ],
 )
 def test_the_worst_figure_decides(
-    figures: tuple[GateFigure, ...], word: str, code: int, lenient: int, said: str
+    figures: tuple[GateFigure, ...], word: str, code: int, lenient: int, sentence: str
 ) -> None:
-    found = result(*figures)
-    assert (found.result, found.exit_code("fail"), found.exit_code("pass"), headline(found)) == (
+    gate = result(*figures)
+    assert (gate.result, gate.exit_code("fail"), gate.exit_code("pass"), headline(gate)) == (
         word,
         code,
         lenient,
-        said,
+        sentence,
     )
 
 
@@ -128,17 +128,24 @@ def test_annotations_name_file_and_line_and_nothing_of_what_passed() -> None:
         "::error file=ajuste.toml,line=7,title=Performance regression%3A job::instructions +2 %25 ("
     )
     issues = json.loads(gitlab(result(PASSED, FIGURE, OPEN), "pass"))
-    assert [(one["severity"], one["location"]["lines"]["begin"]) for one in issues] == [("major", 7), ("minor", 7)]
-    assert len({one["fingerprint"] for one in issues}) == 2
+    assert [(issue["severity"], issue["location"]["lines"]["begin"]) for issue in issues] == [
+        ("major", 7),
+        ("minor", 7),
+    ]
+    assert len({issue["fingerprint"] for issue in issues}) == 2
     assert json.loads(gitlab(result(PASSED), "fail")) == []
 
 
 @pytest.mark.parametrize(
-    ("figures", "said"), [((PASSED,), "pass"), ((FIGURE, FIGURE), "2 regressions"), ((FAILED,), "failed")]
+    ("figures", "words"), [((PASSED,), "pass"), ((FIGURE, FIGURE), "2 regressions"), ((FAILED,), "failed")]
 )
-def test_a_badge_says_the_result_in_words(figures: tuple[GateFigure, ...], said: str) -> None:
-    texts = [one.text for one in ElementTree.fromstring(badge(result(*figures))).iter() if one.tag.endswith("}text")]
-    assert texts == ["ajuste gate", said]
+def test_a_badge_says_the_result_in_words(figures: tuple[GateFigure, ...], words: str) -> None:
+    texts = [
+        element.text
+        for element in ElementTree.fromstring(badge(result(*figures))).iter()
+        if element.tag.endswith("}text")
+    ]
+    assert texts == ["ajuste gate", words]
 
 
 HOSTILE = st.text(max_size=40) | st.sampled_from(
@@ -159,20 +166,20 @@ HOSTILE = st.text(max_size=40) | st.sampled_from(
 @given(HOSTILE, HOSTILE, HOSTILE, st.sampled_from(("regression", "undecided", "failed")))
 def test_hostile_text_stays_text(metric: str, reason: str, function: str, verdict: Any) -> None:
     grown = (GrownFunction(name=function, more=1, of=1),)
-    found = result(figure(metric=metric, reason=reason, verdict=verdict, functions=grown), file=f"{metric}/ajuste.toml")
-    suite = ElementTree.fromstring(junit(found, "fail").encode())
-    assert [one.tag for one in suite.iter()][:3] == ["testsuites", "testsuite", "testcase"]
+    gate = result(figure(metric=metric, reason=reason, verdict=verdict, functions=grown), file=f"{metric}/ajuste.toml")
+    suite = ElementTree.fromstring(junit(gate, "fail").encode())
+    assert [element.tag for element in suite.iter()][:3] == ["testsuites", "testsuite", "testcase"]
     assert len(list(suite.iter())) == 4
-    (line,) = github(found, "fail")
+    (line,) = github(gate, "fail")
     assert "\n" not in line
     assert "\r" not in line
     properties = re.match(r"::error file=([^,:]*),line=7,title=([^,:]*)::", line)
     assert properties is not None
-    assert len(json.loads(gitlab(found, "fail"))) == 1
-    page = markdown(gate_report(found))
+    assert len(json.loads(gitlab(gate, "fail"))) == 1
+    page = markdown(gate_report(gate))
     assert not re.search(r"(?<!\\)<", page)
-    assert len([one for one in page.splitlines() if one.startswith("| job")]) == 1
-    assert "\x1b" not in page + line + gitlab(found, "fail") + junit(found, "fail")
+    assert len([line for line in page.splitlines() if line.startswith("| job")]) == 1
+    assert "\x1b" not in page + line + gitlab(gate, "fail") + junit(gate, "fail")
 
 
 def test_a_revision_against_itself_is_told_by_its_worst_benchmark() -> None:
@@ -180,14 +187,14 @@ def test_a_revision_against_itself_is_told_by_its_worst_benchmark() -> None:
     bad = fine.model_copy(update={"name": "other", "changed": 9, "too_often": True})
     revision = GateRevision(revision="", commit="2" * 40)
 
-    def said(*figures: NoopFigure) -> tuple[int, str]:
-        found = NoopResult(file="ajuste.toml", revision=revision, promised=0.05, benchmarks=figures)
-        return found.exit_code, markdown(noop_report(found))
+    def reported(*figures: NoopFigure) -> tuple[int, str]:
+        noop = NoopResult(file="ajuste.toml", revision=revision, promised=0.05, benchmarks=figures)
+        return noop.exit_code, markdown(noop_report(noop))
 
-    code, text = said(fine)
+    code, text = reported(fine)
     assert (code, "0.9 % to 23.6 %" in text) == (0, True)
     assert "Of 20 comparisons of one revision with itself, 1 calls it changed" in text
-    code, text = said(fine, bad)
+    code, text = reported(fine, bad)
     assert (code, "9 of 20 runs of one revision against itself call it changed" in text) == (3, True)
-    code, text = said(fine, NoopFigure(name="broken", metric="took", limit=0.01, reason="it does not build\nmore"))
+    code, text = reported(fine, NoopFigure(name="broken", metric="took", limit=0.01, reason="it does not build\nmore"))
     assert (code, "1 benchmark could not be measured: broken" in text, "\nmore" in text) == (1, True, False)

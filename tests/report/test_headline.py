@@ -15,12 +15,12 @@ from ajuste.report.format import result_labels
 from ajuste.report.headline import MOST_WORDS, headlines
 
 
-def said(results: Results) -> list[str]:
-    return [one.sentence for one in headlines(results, result_labels(results))]
+def headline_sentences(results: Results) -> list[str]:
+    return [headline.sentence for headline in headlines(results, result_labels(results))]
 
 
 def results_of(
-    found: Results,
+    results: Results,
     means: Mapping[str, float],
     words: Sequence[tuple[Word, float]],
     direction: Direction = "lower",
@@ -31,7 +31,7 @@ def results_of(
     """``found`` with one factor whose levels have these ``means``, the first being the baseline."""
     metric = Metric(name="elapsed", title="elapsed time", unit="s", direction=direction)
     levels = tuple(means)
-    return found.model_copy(
+    return results.model_copy(
         update={
             "clock": "wall",
             "rankings": (),
@@ -93,73 +93,75 @@ ONE = {"60": 8.1, "10": 7.1}
     ],
 )
 def test_one_alternative(granularity: Results, words: tuple[Word, float], sentence: str) -> None:
-    assert said(results_of(granularity, ONE, [words])) == [sentence]
+    assert headline_sentences(results_of(granularity, ONE, [words])) == [sentence]
 
 
 def test_values_without_blocks_are_not_counted_in_blocks(granularity: Results) -> None:
-    found = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update={"blocks": 0})
-    assert said(found)[0] == "Not settled between vm.swappiness = 60 and 10: elapsed time."
+    results = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update={"blocks": 0})
+    assert headline_sentences(results)[0] == "Not settled between vm.swappiness = 60 and 10: elapsed time."
 
 
 def test_a_run_without_figures_says_why(granularity: Results) -> None:
     failed = {"blocks": 0, "stopped": "failed", "stopped_because": "b: the workload exited with code 1"}
-    found = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update=failed)
-    assert said(found) == ["Nothing was measured: b: the workload exited with code 1."]
+    results = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update=failed)
+    assert headline_sentences(results) == ["Nothing was measured: b: the workload exited with code 1."]
 
 
 def test_a_run_that_ended_before_anything_was_measured_says_so(granularity: Results) -> None:
-    found = results_of(granularity, ONE, [("undecided", 1.0)])
-    nothing = tuple(one.model_copy(update={"metrics": {}}) for one in found.configurations)
+    results = results_of(granularity, ONE, [("undecided", 1.0)])
+    nothing = tuple(configuration.model_copy(update={"metrics": {}}) for configuration in results.configurations)
     ended = {
         "blocks": 0,
         "stopped": "time",
         "stopped_because": "stopped by ajuste live stop",
         "configurations": nothing,
     }
-    assert said(found.model_copy(update=ended)) == ["Nothing was measured: stopped by ajuste live stop."]
+    assert headline_sentences(results.model_copy(update=ended)) == [
+        "Nothing was measured: stopped by ajuste live stop."
+    ]
 
 
 def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:
-    found = results_of(granularity, ONE, [("undecided", 1.0)])
-    verdicts = tuple(one.model_copy(update={"of_rounds": True, "more_blocks": 1}) for one in found.verdicts)
+    results = results_of(granularity, ONE, [("undecided", 1.0)])
+    verdicts = tuple(verdict.model_copy(update={"of_rounds": True, "more_blocks": 1}) for verdict in results.verdicts)
     boots = BootFindings(kept=KeptBoots(each=2, warm_up=1, loader="grub"))
-    (sentence,) = said(found.model_copy(update={"verdicts": verdicts, "boots": boots}))
+    (sentence,) = headline_sentences(results.model_copy(update={"verdicts": verdicts, "boots": boots}))
     assert "after 12 rounds of boots: " in sentence
 
 
 def test_the_best_of_several_is_named(granularity: Results) -> None:
-    found = results_of(granularity, {"60": 8.0, "10": 7.0, "1": 6.0}, [("improves", 0.875), ("improves", 0.75)])
-    assert said(found) == ["Use vm.swappiness = 1: it cuts elapsed time from 8 s to 6 s (−25 %)."]
-    assert [one.winner for one in headlines(found, result_labels(found))] == ["vm.swappiness=1"]
+    results = results_of(granularity, {"60": 8.0, "10": 7.0, "1": 6.0}, [("improves", 0.875), ("improves", 0.75)])
+    assert headline_sentences(results) == ["Use vm.swappiness = 1: it cuts elapsed time from 8 s to 6 s (−25 %)."]
+    assert [headline.winner for headline in headlines(results, result_labels(results))] == ["vm.swappiness=1"]
 
 
 def test_higher_may_be_better(granularity: Results) -> None:
-    found = results_of(granularity, {"60": 6.0, "10": 8.0}, [("improves", 1.333)], "higher")
-    assert said(found) == ["Use vm.swappiness = 10: it raises elapsed time from 6 s to 8 s (+33.3 %)."]
+    results = results_of(granularity, {"60": 6.0, "10": 8.0}, [("improves", 1.333)], "higher")
+    assert headline_sentences(results) == ["Use vm.swappiness = 10: it raises elapsed time from 6 s to 8 s (+33.3 %)."]
 
 
 def test_where_all_others_are_worse_the_baseline_is_kept(granularity: Results) -> None:
     words: list[tuple[Word, float]] = [("worsens", 1.2), ("equivalent", 1.0), ("worsens", 1.3)]
-    found = results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.0, "100": 10.4}, words)
-    assert said(found) == ["Keep vm.swappiness = 60: 2 of 3 alternatives raise elapsed time."]
+    results = results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.0, "100": 10.4}, words)
+    assert headline_sentences(results) == ["Keep vm.swappiness = 60: 2 of 3 alternatives raise elapsed time."]
 
 
 def test_the_baseline_is_not_kept_while_another_may_be_better(granularity: Results) -> None:
     words: list[tuple[Word, float]] = [("worsens", 1.2), ("undecided", 1.0), ("worsens", 1.3)]
-    (sentence,) = said(results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.0, "100": 10.4}, words))
+    (sentence,) = headline_sentences(results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.0, "100": 10.4}, words))
     assert "Keep" not in sentence
     assert sentence.startswith("Not settled between vm.swappiness = 60 and 1 after")
     assert sentence.endswith("2 of 3 alternatives raise elapsed time.")
 
 
 def test_nothing_is_called_best_while_another_may_be_better(granularity: Results) -> None:
-    found = results_of(granularity, {"60": 8.0, "10": 6.1, "1": 6.0}, [("improves", 0.755), ("improves", 0.75)])
-    (sentence,) = said(found)
+    results = results_of(granularity, {"60": 8.0, "10": 6.1, "1": 6.0}, [("improves", 0.755), ("improves", 0.75)])
+    (sentence,) = headline_sentences(results)
     assert sentence.startswith("Not settled")
     best, others = sentence.split(", but ")
     assert "vm.swappiness = 1 cuts elapsed time by 25 %" in best
     assert others == "vm.swappiness = 10 may be better."
-    rival = Ranked.model_validate(found.verdicts[0].model_dump() | {"verdict": "equivalent", "deciding": False})
+    rival = Ranked.model_validate(results.verdicts[0].model_dump() | {"verdict": "equivalent", "deciding": False})
     ranking = Ranking(
         metric="elapsed",
         winner="vm.swappiness=1",
@@ -168,16 +170,20 @@ def test_nothing_is_called_best_while_another_may_be_better(granularity: Results
         level=0.95,
         comparisons=3,
     )
-    assert said(found.model_copy(update={"rankings": (ranking,)}))[0].startswith("Use vm.swappiness = 1: ")
+    assert headline_sentences(results.model_copy(update={"rankings": (ranking,)}))[0].startswith(
+        "Use vm.swappiness = 1: "
+    )
     winner = ranking.model_copy(update={"winner": rival.configuration, "others": ()})
-    assert said(found.model_copy(update={"rankings": (winner,)}))[0].startswith("Use vm.swappiness = 10: ")
+    assert headline_sentences(results.model_copy(update={"rankings": (winner,)}))[0].startswith(
+        "Use vm.swappiness = 10: "
+    )
 
 
 def test_what_is_worse_for_certain_is_no_rival_though_it_may_not_matter(granularity: Results) -> None:
     """Such as a difference of 4 % that too few seeds show."""
     words: list[tuple[Word, float]] = [("worsens", 1.2), ("undecided", 1.04), ("worsens", 1.3)]
-    found = results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.3, "100": 10.4}, words)
-    assert said(found) == ["Keep vm.swappiness = 60: 3 of 3 alternatives raise elapsed time."]
+    results = results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.3, "100": 10.4}, words)
+    assert headline_sentences(results) == ["Keep vm.swappiness = 60: 3 of 3 alternatives raise elapsed time."]
     better = results_of(granularity, {"60": 8.0, "10": 6.1, "1": 6.0}, [("improves", 0.755), ("improves", 0.75)])
     other = Ranked.model_validate(better.verdicts[0].model_dump() | {"verdict": "undecided", "deciding": False})
     ranking = Ranking(
@@ -188,26 +194,30 @@ def test_what_is_worse_for_certain_is_no_rival_though_it_may_not_matter(granular
         level=0.95,
         comparisons=3,
     )
-    assert said(better.model_copy(update={"rankings": (ranking,)}))[0].startswith("Use vm.swappiness = 1: ")
+    assert headline_sentences(better.model_copy(update={"rankings": (ranking,)}))[0].startswith(
+        "Use vm.swappiness = 1: "
+    )
 
 
 def test_the_virtual_clock_is_named_once(granularity: Results) -> None:
-    found = results_of(granularity, ONE, [("equivalent", 1.0)]).model_copy(update={"clock": "virtual"})
-    assert said(found)[0].startswith("In emulation, vm.swappiness = 10 does not matter")
+    results = results_of(granularity, ONE, [("equivalent", 1.0)]).model_copy(update={"clock": "virtual"})
+    assert headline_sentences(results)[0].startswith("In emulation, vm.swappiness = 10 does not matter")
     better = results_of(granularity, ONE, [("improves", 0.8)]).model_copy(update={"clock": "virtual"})
-    assert said(better)[0].startswith("In emulation, use vm.swappiness = 10")
-    assert sum("emulation" in sentence for sentence in said(granularity)) == 1
+    assert headline_sentences(better)[0].startswith("In emulation, use vm.swappiness = 10")
+    assert sum("emulation" in sentence for sentence in headline_sentences(granularity)) == 1
 
 
 def test_a_study_with_a_rule_answers_whether_the_rule_holds(granularity: Results) -> None:
-    found = results_of(granularity, ONE, [("improves", 0.8)])
+    results = results_of(granularity, ONE, [("improves", 0.8)])
     rule = PredictionRule(name="weights", title="The scheduler's weights", says="", source="")
     predictions = tuple(
         Prediction(configuration="vm.swappiness=10", metric="elapsed", low=7, high=7, measured=7 + off, residual=off)
         for off in (-0.1, 0.3681)
     )
-    ruled = found.model_copy(update={"rule": rule, "predictions": predictions})
-    assert said(ruled) == ["The scheduler's weights predict elapsed time to within 370 ms in all 2 configurations."]
+    ruled = results.model_copy(update={"rule": rule, "predictions": predictions})
+    assert headline_sentences(ruled) == [
+        "The scheduler's weights predict elapsed time to within 370 ms in all 2 configurations."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -223,29 +233,29 @@ def test_without_a_better_direction_effects_are_counted(
     granularity: Results, words: Sequence[tuple[Word, float]], sentence: str
 ) -> None:
     means = dict(zip(("60", "10", "1", "100")[: len(words) + 1], (8.0, 7.0, 8.0, 7.5), strict=False))
-    assert said(results_of(granularity, means, words, "none"))[0].startswith(sentence)
+    assert headline_sentences(results_of(granularity, means, words, "none"))[0].startswith(sentence)
 
 
 def test_commands_speak_for_themselves_and_keep_their_letters(granularity: Results) -> None:
     means = {"./old": 8.0, "./new": 6.0}
-    found = results_of(granularity, means, [("improves", 0.75)], factor="command", explained=False)
-    assert said(found) == ["./new cuts elapsed time from 8 s to 6 s (−25 %)."]
+    results = results_of(granularity, means, [("improves", 0.75)], factor="command", explained=False)
+    assert headline_sentences(results) == ["./new cuts elapsed time from 8 s to 6 s (−25 %)."]
 
 
 def test_what_has_no_better_is_told_along_its_levels(granularity: Results) -> None:
-    first = said(granularity)[0]
+    first = headline_sentences(granularity)[0]
     assert first.startswith(
         "In emulation, raising sched_min_granularity_ns from 750 µs to 750 ms cuts involuntary context switches from 13"
     )
 
 
 def test_a_hostile_name_is_text(hostile: Results) -> None:
-    assert all(sentence.isprintable() for sentence in said(hostile))
+    assert all(sentence.isprintable() for sentence in headline_sentences(hostile))
 
 
 @pytest.mark.parametrize("name", ["granularity", "grid", "undecided", "timed"])
 def test_it_is_short_and_names_no_statistic(name: str, request: pytest.FixtureRequest) -> None:
-    sentences = said(request.getfixturevalue(name))
+    sentences = headline_sentences(request.getfixturevalue(name))
     assert sentences
     for sentence in sentences:
         assert len(sentence.split()) <= MOST_WORDS

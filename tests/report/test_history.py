@@ -36,7 +36,7 @@ def history(metric: str, **about: Any) -> History:
 
 
 @pytest.fixture
-def told(grid: Results) -> Any:
+def with_histories(grid: Results) -> Any:
     """``told(history, …)``: results with these histories of the first metric."""
 
     def made(*abouts: dict[str, Any]) -> Results:
@@ -52,29 +52,29 @@ FALL = {"changes": (VersionChange(before="6.1", after="6.12", change=0.75),)}
 def sentences(results: Results) -> list[str]:
     title = results.metrics[0].title
     (section,) = history_sections(results, result_labels(results))
-    said = [block.text for block in section.blocks if isinstance(block, Paragraph)]
-    return [one.removeprefix(title).strip(": ") for one in said]
+    paragraphs = [block.text for block in section.blocks if isinstance(block, Paragraph)]
+    return [paragraph.removeprefix(title).strip(": ") for paragraph in paragraphs]
 
 
 def pictures(section: Section) -> list[Picture]:
     return [block for block in section.blocks if isinstance(block, Picture)]
 
 
-def test_a_change_is_named_with_the_scheduler_that_came_with_it(told: Any) -> None:
-    assert sentences(told(FALL)) == [
+def test_a_change_is_named_with_the_scheduler_that_came_with_it(with_histories: Any) -> None:
+    assert sentences(with_histories(FALL)) == [
         "1 change: from 6.1 to 6.12, where EEVDF replaced CFS, by −25 %.",
     ]
 
 
-def test_no_change_and_no_knowledge_are_told_apart(told: Any) -> None:
-    assert sentences(told({}, {"known": False, "flavour": "rt"})) == [
+def test_no_change_and_no_knowledge_are_told_apart(with_histories: Any) -> None:
+    assert sentences(with_histories({}, {"known": False, "flavour": "rt"})) == [
         "(cloud): no change of more than 5 % from 5.10 to 6.12.",
         "(PREEMPT_RT): not yet precise enough to locate a change from 5.10 to 6.12.",
     ]
 
 
-def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) -> None:
-    results = told(FALL)
+def test_the_picture_has_versions_in_order_the_border_and_the_change(with_histories: Any) -> None:
+    results = with_histories(FALL)
     (section,) = history_sections(results, result_labels(results))
     drawn = checked(pictures(section)[0].plot).to_plotly_json()
     assert list(drawn["layout"]["xaxis"]["ticktext"]) == list(VERSIONS)
@@ -82,8 +82,8 @@ def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) 
     assert list(drawn["data"][1]["text"]) == ["−25 %"]
 
 
-def test_names_are_text(told: Any) -> None:
-    results = told({"flavour": HOSTILE}, {"fixed": {"factor": HOSTILE}})
+def test_names_are_text(with_histories: Any) -> None:
+    results = with_histories({"flavour": HOSTILE}, {"fixed": {"factor": HOSTILE}})
     (section,) = history_sections(results, result_labels(results))
     assert "<script>" not in figure_json(pictures(section)[0].plot.figure)
 

@@ -112,7 +112,7 @@ def test_it_is_small_and_has_every_kind_of_trace_that_is_drawn(granularity: Resu
     carried = set(re.findall(r'moduleType:"trace",name:"(\w+)"', library))
     assert carried == {"scatter", "bar", "contour", "heatmap", "icicle"}
     drawn = {
-        one["type"] for figure in json.loads(Page(pages[1]).unpacked("figures")).values() for one in figure["data"]
+        trace["type"] for figure in json.loads(Page(pages[1]).unpacked("figures")).values() for trace in figure["data"]
     }
     assert drawn <= carried
 
@@ -120,15 +120,15 @@ def test_it_is_small_and_has_every_kind_of_trace_that_is_drawn(granularity: Resu
 def test_a_report_of_a_thousand_trials_is_small(granularity: Results) -> None:
     draw = random.Random(1)
     trials = tuple(
-        one.model_copy(
+        trial.model_copy(
             update={
-                "block": one.block + 100 * turn,
+                "block": trial.block + 100 * turn,
                 "seed": draw.getrandbits(52),
-                "metrics": {name: value * draw.uniform(0.5, 2) for name, value in one.metrics.items()},
+                "metrics": {name: value * draw.uniform(0.5, 2) for name, value in trial.metrics.items()},
             }
         )
         for turn in range(-(-1_000 // len(granularity.trials)))
-        for one in granularity.trials
+        for trial in granularity.trials
     )
     text = render_html(results_report(granularity.model_copy(update={"trials": trials})))
     assert len(text.encode()) < 1_500_000

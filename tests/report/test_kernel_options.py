@@ -1,4 +1,4 @@
-"""In which options the kernels of a run differ, in terminal and HTML."""
+"""Options in which the kernels of a run differ, in terminal and HTML."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ OPTIONS = KernelOptions(baseline="mine:base", total=7, options=(NUMA, BALANCING)
 
 
 def compared(results: Results, options: KernelOptions = OPTIONS) -> Results:
-    kept = {"mine:non-numa": options.model_dump(mode="json"), "spoilt": {"options": 7}}
-    return results.model_copy(update={"environment": {**results.environment, KERNEL_OPTIONS: kept}})
+    stored = {"mine:non-numa": options.model_dump(mode="json"), "spoilt": {"options": 7}}
+    return results.model_copy(update={"environment": {**results.environment, KERNEL_OPTIONS: stored}})
 
 
 def test_a_run_of_one_kernel_has_no_table_of_options(granularity: Results) -> None:

@@ -20,9 +20,9 @@ from apart import results
 FOUND = results({"sched_min_granularity_ns": -0.2, "vm.dirty_ratio": 0.05})
 
 
-def printed(found: Results, width: int) -> str:
+def printed(line_results: Results, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_report(results_report(found), console)
+    print_report(results_report(line_results), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -50,7 +50,11 @@ def test_the_whole_comes_first_then_the_lines_by_the_size_of_their_shares() -> N
 
 
 def test_configurations_are_only_described_and_those_of_the_ways_are_not_shown() -> None:
-    assert [one.name for one in FOUND.configurations][:3] == ["nothing of it", "the whole", "only vm.swappiness"]
+    assert [configuration.name for configuration in FOUND.configurations][:3] == [
+        "nothing of it",
+        "the whole",
+        "only vm.swappiness",
+    ]
     assert len(FOUND.configurations) == 2 + 2 * 7
     assert not any(verdict.deciding for verdict in FOUND.verdicts)
     assert FOUND.tally.trials > 9 * len(FOUND.configurations)

@@ -23,8 +23,8 @@ RULE = PredictionRule(
 
 
 @pytest.fixture
-def asked(granularity: Results) -> Results:
-    """With a prediction for each configuration, the first a range that holds, and the 3-sigma rule."""
+def predicted(granularity: Results) -> Results:
+    """Results with a prediction for each configuration, the first a range that holds, and the 3-sigma rule."""
     names = [configuration.name for configuration in granularity.configurations]
     predictions = [
         Prediction(configuration=name, metric="involuntary-switches", low=100, high=100, measured=90, residual=-10)
@@ -60,8 +60,8 @@ def printed(results: Results, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [50, 80, 160])
-def test_the_terminal_shows_prediction_and_residual_at_any_width(asked: Results, width: int) -> None:
-    text = " ".join(printed(asked, width).split())
+def test_the_terminal_shows_prediction_and_residual_at_any_width(predicted: Results, width: int) -> None:
+    text = " ".join(printed(predicted, width).split())
     assert "Predicted: the weights" in text
     assert "Shares follow weights." in text
     assert "−10" in text
@@ -71,8 +71,8 @@ def test_the_terminal_shows_prediction_and_residual_at_any_width(asked: Results,
     assert "Rule and verdict disagree in 1 case." in text
 
 
-def test_the_report_has_both_tables_and_a_plot(asked: Results) -> None:
-    page = render_html(results_report(asked))
+def test_the_report_has_both_tables_and_a_plot(predicted: Results) -> None:
+    page = render_html(results_report(predicted))
     assert 'id="predictions"' in page
     assert 'id="three-sigma"' in page
     assert "Measured and predicted" in page
@@ -86,16 +86,16 @@ def test_nothing_of_them_is_shown_where_a_study_does_not_ask(granularity: Result
     assert "3-sigma" not in printed(granularity, 100)
 
 
-def test_what_a_rule_says_is_text_whatever_it_contains(asked: Results) -> None:
+def test_what_a_rule_says_is_text_whatever_it_contains(predicted: Results) -> None:
     rule = RULE.model_copy(update={"says": HOSTILE, "title": HOSTILE})
-    hostile = asked.predictions[0].model_copy(update={"why": HOSTILE})
-    page = render_html(results_report(asked.model_copy(update={"rule": rule, "predictions": (hostile,)})))
+    hostile = predicted.predictions[0].model_copy(update={"why": HOSTILE})
+    page = render_html(results_report(predicted.model_copy(update={"rule": rule, "predictions": (hostile,)})))
     assert HOSTILE not in page
 
 
-def test_the_plot_has_each_prediction_and_the_measured_means(asked: Results) -> None:
-    plot = predicted_plot(asked, INVOLUNTARY, result_labels(asked), "p")
+def test_the_plot_has_each_prediction_and_the_measured_means(predicted: Results) -> None:
+    plot = predicted_plot(predicted, INVOLUNTARY, result_labels(predicted), "p")
     assert plot is not None
     traces = checked(plot).to_plotly_json()["data"]
     assert [list(trace["x"]) for trace in traces[:2]] == [[100, 150], [100]]
-    assert list(traces[-1]["x"]) == [133, *[90] * (len(asked.predictions) - 1)]
+    assert list(traces[-1]["x"]) == [133, *[90] * (len(predicted.predictions) - 1)]

@@ -19,7 +19,7 @@ from ajuste.report.trials import trials_csv
 
 def shared(results: Results, agreement: Agreement, name: str = "lab2") -> Results:
     """The first deciding verdict as two machines see it."""
-    verdict = next(one for one in results.verdicts if one.deciding)
+    verdict = next(verdict for verdict in results.verdicts if verdict.deciding)
     effects = (
         MachineEffect(machine="lab1", blocks=7, verdict="improves", estimate=0.8, low=0.7, high=0.9),
         MachineEffect(machine=name, blocks=5, verdict="worsens", estimate=1.25, low=1.1, high=1.4),
@@ -34,9 +34,9 @@ def shared(results: Results, agreement: Agreement, name: str = "lab2") -> Result
         agreement=agreement,
         says="it depends",
     )
-    trials = tuple(one.model_copy(update={"machine": ("lab1", name)[one.block % 2]}) for one in results.trials)
+    trials = tuple(trial.model_copy(update={"machine": ("lab1", name)[trial.block % 2]}) for trial in results.trials)
     ratio = verdict.model_copy(update={"scale": "ratio"})
-    verdicts = tuple(ratio if one is verdict else one for one in results.verdicts)
+    verdicts = tuple(ratio if original is verdict else original for original in results.verdicts)
     return results.model_copy(update={"machines": (across,), "trials": trials, "verdicts": verdicts})
 
 

@@ -33,14 +33,14 @@ Drawn = dict[str, dict[str, list[float]]]
 
 
 def drawn(means: dict[str, float], blocks: int = 12) -> Drawn:
-    """By configuration and metric; a second goes with a speed."""
+    """Return values by configuration and metric; a second goes with a speed."""
     generator = np.random.default_rng(4)
-    found: Drawn = {}
+    values: Drawn = {}
     for name, mean in means.items():
         elapsed = [mean * float(np.exp(generator.normal(0, 0.02))) for _ in range(blocks)]
         switches = [float(generator.poisson(40 * mean)) for _ in range(blocks)]
-        found[name] = {"elapsed": elapsed, "speed": [100 / one for one in elapsed], "switches": switches}
-    return found
+        values[name] = {"elapsed": elapsed, "speed": [100 / seconds for seconds in elapsed], "switches": switches}
+    return values
 
 
 def results_of(values: Drawn, *metrics: Metric, **more: Any) -> Results:
@@ -250,9 +250,9 @@ def test_commands_are_broken_between_words_and_stay_the_same() -> None:
         ["ajuste", "compare", *["--metric", "latency,ms,lower=regex:avg (.*)"] * 3, "--", "sh", "-c", "x  y"]
     )
     text = mail(results_of(drawn({"6.1": 1.0, "6.12": 1.2}), ELAPSED, reproduce=(command,)))
-    _, _, told = text.partition("Reproduce with:\n")
-    assert len(told.splitlines()) > 1
-    assert shlex.split(told.replace("\\\n", " ")) == shlex.split(command)
+    _, _, reproduction = text.partition("Reproduce with:\n")
+    assert len(reproduction.splitlines()) > 1
+    assert shlex.split(reproduction.replace("\\\n", " ")) == shlex.split(command)
 
 
 def test_usual_signs_are_written_in_ascii() -> None:

@@ -20,16 +20,16 @@ def tokens(results: Results, *metrics: str) -> list[Token]:
 
 
 def tables(results: Results, *metrics: str) -> list[list[list[str]]]:
-    """Every table: its rows of cells, the head first."""
-    found: list[list[list[str]]] = []
+    """Return all tables: their rows of cells, the head first."""
+    rows_of_tables: list[list[list[str]]] = []
     for token in tokens(results, *metrics):
         if token.type == "table_open":
-            found.append([])
+            rows_of_tables.append([])
         elif token.type == "tr_open":
-            found[-1].append([])
-        elif token.type == "inline" and found and found[-1] and token.level > 2:
-            found[-1][-1].append("".join(child.content for child in token.children or ()))
-    return found
+            rows_of_tables[-1].append([])
+        elif token.type == "inline" and rows_of_tables and rows_of_tables[-1] and token.level > 2:
+            rows_of_tables[-1][-1].append("".join(child.content for child in token.children or ()))
+    return rows_of_tables
 
 
 def text(results: Results) -> str:
@@ -50,8 +50,8 @@ def test_every_configuration_has_a_row_with_the_mean_of_what_decides(granularity
 
 def test_verdicts_answer_and_commands_are_there(granularity: Results) -> None:
     verdicts = [row for table in tables(granularity) for row in table[1:] if row[-1]]
-    deciding = [one for one in granularity.verdicts if one.deciding]
-    assert sorted(row[-1].split()[1] for row in verdicts) == sorted(one.verdict for one in deciding)
+    deciding = [verdict for verdict in granularity.verdicts if verdict.deciding]
+    assert sorted(row[-1].split()[1] for row in verdicts) == sorted(verdict.verdict for verdict in deciding)
     assert granularity.answer in text(granularity)
     assert granularity.digest in text(granularity)
     [block] = [token for token in tokens(granularity) if token.type == "fence"]
@@ -60,8 +60,8 @@ def test_verdicts_answer_and_commands_are_there(granularity: Results) -> None:
 
 def test_the_metrics_that_are_named_are_shown(granularity: Results) -> None:
     titles = {metric.name: metric.title for metric in granularity.metrics}
-    shown = markdown(results_report(granularity, ["elapsed"]))
-    assert f"\n\n{titles['elapsed']} (s)\n\n|" in shown
+    page = markdown(results_report(granularity, ["elapsed"]))
+    assert f"\n\n{titles['elapsed']} (s)\n\n|" in page
     assert len(tables(granularity, "elapsed")) == 1
 
 
@@ -88,9 +88,11 @@ def test_what_others_wrote_is_no_markup(hostile: Results) -> None:
         if child.type not in {"inline", "text", "text_special", "fence"}
     }
     folds = [token.content for token in tokens(changed) if token.type == "html_block"]
-    assert all(re.fullmatch(r"</details>\n|<details markdown=\"1\"><summary>[\w ]+</summary>\n", one) for one in folds)
+    assert all(
+        re.fullmatch(r"</details>\n|<details markdown=\"1\"><summary>[\w ]+</summary>\n", fold) for fold in folds
+    )
     assert not kinds & {"html_inline", "link_open", "image", "code_inline", "s_open", "heading_open"}
-    shown = text(changed)
-    assert "<img src=x onerror=alert(1)> | `a` *b* [c](javascript:d)" in shown
+    page = text(changed)
+    assert "<img src=x onerror=alert(1)> | `a` *b* [c](javascript:d)" in page
     assert "\x1b" not in markdown(results_report(changed))
     assert "\u202e" not in markdown(results_report(changed))

@@ -65,10 +65,10 @@ def recorded(name: str, switches: int, machine: Any = TEXTBOOK) -> Recorded:
     return Recorded(configuration=name, block=0, seed=7, problem="no tracefs", costs=costs(switches, machine))
 
 
-def comparison(own: Recorded, baseline: Recorded) -> CostComparison:
-    found = explanation(own, baseline).costs
-    assert found is not None
-    return found
+def comparison(changed: Recorded, baseline: Recorded) -> CostComparison:
+    counted = explanation(changed, baseline).costs
+    assert counted is not None
+    return counted
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +77,16 @@ def compared() -> CostComparison:
 
 
 @pytest.fixture(scope="module")
-def told(granularity: Results) -> Results:
-    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
-    both = explanation(recorded(own, 10), recorded(baseline, 1000))
+def explained(granularity: Results) -> Results:
+    baseline, changed, *_ = (configuration.name for configuration in granularity.configurations)
+    both = explanation(recorded(changed, 10), recorded(baseline, 1000))
     return granularity.model_copy(update={"explanations": (both,)})
 
 
 @pytest.fixture(scope="module")
-def section(told: Results) -> Section:
-    (found,) = costs_sections(told, result_labels(told))
-    return found
+def section(explained: Results) -> Section:
+    (costs_section,) = costs_sections(explained, result_labels(explained))
+    return costs_section
 
 
 def rows(table: Table) -> dict[str, tuple[str, ...]]:
@@ -129,8 +129,8 @@ def test_without_a_machine_or_with_two_nothing_is_modelled() -> None:
 
 
 def test_what_is_stored_is_read_again(compared: CostComparison) -> None:
-    one = recorded("own", 10)
-    assert Recorded.model_validate_json(one.model_dump_json()) == one
+    recording = recorded("own", 10)
+    assert Recorded.model_validate_json(recording.model_dump_json()) == recording
     assert CostComparison.model_validate_json(compared.model_dump_json()) == compared
 
 
@@ -148,9 +148,9 @@ def test_the_bars_are_stacked_in_the_picture_as_on_the_page(compared: CostCompar
     assert max(bar.get_x() + bar.get_width() for bar in bars) == pytest.approx(6.1001)
 
 
-def test_the_terminal_says_it_too(told: Results) -> None:
+def test_the_terminal_says_it_too(explained: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(told, told.explanations[0], verbose=True), Console(file=out, width=110))
+    print_report(explanation_report(explained, explained.explanations[0], verbose=True), Console(file=out, width=110))
     assert "Modelled on a textbook's machine" in out.getvalue()
     assert "Modelled misses of the workload" in out.getvalue()
 
@@ -159,9 +159,9 @@ def test_the_terminal_says_it_too(told: Results) -> None:
 @pytest.mark.parametrize("width", [390, *slow(1400)])
 @pytest.mark.parametrize("theme", ["light", *slow("dark")])
 def test_the_bars_are_drawn_without_a_network(
-    browser: Any, told: Results, tmp_path: Path, width: int, theme: str
+    browser: Any, explained: Results, tmp_path: Path, width: int, theme: str
 ) -> None:
-    write_report(results_report(told), tmp_path / "costs.html")
+    write_report(results_report(explained), tmp_path / "costs.html")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, offline=True)
     page = context.new_page()
     page.goto((tmp_path / "costs.html").as_uri())
@@ -172,12 +172,12 @@ def test_the_bars_are_drawn_without_a_network(
     context.close()
 
 
-def test_what_was_counted_stands_for_the_counters_of_hardware(told: Results) -> None:
-    assert told.explanations[0].costs is not None
-    (line,) = [line for line in not_supported(told) if "hardware" in line]
+def test_what_was_counted_stands_for_the_counters_of_hardware(explained: Results) -> None:
+    assert explained.explanations[0].costs is not None
+    (line,) = [line for line in not_supported(explained) if "hardware" in line]
     assert line.endswith(
         "Instructions and modelled misses, counted in one more trial of two configurations, are under Costs."
     )
-    costs = told.explanations[0].costs.model_copy(update={"modelled": None})
-    plain = told.explanations[0].model_copy(update={"costs": costs})
-    assert "modelled" not in "".join(not_supported(told.model_copy(update={"explanations": (plain,)})))
+    costs = explained.explanations[0].costs.model_copy(update={"modelled": None})
+    plain = explained.explanations[0].model_copy(update={"costs": costs})
+    assert "modelled" not in "".join(not_supported(explained.model_copy(update={"explanations": (plain,)})))

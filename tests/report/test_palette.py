@@ -15,8 +15,8 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+def contrast(ink: str, ground: str) -> float:
+    high, low = sorted((luminance(ink), luminance(ground)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 

@@ -1,4 +1,4 @@
-"""Both trials as a trace for Perfetto: all that was followed is in it, at the right time."""
+"""Traces for Perfetto: all that was followed of both trials is in them, at the right time."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ from traces import Trial, read, sort
 
 EVENTS = {"switch": "sched_switch", "wakeup": "sched_wakeup", "new": "sched_wakeup_new"}
 SLEEPS, PREEMPTED = 1, 0x100
-"""How Linux shows the state of who leaves the CPU since 4.14 (``prev_state`` of ``sched_switch``)."""
+"""States of who leaves the CPU as Linux shows them since 4.14 (``prev_state`` of ``sched_switch``)."""
 SHELL = shutil.which("trace_processor_shell")
 COMMON: list[Step] = [("new", 0), ("new", 0), ("wakeup", 4), ("timer", 0), ("switch", 4), ("switch", 3)]
 
 
-def written(path: Path, baseline: NamedDecisions, own: NamedDecisions) -> tuple[Divergence, Trial, Trial]:
-    found = divergence(baseline, own)
-    write_trace(path, Followed("1 ms", "5.10.0-46", baseline), Followed("16 ms", "6.1.0-9", own), found)
-    return found, *read(path)
+def written(path: Path, baseline: NamedDecisions, changed: NamedDecisions) -> tuple[Divergence, Trial, Trial]:
+    parting = divergence(baseline, changed)
+    write_trace(path, Followed("1 ms", "5.10.0-46", baseline), Followed("16 ms", "6.1.0-9", changed), parting)
+    return parting, *read(path)
 
 
-def traced(baseline: NamedDecisions, own: NamedDecisions) -> tuple[Divergence, Trial, Trial]:
+def traced(baseline: NamedDecisions, changed: NamedDecisions) -> tuple[Divergence, Trial, Trial]:
     with TemporaryDirectory() as directory:
-        return written(Path(directory) / "trace", baseline, own)
+        return written(Path(directory) / "trace", baseline, changed)
 
 
 @given(steps(), steps(), st.integers(1, 1_000), st.integers(0, 5))
-def test_the_counts_are_those_of_the_divergence(one: list[Step], other: list[Step], each: int, moved: int) -> None:
-    streams = stream(one), stream(other, each=each, moved=moved)
-    found, *trials = traced(*streams)
-    for lane, followed, trial in zip((found.baseline, found.own), streams, trials, strict=True):
+def test_the_counts_are_those_of_the_divergence(
+    first_steps: list[Step], second_steps: list[Step], each: int, moved: int
+) -> None:
+    streams = stream(first_steps), stream(second_steps, each=each, moved=moved)
+    parting, *trials = traced(*streams)
+    for lane, followed, trial in zip((parting.baseline, parting.own), streams, trials, strict=True):
         kinds = Counter(KINDS[kind] for kind in followed.kinds)
         assert trial.kinds() == kinds
         assert sum(kinds.values()) - kinds["timer"] == lane.decisions
@@ -56,10 +58,10 @@ def test_the_counts_are_those_of_the_divergence(one: list[Step], other: list[Ste
 
 
 @given(steps(), steps())
-def test_every_event_is_about_its_tasks(one: list[Step], other: list[Step]) -> None:
-    baseline, own = stream(one), stream(other, moved=3)
-    _, *trials = traced(baseline, own)
-    for followed, trial in zip((baseline, own), trials, strict=True):
+def test_every_event_is_about_its_tasks(first_steps: list[Step], second_steps: list[Step]) -> None:
+    baseline, changed = stream(first_steps), stream(second_steps, moved=3)
+    _, *trials = traced(baseline, changed)
+    for followed, trial in zip((baseline, changed), trials, strict=True):
         places = [place for place, kind in enumerate(followed.kinds) if KINDS[kind] in EVENTS]
         seen = [event for event in trial.events if sort(event) != "sched_waking"]
         assert [sort(event) for event in seen] == [EVENTS[KINDS[followed.kinds[place]]] for place in places]
@@ -71,7 +73,7 @@ def test_every_event_is_about_its_tasks(one: list[Step], other: list[Step]) -> N
             roles[followed.others[place]] for place in places
         ]
         switches = [event.sched_switch for event in seen if event.HasField("sched_switch")]
-        assert [one.prev_state for one in switches] == [
+        assert [switch.prev_state for switch in switches] == [
             PREEMPTED if followed.stays[place] else SLEEPS
             for place in places
             if KINDS[followed.kinds[place]] == "switch"
@@ -83,7 +85,7 @@ def about(event: Any) -> int:
 
 
 def in_order(items: Iterable[int]) -> list[int]:
-    """Each one by when it came first."""
+    """Return the number of each item, counted by first occurrence."""
     order: dict[int, int] = {}
     return [order.setdefault(item, len(order)) for item in items]
 
@@ -103,8 +105,8 @@ def test_a_decision_has_its_words_its_path_and_the_instructions_before_it(tmp_pa
 
 def test_system_calls_are_on_their_threads(tmp_path: Path) -> None:
     of_both = [(FIRST, 10, 20), (AGENT, 25, 100), (FIRST, 40, 7), (FIRST, 51, None)]
-    baseline, own = stream(COMMON, calls=calling(of_both)), stream(COMMON, calls=calling(of_both[1:]), each=999)
-    _, *trials = written(tmp_path / "trace", baseline, own)
+    baseline, changed = stream(COMMON, calls=calling(of_both)), stream(COMMON, calls=calling(of_both[1:]), each=999)
+    _, *trials = written(tmp_path / "trace", baseline, changed)
     begin_ns = trials[0].instructions[0][0]
     assert trials[0].calls == [
         ("workload #1", "read", begin_ns + 20, begin_ns + 60),
@@ -117,8 +119,8 @@ def test_system_calls_are_on_their_threads(tmp_path: Path) -> None:
 
 def test_a_decision_on_several_cpus_says_where_its_task_was(tmp_path: Path) -> None:
     # Task 3 makes way for task 4 twice: the first time 4 comes from the same CPU, the second time from another one.
-    said: list[Said] = [("switch", 0, 3, 4), ("switch", 0, 4, 3), ("switch", 1, 5, 4), ("switch", 0, 3, 4)]
-    _, trial, _ = written(tmp_path / "trace", on_cpus(said), on_cpus(said[:2]))
+    events: list[Said] = [("switch", 0, 3, 4), ("switch", 0, 4, 3), ("switch", 1, 5, 4), ("switch", 0, 3, 4)]
+    _, trial, _ = written(tmp_path / "trace", on_cpus(events), on_cpus(events[:2]))
     moves = ["continues on CPU" in words for _, _, words, *_ in trial.decisions]
     assert moves == [False, False, True, True]
     assert trial.decisions[2][2].endswith("continues on CPU 1")
@@ -127,8 +129,8 @@ def test_a_decision_on_several_cpus_says_where_its_task_was(tmp_path: Path) -> N
 
 def test_both_part_at_one_time_and_a_task_has_one_number(tmp_path: Path) -> None:
     baseline = stream([*COMMON, ("wakeup", KERNEL), ("switch", 4)])
-    own = stream([*COMMON, ("timer", 0), ("new", 0), ("switch", 4)], each=70, moved=2)
-    found, first, second = written(tmp_path / "trace", baseline, own)
+    changed = stream([*COMMON, ("timer", 0), ("new", 0), ("switch", 4)], each=70, moved=2)
+    difference, first, second = written(tmp_path / "trace", baseline, changed)
     assert (first.name, second.name) == ("baseline: 1 ms", "configuration: 16 ms")
     assert (first.kernel, second.kernel) == ("5.10.0-46", "6.1.0-9")
     assert first.threads == second.threads
@@ -137,7 +139,7 @@ def test_both_part_at_one_time_and_a_task_has_one_number(tmp_path: Path) -> None
     assert first.decisions[len(COMMON)][:2] == (parting.timestamp, "wakeup")
     assert second.decisions[len(COMMON) + 1][:2] == (parting.timestamp, "new")
     (why,) = parting.track_event.debug_annotations
-    assert tuple(one.string_value for one in why.array_values) == found.sentences
+    assert tuple(value.string_value for value in why.array_values) == difference.sentences
     assert {at_ns for event in first.events for at_ns in (event.timestamp,)} <= {at_ns for at_ns, *_ in first.decisions}
 
 
@@ -160,7 +162,7 @@ def test_two_traces_of_the_same_have_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_only_the_first_machine_sets_the_clock(tmp_path: Path) -> None:
-    """Where both do, Perfetto loses what comes later of the first."""
+    """Perfetto loses what comes later of the first machine where both set the clock."""
     _, *trials = written(tmp_path / "trace", stream(COMMON), stream(COMMON[:3]))
     assert [trial.clocks for trial in trials] == [1, 0]
 
@@ -170,8 +172,8 @@ def test_perfettos_own_trace_processor_counts_the_same(tmp_path: Path) -> None:
     from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
     baseline = stream([*COMMON * 20, ("wakeup", KERNEL), ("switch", 4), *COMMON])
-    own = stream([*COMMON * 20, ("timer", 0), ("new", 0), ("switch", 4)], each=70, moved=2)
-    _, *trials = written(tmp_path / "trace", baseline, own)
+    changed = stream([*COMMON * 20, ("timer", 0), ("new", 0), ("switch", 4)], each=70, moved=2)
+    _, *trials = written(tmp_path / "trace", baseline, changed)
     settings = TraceProcessorConfig(bin_path=SHELL, ingest_ftrace_in_raw=True)
     with TraceProcessor(trace=str(tmp_path / "trace"), config=settings) as processor:
 
@@ -180,7 +182,9 @@ def test_perfettos_own_trace_processor_counts_the_same(tmp_path: Path) -> None:
             return [tuple(getattr(row, name) for name in answer.column_names) for row in answer]
 
         assert rows("SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0") == []
-        assert [name for (name,) in rows("SELECT name FROM machine ORDER BY raw_id")] == [one.name for one in trials]
+        assert [name for (name,) in rows("SELECT name FROM machine ORDER BY raw_id")] == [
+            trial.name for trial in trials
+        ]
         for number, trial in enumerate(trials, 1):
             of_it = f"JOIN machine ON machine.id = machine_id WHERE raw_id = {number}"
             events = "SELECT f.name AS event, COUNT(*) AS n FROM ftrace_event f JOIN cpu USING (ucpu)"

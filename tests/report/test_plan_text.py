@@ -1,4 +1,4 @@
-"""What ``ajuste plan`` shows: every write, command and trial."""
+"""Texts of ``ajuste plan``: every write, command and trial."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ def test_the_file_system_of_a_study_is_shown_as_it_is_made(tmp_path: Path, monke
     study = tmp_path / "study.toml"
     made = {"directory": "/var/tmp", "make_options": ["-N", "64"], "mount_options": "noatime"}
     study.write_text(tomlkit.dumps({"schema": 1, **BASE, **HOST, "scratch": made}))
-    said = " ".join(Commands(tmp_path / "home", monkeypatch).run("plan", str(study))[1].split())
+    output = " ".join(Commands(tmp_path / "home", monkeypatch).run("plan", str(study))[1].split())
     for words in ("mkfs.ext4 -q -F -N 64 '/dev/loop…'", "with noatime", "256 MiB in /var/tmp"):
-        assert words in said, said
+        assert words in output, output
 
 
 def test_the_order_of_the_first_blocks_is_shown_with_their_seeds(plan: PlannedStudy) -> None:

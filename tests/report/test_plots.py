@@ -38,7 +38,7 @@ def test_plotly_knows_every_property_and_changes_no_value(name: str, request: py
     drawn = [picture.plot for picture in results_report(request.getfixturevalue(name)).pictures]
     assert drawn
     for plot in drawn:
-        read, ours = (json.loads(figure_json(one)) for one in (checked(plot).to_dict(), plot.figure))
+        read, ours = (json.loads(figure_json(figure)) for figure in (checked(plot).to_dict(), plot.figure))
         assert read["data"] == ours["data"]
         assert {key: value for key, value in ours["layout"].items() if value != {}} == read["layout"]
 

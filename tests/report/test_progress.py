@@ -33,7 +33,7 @@ class Clock:
         return self.now
 
 
-def shown(progress: Progress, width: int = 80) -> str:
+def printed(progress: Progress, width: int = 80) -> str:
     out = io.StringIO()
     Console(file=out, width=width).print(progress.renderable())
     return out.getvalue()
@@ -58,7 +58,7 @@ def test_the_time_left_comes_from_the_mean_times_of_the_configurations_that_go_o
     for block in range(2):
         measure(progress, clock, block, {"baseline": 2, "quick": 1, "slow": 60}, verdicts)
     assert progress.seconds_left() == pytest.approx(4 * (2 + 1))
-    assert "about 12 s left" in shown(progress)
+    assert "about 12 s left" in printed(progress)
     clock.now += 5
     assert progress.seconds_left() == pytest.approx(7)
     clock.now += 100
@@ -77,28 +77,28 @@ def test_trials_that_run_at_once_leave_less_to_wait_for() -> None:
     assert progress.seconds_left() == pytest.approx(30)
 
 
-@pytest.mark.parametrize(("more", "said"), [(None, "at most 50 s left"), (500, "at most 50 s left")])
-def test_what_nobody_knows_or_the_budget_ends_is_said_to_be_at_most(more: int | None, said: str) -> None:
+@pytest.mark.parametrize(("more", "expected"), [(None, "at most 50 s left"), (500, "at most 50 s left")])
+def test_what_nobody_knows_or_the_budget_ends_is_said_to_be_at_most(more: int | None, expected: str) -> None:
     clock, out = Clock(), Console(file=io.StringIO())
     progress = Progress(min_blocks=5, max_blocks=30, max_seconds=60, console=out, clock=clock)
     measure(progress, clock, 0, {"a": 10}, [verdict("b", more_blocks=more)])
     assert progress.seconds_left() == 50
-    assert said in shown(progress)
+    assert expected in printed(progress)
 
 
 def test_it_says_what_runs_what_is_done_and_what_is_known() -> None:
     progress = Progress(min_blocks=5, max_blocks=30, metric=ELAPSED, console=Console(file=io.StringIO()))
     progress.say("booting debian:5.10")
-    assert "booting debian:5.10" in shown(progress)
+    assert "booting debian:5.10" in printed(progress)
     progress.trial_started("nice=4", 7)
     progress.trial_done("nice=0", 7, "failed", 1)
     progress.block_done(6, [verdict("nice=4", estimate=0.9, low=0.8, high=1.02)])
-    text = shown(progress)
+    text = printed(progress)
     assert "Running nice=4 (block 8)" in text
     assert "1 block done of at most 30 · 1 trial failed" in text
     assert "nice=4  −10.0 %  −20.0 … +2.0 %  undecided" in text
     progress.trial_done("nice=4", 7, "ok", 1)
-    assert "nice=4 (block 8)" not in shown(progress)
+    assert "nice=4 (block 8)" not in printed(progress)
 
 
 def test_a_configuration_has_units_and_a_warm_up_is_called_so(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_configuration_has_units_and_a_warm_up_is_called_so(tmp_path: Path) ->
     progress = Progress(min_blocks=5, max_blocks=30, metric=ELAPSED, console=Console(file=io.StringIO()))
     progress.study_begins(study)
     progress.trial_started("sched_min_granularity_ns=75000000", 0)
-    assert "Running sched_min_granularity_ns = 75 ms (warm-up)" in shown(progress)
+    assert "Running sched_min_granularity_ns = 75 ms (warm-up)" in printed(progress)
     progress.trial_started("sched_min_granularity_ns=750000", 1)
-    assert "sched_min_granularity_ns = 750 µs (block 1)" in " ".join(shown(progress).split())
+    assert "sched_min_granularity_ns = 750 µs (block 1)" in " ".join(printed(progress).split())
 
 
 def test_the_time_left_goes_on_between_looks() -> None:
@@ -116,7 +116,7 @@ def test_the_time_left_goes_on_between_looks() -> None:
     progress = Progress(min_blocks=2, max_blocks=30, console=Console(file=io.StringIO()), clock=clock)
     measure(progress, clock, 0, {"a": 10}, [verdict("b", more_blocks=3)])
     measure(progress, clock, 1, {"a": 10}, None)
-    assert "2 blocks done" in shown(progress)
+    assert "2 blocks done" in printed(progress)
     assert progress.seconds_left() == pytest.approx(20)
 
 
@@ -127,7 +127,7 @@ def test_in_a_narrow_terminal_lines_break_between_facts_and_no_number_is_cut() -
     findings = [verdict(name, estimate=0.9, low=0.8, high=1.02, more_blocks=4)]
     measure(progress, clock, 0, {name: 10}, findings)
     progress.trial_started(name, 1)
-    assert [line.rstrip() for line in shown(progress, width=38).splitlines()] == [
+    assert [line.rstrip() for line in printed(progress, width=38).splitlines()] == [
         f"Running {name}",
         "(block 2)",
         "1 block done of at most 30",
@@ -143,13 +143,13 @@ def test_what_goes_on_outside_trials_has_its_own_time_and_no_time_of_blocks() ->
     progress = Progress(min_blocks=5, max_blocks=30, metric=ELAPSED, console=Console(file=io.StringIO()), clock=clock)
     progress.say("fetching package lists")
     clock.now += 7
-    assert shown(progress).split("\n")[:-1] == ["fetching package lists · 7 s"]
+    assert printed(progress).split("\n")[:-1] == ["fetching package lists · 7 s"]
     progress.say(Ongoing("fetching package lists: 1.0 of 2.0 MB · about 7 s left"))
-    assert "· 7 s" not in shown(progress)
+    assert "· 7 s" not in printed(progress)
     measure(progress, clock, 0, {"a": 10}, [verdict("b", more_blocks=4)])
-    assert "40 s left" in shown(progress)
+    assert "40 s left" in printed(progress)
     progress.say("counting what a costs")
-    assert "left" not in shown(progress)
+    assert "left" not in printed(progress)
 
 
 def test_blocks_kept_by_an_earlier_run_count_but_do_not_make_the_rest_seem_quicker() -> None:
@@ -159,7 +159,7 @@ def test_blocks_kept_by_an_earlier_run_count_but_do_not_make_the_rest_seem_quick
         progress.block_done(block, [verdict("b")])
     assert progress.seconds_left() is None
     measure(progress, clock, 4, {"a": 10}, [verdict("b", more_blocks=3)])
-    assert "5 blocks done of at most 30" in shown(progress)
+    assert "5 blocks done of at most 30" in printed(progress)
     assert progress.seconds_left() == 30
 
 
@@ -229,14 +229,14 @@ def test_threads_do_not_lose_each_others_trials() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    text = shown(progress)
+    text = printed(progress)
     assert "800 trials flagged" in text
     assert "Running" not in text
 
 
-@pytest.mark.parametrize(("quiet", "said"), [(False, "x cannot matter\\x1b\n"), (True, "")])
-def test_a_warning_is_a_line_that_stays_unless_nothing_is_to_be_said(quiet: bool, said: str) -> None:
+@pytest.mark.parametrize(("quiet", "expected"), [(False, "x cannot matter\\x1b\n"), (True, "")])
+def test_a_warning_is_a_line_that_stays_unless_nothing_is_to_be_said(quiet: bool, expected: str) -> None:
     out = io.StringIO()
     with Progress(min_blocks=2, max_blocks=3, quiet=quiet, console=Console(file=out, width=30)) as progress:
         progress.warn("x cannot matter\x1b")
-    assert out.getvalue() == said
+    assert out.getvalue() == expected

@@ -1,4 +1,4 @@
-"""What kernels were seen to have, in terminal and HTML."""
+"""Proofs of what kernels have, in terminal and HTML."""
 
 from __future__ import annotations
 

@@ -61,52 +61,53 @@ def printed(results: Results, *, verbose: bool = False, width: int = 100) -> str
 
 
 def test_the_terminal_names_the_winner_and_the_ratios_as_people_say_them() -> None:
-    said = printed(ranked({"slow": 0.2, "fast": 0.1, "slower": 0.231}))
-    assert "Ranking By elapsed time, fast is best: both others are worse for certain." in said
-    assert "slow takes 1.990 times as long as fast (95 % interval 1.9" in said
-    assert "); slower takes 2.302 times as long (2.2" in said
-    assert said.count("times as long as fast") == 1
+    output = printed(ranked({"slow": 0.2, "fast": 0.1, "slower": 0.231}))
+    assert "Ranking By elapsed time, fast is best: both others are worse for certain." in output
+    assert "slow takes 1.990 times as long as fast (95 % interval 1.9" in output
+    assert "); slower takes 2.302 times as long (2.2" in output
+    assert output.count("times as long as fast") == 1
 
 
 def test_what_is_worse_for_certain_is_not_shown_as_what_may_be_as_good() -> None:
     """A difference that does not matter is *undecided* while too few seeds have shown it."""
-    found = ranked({"slow": 0.2, "fast": 0.1, "near": 0.104})
-    (ranking,) = found.rankings
+    results = ranked({"slow": 0.2, "fast": 0.1, "near": 0.104})
+    (ranking,) = results.rankings
     assert ranking.contenders == ("fast",)
     near = [
-        one.model_copy(update={"verdict": "undecided"} if one.configuration == "near" else {}) for one in ranking.others
+        other.model_copy(update={"verdict": "undecided"} if other.configuration == "near" else {})
+        for other in ranking.others
     ]
     seen = markdown(
-        results_report(found.model_copy(update={"rankings": (ranking.model_copy(update={"others": tuple(near)}),)}))
+        results_report(results.model_copy(update={"rankings": (ranking.model_copy(update={"others": tuple(near)}),)}))
     )
     assert "may be as good" not in seen
     assert "slightly worse" in seen
 
 
 def test_what_cannot_be_told_from_the_winner_is_named() -> None:
-    said = printed(ranked({"a": 0.1, "b": 0.1001, "c": 0.2}))
-    assert "has the best mean" in said
-    assert "cannot be distinguished from it." in said
+    output = printed(ranked({"a": 0.1, "b": 0.1001, "c": 0.2}))
+    assert "has the best mean" in output
+    assert "cannot be distinguished from it." in output
 
 
 def test_more_than_four_are_a_table() -> None:
-    said = printed(ranked({f"c{place}": 0.1 + place / 100 for place in range(6)}))
-    assert "Times the best" in said
-    assert "c0 (baseline)" in said
-    assert "1.496" in said
+    output = printed(ranked({f"c{place}": 0.1 + place / 100 for place in range(6)}))
+    assert "Times the best" in output
+    assert "c0 (baseline)" in output
+    assert "1.496" in output
 
 
 def test_higher_is_said_as_much() -> None:
-    said = printed(ranked({"a": 100.0, "b": 50.0, "c": 25.0}, SPEED))
-    assert "By speed, a is best" in said
-    assert "b has 0.50" in said
-    assert "times as much as a" in said
+    output = printed(ranked({"a": 100.0, "b": 50.0, "c": 25.0}, SPEED))
+    assert "By speed, a is best" in output
+    assert "b has 0.50" in output
+    assert "times as much as a" in output
 
 
 def test_too_few_blocks_claim_nothing() -> None:
-    said = printed(ranked({"a": 0.1, "b": 0.2, "c": 0.3}, blocks=2))
-    assert "a has the best mean so far; there are too few blocks for intervals" in said
-    assert "no interval yet" in said
+    output = printed(ranked({"a": 0.1, "b": 0.2, "c": 0.3}, blocks=2))
+    assert "a has the best mean so far; there are too few blocks for intervals" in output
+    assert "no interval yet" in output
 
 
 def test_markdown_page_and_document_have_it(tmp_path: Any) -> None:
@@ -119,14 +120,14 @@ def test_markdown_page_and_document_have_it(tmp_path: Any) -> None:
     assert "By elapsed time, fast is best" in page
     again = Results.model_validate_json(results.model_dump_json())
     assert again.rankings[0].winner == "fast"
-    assert [one.configuration for one in again.rankings[0].others] == ["slow", "slower"]
+    assert [other.configuration for other in again.rankings[0].others] == ["slow", "slower"]
 
 
 @pytest.mark.parametrize("width", [30, 40, 80])
 def test_nothing_is_cut_off(width: int) -> None:
-    said = printed(ranked({f"c{place}": 0.1 + place / 100 for place in range(6)}), verbose=True, width=width)
-    assert all(f"c{place}" in said for place in range(6))
-    assert "1.496" in said
+    output = printed(ranked({f"c{place}": 0.1 + place / 100 for place in range(6)}), verbose=True, width=width)
+    assert all(f"c{place}" in output for place in range(6))
+    assert "1.496" in output
 
 
 def test_two_have_none() -> None:

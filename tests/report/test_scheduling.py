@@ -1,4 +1,4 @@
-"""What the scheduler did, in the report and in the terminal."""
+"""Scheduling of both trials, in the report and in the terminal."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def recorded(name: str, preempted: int) -> Recorded:
 
 @pytest.fixture(scope="module")
 def explained(granularity: Results) -> Results:
-    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
-    found = explanation(recorded(own, 4), recorded(baseline, 400))
-    return granularity.model_copy(update={"explanations": (found,)})
+    baseline, changed, *_ = (configuration.name for configuration in granularity.configurations)
+    recorded_explanation = explanation(recorded(changed, 4), recorded(baseline, 400))
+    return granularity.model_copy(update={"explanations": (recorded_explanation,)})
 
 
 class Texts(HTMLParser):
@@ -91,13 +91,13 @@ class Texts(HTMLParser):
 def test_the_report_says_why_and_draws_it(explained: Results) -> None:
     page = render_html(results_report(explained))
     section = page[page.index('id="scheduling-0"') : page.index("</section>", page.index('id="scheduling-0"'))]
-    shown = Texts(section)
-    assert "leaves the CPU 9.1 times less often (49 instead of 445 switches" in " ".join(shown.text.split())
+    texts = Texts(section)
+    assert "leaves the CPU 9.1 times less often (49 instead of 445 switches" in " ".join(texts.text.split())
     assert {f"scheduling-0-{name}" for name in ("causes", "latency", "runs", "queue")} == set(
         re.findall(r'data-figure="([\w-]+)"', section)
     )
-    assert r"</b>\x1b[31m<i>, of the workload" in shown.text
-    assert not {"b", "i"} & shown.tags
+    assert r"</b>\x1b[31m<i>, of the workload" in texts.text
+    assert not {"b", "i"} & texts.tags
 
 
 def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
@@ -114,40 +114,40 @@ def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
 def test_the_terminal_shows_the_figures_side_by_side(explained: Results) -> None:
     out = io.StringIO()
     print_report(explanation_report(explained, explained.explanations[0], verbose=True), Console(file=out, width=100))
-    said = out.getvalue()
-    assert "\x1b" not in said
-    assert re.search(r"– preempted by a wake-up +400 +4\n", said)
-    assert re.search(r"by spin, of the background load +400 times +4 times", said)
+    output = out.getvalue()
+    assert "\x1b" not in output
+    assert re.search(r"– preempted by a wake-up +400 +4\n", output)
+    assert re.search(r"by spin, of the background load +400 times +4 times", output)
 
 
 def test_without_details_it_is_a_screenful_of_what_changed(explained: Results) -> None:
     out = io.StringIO()
     print_report(explanation_report(explained, explained.explanations[0]), Console(file=out, width=80))
-    said = out.getvalue()
-    assert len(said.splitlines()) <= 24
-    assert re.search(r"– preempted by a wake-up +400 +4\n", said)
-    assert "--verbose" in said
-    assert "Preemptions by task" not in said
+    output = out.getvalue()
+    assert len(output.splitlines()) <= 24
+    assert re.search(r"– preempted by a wake-up +400 +4\n", output)
+    assert "--verbose" in output
+    assert "Preemptions by task" not in output
 
 
 def test_sentences_name_settings_with_units(granularity: Results) -> None:
-    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
-    found = explanation(recorded(own, 4), recorded(baseline, 400), {own: 1000, baseline: 1000})
+    baseline, changed, *_ = (configuration.name for configuration in granularity.configurations)
+    recorded_explanation = explanation(recorded(changed, 4), recorded(baseline, 400), {changed: 1000, baseline: 1000})
     (section,) = scheduling_sections(
-        granularity.model_copy(update={"explanations": (found,)}), result_labels(granularity)
+        granularity.model_copy(update={"explanations": (recorded_explanation,)}), result_labels(granularity)
     )
-    said = [block.text for block in section.blocks if isinstance(block, Paragraph)]
-    assert explanation_report(granularity, found).headline == said[0]
-    assert said[0].startswith("Under sched_min_granularity_ns = 7.5 ms, ")
-    (timed,) = [text for text in said if text.startswith("Time of the workload while recorded")]
+    paragraphs = [block.text for block in section.blocks if isinstance(block, Paragraph)]
+    assert explanation_report(granularity, recorded_explanation).headline == paragraphs[0]
+    assert paragraphs[0].startswith("Under sched_min_granularity_ns = 7.5 ms, ")
+    (timed,) = [text for text in paragraphs if text.startswith("Time of the workload while recorded")]
     assert "(sched_min_granularity_ns = 750 µs) and " in timed
     assert timed.endswith("(sched_min_granularity_ns = 7.5 ms).")
 
 
 def test_what_could_not_be_recorded_is_said_and_nothing_is_drawn(granularity: Results) -> None:
-    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
-    refused = Recorded(configuration=own, block=0, seed=7, problem="Permission denied")
-    found = granularity.model_copy(update={"explanations": (explanation(refused, recorded(baseline, 4)),)})
-    (section,) = scheduling_sections(found, result_labels(found))
+    baseline, changed, *_ = (configuration.name for configuration in granularity.configurations)
+    refused = Recorded(configuration=changed, block=0, seed=7, problem="Permission denied")
+    results = granularity.model_copy(update={"explanations": (explanation(refused, recorded(baseline, 4)),)})
+    (section,) = scheduling_sections(results, result_labels(results))
     assert all(isinstance(block, Paragraph) for block in section.blocks)
-    assert "Permission denied" in Texts(render_html(results_report(found))).text
+    assert "Permission denied" in Texts(render_html(results_report(results))).text

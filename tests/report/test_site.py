@@ -44,12 +44,12 @@ def test_the_same_runs_give_the_same_bytes_and_pages_are_the_reports(
 def test_nobodys_files_are_replaced_or_removed(commands: Commands, site: Path, tmp_path: Path) -> None:
     page = site / "runs" / f"{DECIDED}.html"
     for file, text in ((page, "mine"), (site / "index.html", "mine")):
-        before, kept = file.read_bytes(), content(site)
+        before, contents = file.read_bytes(), content(site)
         file.write_text(text)
         code, _, complained = commands.run("site", str(site))
         assert (code, f"{file} was changed" in complained, file.read_text()) == (2, True, text)
         file.write_bytes(before)
-        assert content(site) == kept
+        assert content(site) == contents
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     code, _, complained = commands.run("site", str(tmp_path / "mine"))
@@ -77,14 +77,14 @@ def entry(number: int, answer: str) -> SiteEntry:
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), pytest.param(1400, "light", marks=pytest.mark.slow)])
 def test_the_list_is_searched_without_a_server(browser: Any, tmp_path: Path, width: int, theme: str) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>"
     (tmp_path / "index.html").write_text(index_page([entry(1, "Use 75 ms."), entry(2, hostile), entry(3, "No.")]))
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=theme)
     page = context.new_page()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))  # type: ignore[func-returns-value]
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("dialog", lambda dialog: (messages.append(dialog.message), dialog.dismiss()))  # type: ignore[func-returns-value]
     page.goto((tmp_path / "index.html").as_uri())
     assert page.locator("#runs > li:visible").count() == 3
     page.fill("#search", "MATRIX study-2")
@@ -95,4 +95,4 @@ def test_the_list_is_searched_without_a_server(browser: Any, tmp_path: Path, wid
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") == ("light" if theme == "dark" else "dark")
     context.close()
-    assert said == []
+    assert messages == []

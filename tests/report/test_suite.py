@@ -1,4 +1,4 @@
-"""What is said of a suite, and that hostile text stays text in every format."""
+"""Suites in every format; hostile text stays text."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def member(run: str, direction: Direction, words: dict[str, Word], ratio: float 
 
 
 def result(*, title: str = "Messages", reason: str = "program stress-ng not found") -> SuiteResult:
-    found = {
+    members = {
         "one": member("r1", "lower", {"b": "worsens", "c": "equivalent"}),
         "two": member("r2", "lower", {"b": "undecided", "c": "equivalent"}, ratio=1.0),
         "three": member("r3", "higher", {"b": "improves", "c": "improves"}),
     }
-    entries = [SuiteEntry(name=name, run=one.run) for name, one in found.items()]
+    entries = [SuiteEntry(name=name, run=measured.run) for name, measured in members.items()]
     entries.append(SuiteEntry(name="gone", reason=reason))
     record = SuiteRecord(
         id="suite-x-1",
@@ -88,12 +88,12 @@ def result(*, title: str = "Messages", reason: str = "program stress-ng not foun
         finished=True,
         entries=tuple(entries),
     )
-    return suite_result(record, found)
+    return suite_result(record, members)
 
 
-def printed(found: SuiteResult, *, verbose: bool = False, width: int = 80) -> str:
+def printed(suite: SuiteResult, *, verbose: bool = False, width: int = 80) -> str:
     out = io.StringIO()
-    print_report(suite_report(found), Console(file=out, width=width), verbose=verbose)
+    print_report(suite_report(suite), Console(file=out, width=width), verbose=verbose)
     return out.getvalue()
 
 
@@ -107,38 +107,38 @@ def test_the_table_has_a_row_for_each_member_and_each_mean() -> None:
 
 
 def test_the_answer_counts_the_verdicts_of_each_configuration() -> None:
-    said = " ".join(printed(result()).split())
-    assert said.startswith("In emulation, kernel = b: of 3 members 1 improves, 1 worsens and 1 is undecided.")
-    assert "kernel = c: of 3 members 1 improves and 2 are equivalent." in said
-    assert "The geometric mean changes by +9.54 % (" in said
-    assert "95 % intervals for all 6 comparisons together." in said
+    output = " ".join(printed(result()).split())
+    assert output.startswith("In emulation, kernel = b: of 3 members 1 improves, 1 worsens and 1 is undecided.")
+    assert "kernel = c: of 3 members 1 improves and 2 are equivalent." in output
+    assert "The geometric mean changes by +9.54 % (" in output
+    assert "95 % intervals for all 6 comparisons together." in output
 
 
 def test_no_mean_includes_a_change_of_more_than_ten_times() -> None:
     words: dict[str, Word] = {"b": "worsens"}
-    found = {
+    members = {
         "one": member("r1", "lower", words),
         "two": member("r2", "lower", words),
         "far": member("r3", "lower", words, ratio=399.0),
     }
-    entries = tuple(SuiteEntry(name=name, run=one.run) for name, one in found.items())
+    entries = tuple(SuiteEntry(name=name, run=measured.run) for name, measured in members.items())
     whole = result()
     record = SuiteRecord(
         id=whole.id, name="x", title="", question="", named="", created="", level=0.95, finished=True, entries=entries
     )
-    suite = suite_result(record, found)
+    suite = suite_result(record, members)
     assert suite.means == ()
-    said = " ".join(printed(suite).split())
-    assert "×399" in said
-    assert "No geometric mean includes a change of more than 10 times: far." in said
+    output = " ".join(printed(suite).split())
+    assert "×399" in output
+    assert "No geometric mean includes a change of more than 10 times: far." in output
     assert "39,8" not in suite_mail(suite)
     assert "39800" not in suite_mail(suite)
 
 
 def test_what_was_left_out_and_what_is_in_no_mean_is_said() -> None:
-    said = " ".join(printed(result()).split())
-    assert "Left out: gone: program stress-ng not found." in said
-    assert "Not in a geometric mean: three." in said
+    output = " ".join(printed(result()).split())
+    assert "Left out: gone: program stress-ng not found." in output
+    assert "Not in a geometric mean: three." in output
 
 
 def test_intervals_are_details() -> None:
@@ -169,8 +169,8 @@ def test_the_page_has_links_to_the_reports_of_the_members() -> None:
 
 @pytest.mark.parametrize("where", ["title", "reason"])
 def test_hostile_text_stays_text(where: str) -> None:
-    found = result(**{where: HOSTILE})
-    assert "<script>alert" not in render_html(suite_report(found))
-    assert "\x1b[2J" not in printed(found)
-    assert "\x1b" not in suite_mail(found)
-    assert "<script>" not in markdown(suite_report(found))
+    suite = result(**{where: HOSTILE})
+    assert "<script>alert" not in render_html(suite_report(suite))
+    assert "\x1b[2J" not in printed(suite)
+    assert "\x1b" not in suite_mail(suite)
+    assert "<script>" not in markdown(suite_report(suite))

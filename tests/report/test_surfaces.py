@@ -25,7 +25,7 @@ MS = ("1000000", "4000000", "8000000", "16000000", "20000000", "30000000")
 
 
 def view(results: Results, metric: str = "hackbench.time") -> View:
-    surface = next(one for one in results.surfaces if one.metric == metric)
+    surface = next(surface for surface in results.surfaces if surface.metric == metric)
     return surface_view(results, surface, result_labels(results), {})
 
 
@@ -35,7 +35,7 @@ def the_map(results: Results, metric: str = "hackbench.time") -> Plot:
     return plot
 
 
-def said(results: Results) -> list[str]:
+def surface_sentences(results: Results) -> list[str]:
     (section,) = surface_sections(results, result_labels(results))
     return [block.text for block in section.blocks if isinstance(block, Paragraph)]
 
@@ -52,7 +52,7 @@ def study(truth: float, noise: float) -> Results:
 
 def test_the_map_has_every_mean_where_its_levels_are(grid: Results) -> None:
     heat = checked(the_map(grid)).to_plotly_json()["data"][0]
-    centres = [(one + two) / 2 for one, two in itertools.pairwise(heat["x"])]
+    centres = [(left + right) / 2 for left, right in itertools.pairwise(heat["x"])]
     assert centres[1:-1] == pytest.approx([math.log10(float(level)) for level in MS[1:-1]], abs=0.1)
     widths = np.diff(heat["x"])
     assert widths[0] > 3 * widths[4]  # from 1 to 4 ms it is further than from 16 to 20, on a logarithmic scale
@@ -75,11 +75,11 @@ def test_the_map_marks_the_best_its_set_and_the_baseline(grid: Results) -> None:
 
 def test_what_was_not_measured_is_shown_as_interpolated(grid: Results) -> None:
     surface = view(grid).surface
-    kept = tuple(point for place, point in enumerate(surface.points) if place not in (7, 12, 13))
+    measured_points = tuple(point for place, point in enumerate(surface.points) if place not in (7, 12, 13))
     partly = replace(
         view(grid),
-        surface=surface.model_copy(update={"points": kept}),
-        cells={k: p for k, p in view(grid).cells.items() if p in kept},
+        surface=surface.model_copy(update={"points": measured_points}),
+        cells={k: p for k, p in view(grid).cells.items() if p in measured_points},
     )
     plot = surface_map(partly, "p", wide=True)
     assert plot is not None
@@ -114,13 +114,13 @@ def test_many_lines_are_thinned_out_but_keep_baseline_and_best() -> None:
     results = simulate(Simulated(factors, (ELAPSED,), (ELAPSED,), draw, blocks=2))
     plot = surface_curves(view(results, "elapsed"), 0, "p")
     assert plot is not None
-    shown = [entry.text for entry in plot.legend if entry.symbol != "area"]
-    assert len(shown) == 8
-    assert {"1", "7"} <= set(shown)
+    labels = [entry.text for entry in plot.legend if entry.symbol != "area"]
+    assert len(labels) == 8
+    assert {"1", "7"} <= set(labels)
 
 
 def test_the_sentences(grid: Results) -> None:
-    best, along_m, along_w, *correlated = said(grid)
+    best, along_m, along_w, *correlated = surface_sentences(grid)
     assert "best at sched_min_granularity_ns = 16 ms" in best
     assert "Not distinguishable from it:" in best
     assert along_m.startswith(
@@ -135,20 +135,20 @@ def test_switches_have_the_same_pictures_as_the_deciding_metric(grid: Results) -
     (section,) = surface_sections(grid, result_labels(grid))
     titles = [block.plot.title for block in section.blocks if isinstance(block, Picture)]
     for metric in ("Hackbench time", "Voluntary context switches", "Involuntary context switches"):
-        own = [title for title in titles if title.startswith(metric)]
-        assert len(own) == 3
-        assert sum("over both" in title for title in own) == 1
+        matches = [title for title in titles if title.startswith(metric)]
+        assert len(matches) == 3
+        assert sum("over both" in title for title in matches) == 1
 
 
 def test_a_flat_surface_says_that_nothing_matters() -> None:
-    (sentence,) = said(study(2.0, 0.001))
+    (sentence,) = surface_sentences(study(2.0, 0.001))
     assert sentence.startswith("No setting matters here: all 9 combinations are within ±")
     assert sentence.endswith("% of the baseline (elapsed time).")
     assert float(sentence.split("±")[1].split(" ")[0]) < 5
 
 
 def test_noise_does_not_say_that_nothing_matters() -> None:
-    sentences = said(study(2.0, 0.3))
+    sentences = surface_sentences(study(2.0, 0.3))
     assert not any("No setting matters" in sentence for sentence in sentences)
     assert "The others are not distinguishable from it after 8 blocks." in sentences[0]
 
@@ -164,7 +164,7 @@ def test_one_factor_has_a_curve_with_the_best_marked() -> None:
         return {"elapsed": (3 - (at["a"] == "4")) * math.exp(random.normal(0, 1e-3))}
 
     results = simulate(Simulated((factor,), (ELAPSED,), (ELAPSED,), draw, blocks=5))
-    assert "Every other level is worse." in said(results)[0]
+    assert "Every other level is worse." in surface_sentences(results)[0]
     plot = surface_curves(view(results, "elapsed"), 0, "p")
     assert plot is not None
     (star,) = (t for t in checked(plot).to_plotly_json()["data"] if t.get("marker", {}).get("symbol") == "star")

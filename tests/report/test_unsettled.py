@@ -1,4 +1,4 @@
-"""What a report says of verdicts that are not settled."""
+"""Verdicts that are not settled, in a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMAND = "ajuste compare --blocks 5..40 -- a -- b"
 
 
 def results(*verdicts: Any, **more: Any) -> Results:
-    names = ["knob=1", *dict.fromkeys(one.configuration for one in verdicts)]
+    names = ["knob=1", *dict.fromkeys(verdict.configuration for verdict in verdicts)]
     fields: dict[str, Any] = dict(
         stopped="budget",
         verdicts=tuple(verdicts),
@@ -34,44 +34,44 @@ def results(*verdicts: Any, **more: Any) -> Results:
     return decided(**(fields | more))
 
 
-def facts(found: Results) -> dict[str, Fact]:
-    (section,) = unsettled_sections(found, result_labels(found))
+def facts(unsettled: Results) -> dict[str, Fact]:
+    (section,) = unsettled_sections(unsettled, result_labels(unsettled))
     (block,) = (block for block in section.blocks if isinstance(block, Facts))
     return {fact.name: fact for fact in block.facts}
 
 
 def test_it_says_what_is_excluded_how_long_it_takes_and_how_to_go_on() -> None:
-    found = results(verdict(low=0.8, high=1.153, more_blocks=10))
-    said = facts(found)
-    assert "−20.0 % to +15.3 %" in said["Excluded"].text
-    assert said["Still needed"].text.startswith("about 10 more blocks, 5 min ")
-    assert "--min-effect 26%" in said["Decided now"].text  # 1/0.8 is 25 %, which must lie inside.
-    (section,) = unsettled_sections(found, result_labels(found))
+    unsettled = results(verdict(low=0.8, high=1.153, more_blocks=10))
+    texts = facts(unsettled)
+    assert "−20.0 % to +15.3 %" in texts["Excluded"].text
+    assert texts["Still needed"].text.startswith("about 10 more blocks, 5 min ")
+    assert "--min-effect 26%" in texts["Decided now"].text  # 1/0.8 is 25 %, which must lie inside.
+    (section,) = unsettled_sections(unsettled, result_labels(unsettled))
     assert [block.lines for block in section.blocks if isinstance(block, CommandBlock)] == [(COMMAND,)]
 
 
 def test_several_share_the_longest_way() -> None:
     many = [verdict(f"knob={level}", low=0.9, high=1.1, more_blocks=level) for level in range(2, 9)]
-    said = facts(results(*many))
-    assert len(said["Excluded"].items) == 4
-    assert "8 more blocks" in said["Still needed"].text
+    texts = facts(results(*many))
+    assert len(texts["Excluded"].items) == 4
+    assert "8 more blocks" in texts["Still needed"].text
 
 
 def test_differences_are_shares_of_the_baseline() -> None:
-    found = results(verdict(scale="difference", estimate=0.1, low=-0.5, high=1.04, more_blocks=10))
-    assert "--min-effect 11%" in facts(found)["Decided now"].text
+    unsettled = results(verdict(scale="difference", estimate=0.1, low=-0.5, high=1.04, more_blocks=10))
+    assert "--min-effect 11%" in facts(unsettled)["Decided now"].text
 
 
 def test_where_nothing_is_known_nothing_is_promised() -> None:
-    said = facts(results(verdict(estimate=None, low=None, high=None), continuation=None))
-    assert said["Excluded"].text == "nothing yet"
-    assert said["Still needed"].text.startswith("unknown")
-    assert "Decided now" not in said
+    texts = facts(results(verdict(estimate=None, low=None, high=None), continuation=None))
+    assert texts["Excluded"].text == "nothing yet"
+    assert texts["Still needed"].text.startswith("unknown")
+    assert "Decided now" not in texts
 
 
 @pytest.mark.parametrize(
     "more", [{"stopped": "irrelevant"}, {"stopped": "failed", "blocks": 0}, {"verdicts": (verdict(word="equivalent"),)}]
 )
 def test_there_is_none_where_all_is_settled(more: dict[str, Any]) -> None:
-    found = results(verdict(), **more)
-    assert unsettled_sections(found, result_labels(found)) == ()
+    unsettled = results(verdict(), **more)
+    assert unsettled_sections(unsettled, result_labels(unsettled)) == ()

@@ -12,7 +12,7 @@ from ajuste.model.wording import visible, visible_line
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("\x1b[2J", "\\x1b[2J"),
         ("a\rb", "a\\x0db"),
@@ -23,8 +23,8 @@ from ajuste.model.wording import visible, visible_line
         ("two\nlines\t.", "two\nlines\t."),
     ],
 )
-def test_control_characters_are_written_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_control_characters_are_written_out(text: str, expected: str) -> None:
+    assert visible(text) == expected
 
 
 @given(st.text())

@@ -57,8 +57,8 @@ def study() -> Callable[..., Measurements]:
 @pytest.fixture(scope="session")
 def residuals(metric: Metric) -> Callable[..., Residuals]:
     def made(noise: Noise, seed: int, configurations: int = 3, blocks: int = 40) -> Residuals:
-        found = compute_residuals(clean_trials(run(noise, seed, configurations, blocks)), metric)
-        assert found is not None
-        return found
+        computed = compute_residuals(clean_trials(run(noise, seed, configurations, blocks)), metric)
+        assert computed is not None
+        return computed
 
     return made

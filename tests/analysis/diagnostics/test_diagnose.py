@@ -1,4 +1,4 @@
-"""Each defect is found where it is, and hardly anything where there is none."""
+"""Defects are found where they are, and hardly any where there is none."""
 
 from __future__ import annotations
 
@@ -68,16 +68,18 @@ DEFECTS = {
 @pytest.mark.parametrize("kind", DEFECTS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_defect_is_found_and_told(study: Any, metric: Metric, kind: Any, seed: int) -> None:
-    found = {one.kind: one for one in diagnose(study(DEFECTS[kind], seed, blocks=60), [metric], "wall").found}
-    assert found[kind].matters, found[kind]
-    assert found[kind].says.endswith(".")
-    assert found[kind].why
-    assert found[kind].verdict_affected == (kind == "carry-over")
+    findings = {
+        finding.kind: finding for finding in diagnose(study(DEFECTS[kind], seed, blocks=60), [metric], "wall").found
+    }
+    assert findings[kind].matters, findings[kind]
+    assert findings[kind].says.endswith(".")
+    assert findings[kind].why
+    assert findings[kind].verdict_affected == (kind == "carry-over")
 
 
 def test_alarms_are_rare_on_clean_data(study: Any, metric: Metric) -> None:
     alarms = [
-        any(one.present for one in diagnose(study(clean, seed, configurations, blocks), [metric], "wall").found)
+        any(finding.present for finding in diagnose(study(clean, seed, configurations, blocks), [metric], "wall").found)
         for seed in range(50)
         for configurations, blocks in ((2, 24), (5, 12))
     ]
@@ -86,19 +88,21 @@ def test_alarms_are_rare_on_clean_data(study: Any, metric: Metric) -> None:
 
 
 def test_under_the_virtual_clock_nothing_is_said_of_time(study: Any, metric: Metric) -> None:
-    found = diagnose(study(drifting, 1), [metric], "virtual")
-    assert {one.kind for one in found.found} == {"bimodality", "outliers", "unequal variance"}
-    assert found.naive == ()
-    assert found.courses == ()
+    diagnosis = diagnose(study(drifting, 1), [metric], "virtual")
+    assert {finding.kind for finding in diagnosis.found} == {"bimodality", "outliers", "unequal variance"}
+    assert diagnosis.naive == ()
+    assert diagnosis.courses == ()
 
 
 def test_one_far_value_is_told_as_one(study: Any, metric: Metric) -> None:
     def once(random: Any, configuration: Any, block: Any, position: Any) -> Any:
         return clean(random, configuration, block, position) + 0.5 * ((block == 4) & (position == 1))
 
-    found = {one.kind: one for one in diagnose(study(once, 1, blocks=60), [metric], "wall").found}["outliers"]
-    assert found.says.startswith("1 outlier in 180 values, under ")
-    assert "where it makes the standard deviation" in found.says
+    outliers = {finding.kind: finding for finding in diagnose(study(once, 1, blocks=60), [metric], "wall").found}[
+        "outliers"
+    ]
+    assert outliers.says.startswith("1 outlier in 180 values, under ")
+    assert "where it makes the standard deviation" in outliers.says
 
 
 def test_what_batches_would_have_said_is_counted(study: Any, metric: Metric) -> None:
@@ -113,8 +117,8 @@ def test_what_batches_would_have_said_is_counted(study: Any, metric: Metric) -> 
 
 def test_a_drift_is_told_as_large_as_it_is(study: Any, metric: Metric) -> None:
     report = diagnose(study(drifting, 3, blocks=50), [metric], "wall")
-    found = next(one for one in report.found if one.kind == "drift")
-    assert found.value == pytest.approx(np.expm1(0.004 * 49), rel=0.05)
+    drift = next(finding for finding in report.found if finding.kind == "drift")
+    assert drift.value == pytest.approx(np.expm1(0.004 * 49), rel=0.05)
     (course,) = report.courses
     assert len(course.blocks) == 50
     assert course.values[-1] / course.values[0] == pytest.approx(np.exp(0.004 * 49), rel=0.05)
@@ -122,7 +126,7 @@ def test_a_drift_is_told_as_large_as_it_is(study: Any, metric: Metric) -> None:
 
 @pytest.mark.parametrize("blocks", [0, 1, 2, 5])
 def test_too_little_to_tell_is_no_finding(study: Any, metric: Metric, blocks: int) -> None:
-    assert not any(one.present for one in diagnose(study(clean, 1, 2, blocks), [metric], "wall").found)
+    assert not any(finding.present for finding in diagnose(study(clean, 1, 2, blocks), [metric], "wall").found)
 
 
 def test_figures_that_never_change_are_left_alone(study: Any, metric: Metric) -> None:

@@ -24,7 +24,7 @@ STUDIES = 20_000
 
 
 def simulated(noise: Callable[[Any], Any]) -> float:
-    """How often Student's test at 5 % finds something in 2 × ``BATCH`` values in a row."""
+    """Return how often Student's test at 5 % finds something in 2 × ``BATCH`` values in a row."""
     values = noise(np.random.default_rng(7))
     return float(np.mean(stats.ttest_ind(values[:, :BATCH], values[:, BATCH:], axis=1).pvalue < 0.05))
 

@@ -34,18 +34,18 @@ def test_the_variance_between_groups_is_fishers(residuals: Any) -> None:
     groups = random.integers(0, 4, 80)
     values = random.normal(0, 1, 80) + 0.3 * groups
     p_value, effects = variance_between(values, groups)
-    own = [values[groups == group] for group in range(4)]
-    assert p_value == pytest.approx(stats.f_oneway(*own).pvalue, rel=1e-9)
-    assert effects == pytest.approx([group.mean() - values.mean() for group in own])
+    by_group = [values[groups == group] for group in range(4)]
+    assert p_value == pytest.approx(stats.f_oneway(*by_group).pvalue, rel=1e-9)
+    assert effects == pytest.approx([group.mean() - values.mean() for group in by_group])
 
 
 def test_unequal_variance_is_brown_and_forsythes(residuals: Any) -> None:
     made = residuals(normal, 4)
-    found = spread(made)
+    finding = spread(made)
     wanted = stats.levene(*made.by_configuration, center="median")
-    assert found is not None
-    assert found.p_value == pytest.approx(wanted.pvalue, rel=1e-9)
-    assert found.configuration == "c2"
+    assert finding is not None
+    assert finding.p_value == pytest.approx(wanted.pvalue, rel=1e-9)
+    assert finding.configuration == "c2"
 
 
 def test_the_order_is_a_t_test_on_the_slopes_of_the_blocks(residuals: Any) -> None:
@@ -54,9 +54,9 @@ def test_the_order_is_a_t_test_on_the_slopes_of_the_blocks(residuals: Any) -> No
         stats.linregress(made.position[made.block == block], made.values[made.block == block]).slope
         for block in range(made.blocks)
     ]
-    found = order(made)
-    assert found is not None
-    assert found.p_value == pytest.approx(stats.ttest_1samp(slopes, 0).pvalue, rel=1e-9)
+    finding = order(made)
+    assert finding is not None
+    assert finding.p_value == pytest.approx(stats.ttest_1samp(slopes, 0).pvalue, rel=1e-9)
 
 
 def test_the_first_blocks_are_predicted_by_the_line_through_the_others(residuals: Any) -> None:
@@ -64,24 +64,24 @@ def test_the_first_blocks_are_predicted_by_the_line_through_the_others(residuals
         return random.normal(0, 0.01, len(block)) + 0.03 * (block < 1) + 0.001 * block
 
     made = residuals(cold, 6, blocks=20)
-    found = warm_up(made)
+    finding = warm_up(made)
     places, means = np.arange(20.0), made.block_averages
     line = stats.linregress(places[1:], means[1:])
     left = means[1:] - line.intercept - line.slope * places[1:]
     error = np.sqrt(np.sum(left**2) / 17 * (1 + 1 / 19 + (places[1:].mean()) ** 2 / np.sum((places[1:] - 10) ** 2)))
     off = means[0] - line.intercept
-    assert found is not None
-    assert found.value == pytest.approx(np.expm1(off), rel=1e-9)
-    assert found.p_value == pytest.approx(2 * 3 * stats.t.sf(abs(off) / error, 17), rel=1e-9)
+    assert finding is not None
+    assert finding.value == pytest.approx(np.expm1(off), rel=1e-9)
+    assert finding.p_value == pytest.approx(2 * 3 * stats.t.sf(abs(off) / error, 17), rel=1e-9)
 
 
 def test_a_wave_is_no_warm_up(residuals: Any) -> None:
     def wave(random: Any, configuration: Any, block: Any, position: Any) -> Any:
         return 0.05 * np.sin(block / 10) + random.normal(0, 0.01, len(block))
 
-    found = warm_up(residuals(wave, 1, blocks=100))
-    assert found is not None
-    assert found.p_value == 1.0
+    finding = warm_up(residuals(wave, 1, blocks=100))
+    assert finding is not None
+    assert finding.p_value == 1.0
 
 
 def test_the_correlation_of_neighbours_is_that_of_the_series() -> None:
@@ -98,13 +98,15 @@ def test_counts_are_no_groups_but_two_rates_are(residuals: Any) -> None:
 
         return noise
 
-    one, two = (bimodality(residuals(counted(rates), 2, 2, 200)) for rates in ((30.0, 30.0), (30.0, 90.0)))
-    assert one is not None
-    assert two is not None
-    assert one.p_value == 1.0
-    assert two.p_value is not None
-    assert two.p_value < 1e-6
-    assert two.value == pytest.approx(2, rel=0.15)
+    equal_rates, unequal_rates = (
+        bimodality(residuals(counted(rates), 2, 2, 200)) for rates in ((30.0, 30.0), (30.0, 90.0))
+    )
+    assert equal_rates is not None
+    assert unequal_rates is not None
+    assert equal_rates.p_value == 1.0
+    assert unequal_rates.p_value is not None
+    assert unequal_rates.p_value < 1e-6
+    assert unequal_rates.value == pytest.approx(2, rel=0.15)
 
 
 def test_equal_values_are_spread_over_their_step() -> None:

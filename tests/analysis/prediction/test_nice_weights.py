@@ -14,13 +14,15 @@ from ajuste.study.resolve import resolve
 from ajuste.study.schema import Study
 
 
-def forecasts(own: dict[str, Any], *loads: dict[str, Any], cpus: int = 1, metric: str = "cpu-share") -> list[Forecast]:
+def forecasts(
+    attributes: dict[str, Any], *loads: dict[str, Any], cpus: int = 1, metric: str = "cpu-share"
+) -> list[Forecast]:
     background = [{"kind": "spin", "attributes": load} for load in loads]
     study = Study.model_validate(
         {
             "name": "shares",
             "factor": [],
-            "workload": {"kind": "hog", "attributes": own, "background": background},
+            "workload": {"kind": "hog", "attributes": attributes, "background": background},
             "target": {"kernel": "debian:5.10", "cpus": cpus},
             "analysis": {"metrics": [metric], "describe": [], "prediction": "nice-weights"},
         }
@@ -29,10 +31,10 @@ def forecasts(own: dict[str, Any], *loads: dict[str, Any], cpus: int = 1, metric
     return list(nice_weights(resolve(study, catalogue(), kernels, lambda name: None)))
 
 
-def share(own: dict[str, Any], *loads: dict[str, Any]) -> float:
-    (found,) = forecasts(own, *loads)
-    assert found.low == found.high
-    return found.low
+def share(attributes: dict[str, Any], *loads: dict[str, Any]) -> float:
+    (forecast,) = forecasts(attributes, *loads)
+    assert forecast.low == forecast.high
+    return forecast.low
 
 
 def test_each_step_of_nice_is_about_a_quarter_more() -> None:

@@ -41,9 +41,9 @@ def test_a_residual_is_how_far_the_mean_is_outside_the_range(
         yield Forecast("nice=4", "elapsed", 5.0, 6.0, "because")
 
     monkeypatch.setattr("ajuste.analysis.prediction.FORECASTS", {"nice-weights": rule})
-    (found,) = predictions(study, [measured("nice=4", mean - 1, mean + 1)])
-    assert (found.low, found.high, found.why) == (5.0, 6.0, "because")
-    assert (found.measured, found.residual) == (pytest.approx(mean), pytest.approx(residual))
+    (prediction,) = predictions(study, [measured("nice=4", mean - 1, mean + 1)])
+    assert (prediction.low, prediction.high, prediction.why) == (5.0, 6.0, "because")
+    assert (prediction.measured, prediction.residual) == (pytest.approx(mean), pytest.approx(residual))
     (nothing,) = predictions(study, [measured("nice=4")])
     assert (nothing.measured, nothing.residual) == (None, None)
 
@@ -65,8 +65,8 @@ def beside(configuration: str, residual: float | None) -> Prediction:
 
 
 def test_the_answer_says_how_far_the_rule_is_off_at_worst() -> None:
-    found = [beside("a", 0.0), beside("b", -0.25), beside("c", 0.125), beside("d", None)]
-    assert agreement(RULE, found, [ELAPSED]) == (
+    predicted = [beside("a", 0.0), beside("b", -0.25), beside("c", 0.125), beside("d", None)]
+    assert agreement(RULE, predicted, [ELAPSED]) == (
         "The rule (The weights) predicts the elapsed time to within 0.25 s in all 3 configurations, worst at b."
     )
     assert agreement(RULE, [beside("a", 0.0)], [ELAPSED]).endswith("correctly in the one configuration.")

@@ -31,19 +31,19 @@ def forecasts(*factors: dict[str, object]) -> dict[str, Forecast]:
 
 
 def test_the_delay_is_between_expiry_and_the_next_waking_after_it() -> None:
-    found = forecasts(
+    by_level = forecasts(
         {"name": "vm.dirty_expire_centisecs", "levels": [3000, 1000]},
         {"name": "vm.dirty_writeback_centisecs", "levels": [100]},
     )
-    assert {name: (f.metric, f.low, f.high) for name, f in found.items()} == {
+    assert {name: (f.metric, f.low, f.high) for name, f in by_level.items()} == {
         "vm.dirty_expire_centisecs=3000": ("late", 30, 31),
         "vm.dirty_expire_centisecs=1000": ("late", 10, 11),
     }
 
 
 def test_what_is_not_set_has_the_kernels_default() -> None:
-    (found,) = forecasts({"name": "vm.dirty_expire_centisecs", "levels": [1000]}).values()
-    assert (found.low, found.high) == (10, 15)
+    (forecast,) = forecasts({"name": "vm.dirty_expire_centisecs", "levels": [1000]}).values()
+    assert (forecast.low, forecast.high) == (10, 15)
 
 
 def test_a_flusher_that_never_wakes_by_itself_is_not_predicted() -> None:

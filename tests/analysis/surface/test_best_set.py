@@ -19,7 +19,7 @@ ONE_NOISY = np.array([0.05, *[0.01] * 11])
 
 @pytest.mark.parametrize("noise", [0.02, np.repeat([0.05, 0.01], 6), np.repeat([0.01, 0.05], 6), ONE_NOISY])
 def test_the_truly_best_is_in_the_set(draw: Draw, noise: float) -> None:
-    """All looks at all numbers of blocks count: once left out is wrong."""
+    """Count every look at every number of blocks: to leave the best out once is wrong."""
     random = np.random.default_rng(11)
     missed = 0
     for _ in range(60):
@@ -30,27 +30,27 @@ def test_the_truly_best_is_in_the_set(draw: Draw, noise: float) -> None:
 
 
 def test_what_is_clearly_worse_is_not_in_it(draw: Draw) -> None:
-    found = best_set(draw(np.random.default_rng(12), NEARLY_THE_SAME), "lower", 0.05)
-    assert set(found.members) <= set(range(6))
+    result = best_set(draw(np.random.default_rng(12), NEARLY_THE_SAME), "lower", 0.05)
+    assert set(result.members) <= set(range(6))
 
 
 def test_a_single_clear_winner_stands_alone(draw: Draw) -> None:
     truth = np.array([0.4, 0.0, 0.3, 0.5])
-    found = best_set(draw(np.random.default_rng(13), truth), "lower", 0.05)
-    assert (found.best, found.members) == (1, (1,))
+    result = best_set(draw(np.random.default_rng(13), truth), "lower", 0.05)
+    assert (result.best, result.members) == (1, (1,))
     upside_down = best_set(draw(np.random.default_rng(13), -truth), "higher", 0.05)
     assert upside_down.members == (1,)
 
 
 def test_three_blocks_of_many_configurations_are_enough(draw: Draw) -> None:
-    """What the noise is, all of them tell."""
+    """Noise is estimated from all configurations together."""
     truth = np.concatenate([[0.0], np.linspace(0.4, 0.9, 29)])
     assert best_set(draw(np.random.default_rng(17), truth, blocks=3), "lower", 0.05).members == (0,)
 
 
 def test_few_blocks_leave_nothing_out(draw: Draw) -> None:
-    found = best_set(draw(np.random.default_rng(14), NEARLY_THE_SAME, blocks=2), "lower", 0.05)
-    assert len(found.members) == 12
+    result = best_set(draw(np.random.default_rng(14), NEARLY_THE_SAME, blocks=2), "lower", 0.05)
+    assert len(result.members) == 12
 
 
 def test_blocks_in_one_order_leave_nothing_out(draw: Draw) -> None:

@@ -19,8 +19,8 @@ def configuration(name: str, **means: float) -> Measured:
 
 
 def test_as_scipy_has_it() -> None:
-    one, two = np.random.default_rng(3).integers(0, 9, (2, 30)).astype(float)
-    assert rank_correlation(one, two) == pytest.approx(spearmanr(one, two).statistic)
+    first, second = np.random.default_rng(3).integers(0, 9, (2, 30)).astype(float)
+    assert rank_correlation(first, second) == pytest.approx(spearmanr(first, second).statistic)
 
 
 def test_what_rises_together_and_what_does_not_vary() -> None:
@@ -39,8 +39,8 @@ def test_the_interval_has_the_true_correlation_as_often_as_it_says() -> None:
     truth = 6 / np.pi * np.arcsin(0.6 / 2)  # Spearman's of a normal pair with Pearson's 0.6
     hits = 0
     for _ in range(400):
-        one = random.normal(size=30)
-        two = 0.6 * one + 0.8 * random.normal(size=30)
-        low, high = interval(rank_correlation(one, two), 30, 0.05)
+        first = random.normal(size=30)
+        second = 0.6 * first + 0.8 * random.normal(size=30)
+        low, high = interval(rank_correlation(first, second), 30, 0.05)
         hits += low <= truth <= high
     assert hits >= 372  # 95 % of 400, less twice the standard deviation

@@ -22,7 +22,7 @@ def test_no_division_costs_less(values: list[int], penalty: float) -> None:
 
     inner = range(1, len(values))
     every = chain.from_iterable(combinations(inner, size) for size in range(len(values)))
-    found = partition(len(values), cost, penalty)
-    assert found == sorted(set(found))
-    assert found[-1] == len(values)
-    assert whole(tuple(found)) == pytest.approx(min(whole((*ends, len(values))) for ends in every))
+    best_ends = partition(len(values), cost, penalty)
+    assert best_ends == sorted(set(best_ends))
+    assert best_ends[-1] == len(values)
+    assert whole(tuple(best_ends)) == pytest.approx(min(whole((*ends, len(values))) for ends in every))

@@ -16,32 +16,32 @@ def line(y: NDArray[np.float64], noise: float = 0.01, seed: int = 1) -> GridLine
     return GridLine(X[: len(y)], y + random.normal(0, noise, len(y)), np.full(len(y), noise), 50)
 
 
-def found(one: GridLine, margin: float = 0.0) -> list[tuple[str, int, int]]:
-    return [(part.shape, part.start, part.end) for part in regions(one, alpha=0.05, margin=margin)]
+def shapes(grid_line: GridLine, margin: float = 0.0) -> list[tuple[str, int, int]]:
+    return [(part.shape, part.start, part.end) for part in regions(grid_line, alpha=0.05, margin=margin)]
 
 
 def test_a_fall_that_ends() -> None:
-    assert found(line(0.6 * np.maximum(0, 0.5 - X))) == [("fast fall", 0, 6), ("flat", 6, 12)]
+    assert shapes(line(0.6 * np.maximum(0, 0.5 - X))) == [("fast fall", 0, 6), ("flat", 6, 12)]
 
 
 def test_a_fall_that_becomes_slow() -> None:
     y = np.where(X < 0.25, 1 - 3 * X, 0.25 - 0.3 * (X - 0.25))
-    assert found(line(y)) == [("fast fall", 0, 3), ("slow fall", 3, 12)]
+    assert shapes(line(y)) == [("fast fall", 0, 3), ("slow fall", 3, 12)]
 
 
 def test_a_valley() -> None:
-    assert found(line(0.6 * np.abs(X - 0.5))) == [("fall", 0, 6), ("rise", 6, 12)]
+    assert shapes(line(0.6 * np.abs(X - 0.5))) == [("fall", 0, 6), ("rise", 6, 12)]
 
 
 def test_an_oscillation_that_dies_away() -> None:
     y = np.where(np.arange(13) < 7, 0.1 * (-1.0) ** np.arange(13), 0.1)
-    assert found(line(y)) == [("oscillating", 0, 6), ("flat", 6, 12)]
+    assert shapes(line(y)) == [("oscillating", 0, 6), ("flat", 6, 12)]
 
 
 def test_what_is_too_small_to_matter_is_flat() -> None:
     slope = line(0.04 * X, noise=1e-4)
-    assert found(slope) == [("rise", 0, 12)]
-    assert found(slope, margin=0.05) == [("flat", 0, 12)]
+    assert shapes(slope) == [("rise", 0, 12)]
+    assert shapes(slope, margin=0.05) == [("flat", 0, 12)]
 
 
 @pytest.mark.parametrize("points", [5, 13])

@@ -119,14 +119,14 @@ def test_a_flat_surface_says_so() -> None:
 
 
 def test_other_factors_have_surfaces_of_their_own() -> None:
-    found = measured([M, MODE, W], lambda levels: valley(levels) * (1 + (levels["mode"] == "socket")))
-    elapsed = [one for one in found if one.metric == "elapsed"]
-    assert [one.fixed for one in elapsed] == [{"mode": "pipe"}, {"mode": "socket"}]
+    all_surfaces = measured([M, MODE, W], lambda levels: valley(levels) * (1 + (levels["mode"] == "socket")))
+    elapsed = [surface for surface in all_surfaces if surface.metric == "elapsed"]
+    assert [surface.fixed for surface in elapsed] == [{"mode": "pipe"}, {"mode": "socket"}]
     assert all(name.split(",")[1] == "socket" for name in elapsed[1].best_set)
 
 
 def test_noise_makes_no_regions_however_it_is_spread() -> None:
-    """One of 20 studies may have one anywhere; in this one the noise is as large as what matters."""
+    """Regions may appear anywhere in one of 20 studies; in this one the noise is as large as what matters."""
     wrong = 0
     for seed in range(12):
         (elapsed, _) = measured([M, W], flat, noise=0.05, seed=seed)

@@ -1,4 +1,4 @@
-"""What a configuration leaves behind for the next slice withholds the verdict."""
+"""Effects that a configuration leaves for the next slice withhold the verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATENCY = Metric(name="p99", title="p99", unit="ms", direction="lower")
 
 
 def judged(seed: int, blocks: int, at_once: float, later: float, noise: float = 0.02) -> Verdict:
-    """Of ``b``, which changes its own slice by ``at_once`` and the one after it by ``later`` (logarithms)."""
+    """Verdict on ``b``, which changes its own slice by ``at_once`` and the next by ``later`` (logarithms)."""
     random = np.random.default_rng(seed)
     names = [name for _ in range(blocks) for name in (("a", "b") if random.random() < 0.5 else ("b", "a"))]
     slices = []
@@ -36,28 +36,30 @@ def test_costs_that_the_next_slice_bears_are_no_improvement() -> None:
 
 
 def test_costs_of_the_next_slice_withhold_verdicts_at_every_look_whatever_the_noise() -> None:
-    cells = simulate_later(300, 100, [one for one in CASES if "15 %" in one.name or one.name == "saves 10 %, at once"])
-    assert max(one.wrong / one.runs for one in cells if "15 %" in one.case) <= 0.055
-    at_once = [one for one in cells if one.case == "saves 10 %, at once"]
-    assert min(one.right / one.runs for one in at_once) >= 0.98
-    assert max(one.slices for one in at_once) < 25
+    cells = simulate_later(
+        300, 100, [case for case in CASES if "15 %" in case.name or case.name == "saves 10 %, at once"]
+    )
+    assert max(cell.wrong / cell.runs for cell in cells if "15 %" in cell.case) <= 0.055
+    at_once = [cell for cell in cells if cell.case == "saves 10 %, at once"]
+    assert min(cell.right / cell.runs for cell in at_once) >= 0.98
+    assert max(cell.slices for cell in at_once) < 25
 
 
 def test_an_effect_that_may_turn_round_when_it_stays_says_so() -> None:
-    """Its own slices save 4 %, and the next ones bear it all."""
+    """Slices of ``b`` save 4 %, and the next ones bear it all."""
     verdicts = [judged(seed, 10, -0.04, 0.04, noise=0.01) for seed in range(20)]
-    withheld = [one.reason for one in verdicts if "next slice its effect is" in one.reason]
+    withheld = [verdict.reason for verdict in verdicts if "next slice its effect is" in verdict.reason]
     assert withheld
-    assert all(one.verdict == "undecided" for one in verdicts if one.reason in withheld)
+    assert all(verdict.verdict == "undecided" for verdict in verdicts if verdict.reason in withheld)
 
 
 def test_equivalence_says_that_slow_effects_look_like_none() -> None:
     names = [("a", "b"), ("b", "a"), ("b", "a"), ("a", "b")]
     order = [name for block in range(12) for name in names[block % 4]]
     slices = [Slice(n, n // 2, name, 60.0 * n, 60.0 * n + 60, 100.0 + n % 3 / 10) for n, name in enumerate(order)]
-    found = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"], diagnose_noise=False)
-    assert found.verdicts[0].verdict == "equivalent"
-    assert any("settle" in sentence for sentence in found.findings)
+    judgement = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"], diagnose_noise=False)
+    assert judgement.verdicts[0].verdict == "equivalent"
+    assert any("settle" in sentence for sentence in judgement.findings)
 
 
 def test_an_effect_that_takes_more_than_a_slice_is_not_equivalent() -> None:
@@ -93,6 +95,6 @@ def test_what_could_not_be_tested_is_said(blocks: int, tested: bool) -> None:
         )
         for number, name in enumerate(order)
     ]
-    found = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"], diagnose_noise=False)
-    assert found.verdicts[0].verdict == "improves"
-    assert any("was not tested" in sentence for sentence in found.findings) is not tested
+    judgement = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"], diagnose_noise=False)
+    assert judgement.verdicts[0].verdict == "improves"
+    assert any("was not tested" in sentence for sentence in judgement.findings) is not tested

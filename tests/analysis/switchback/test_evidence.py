@@ -62,17 +62,19 @@ def test_the_scale_does_not_matter_and_the_floor_does() -> None:
 @pytest.mark.parametrize("n", [15, 60, 240])
 def test_the_interval_is_about_as_narrow_as_one_that_relies_on_normal_noise(n: int) -> None:
     draws = np.random.default_rng(5).normal(0.3, 1, (20, n))
-    own = [sequence_interval(one, alpha=0.05) for one in draws]
-    normal = [mean_interval(one, alpha=0.05) for one in draws]
-    ratio = np.median([one.high - one.low for one in own]) / np.median([one.high - one.low for one in normal])
+    intervals = [sequence_interval(draw, alpha=0.05) for draw in draws]
+    normal = [mean_interval(draw, alpha=0.05) for draw in draws]
+    ratio = np.median([interval.high - interval.low for interval in intervals]) / np.median(
+        [interval.high - interval.low for interval in normal]
+    )
     assert 0.7 < ratio < 1.3
-    assert all(one.low < one.mean < one.high for one in own)
+    assert all(interval.low < interval.mean < interval.high for interval in intervals)
 
 
 def test_the_interval_has_exactly_the_effects_that_are_not_refuted() -> None:
     values = np.random.default_rng(6).normal(0.5, 1, 40)
-    found = sequence_interval(values, alpha=0.05)
-    inside, outside = log_evidence(values - found.low - 1e-6)[-1], log_evidence(values - found.low + 1e-6)[-1]
+    interval = sequence_interval(values, alpha=0.05)
+    inside, outside = log_evidence(values - interval.low - 1e-6)[-1], log_evidence(values - interval.low + 1e-6)[-1]
     assert inside < math.log(20) <= outside
 
 
@@ -95,7 +97,7 @@ def test_a_control_that_explains_the_noise_narrows_the_interval() -> None:
 
 def test_the_growth_that_predictions_rest_on_is_that_of_the_normal_distribution() -> None:
     noise = np.random.default_rng(8).normal(0, 1, 20_000)
-    found = blocks_needed(noise, 0.5, 0.05)
+    needed = blocks_needed(noise, 0.5, 0.05)
 
     def growth(slope: float) -> float:
         scale = math.sqrt(1.25)
@@ -108,8 +110,8 @@ def test_the_growth_that_predictions_rest_on_is_that_of_the_normal_distribution(
 
     gains = np.array([growth(slope) for slope in LONG.slopes])
     n = next(n for n in range(1, 200) if np.logaddexp.reduce(n * gains) >= math.log(2 * len(LONG.slopes) * 20))
-    assert found is not None
-    assert abs(found - n) <= 2
+    assert needed is not None
+    assert abs(needed - n) <= 2
 
 
 def test_half_of_all_experiments_are_over_when_half_of_them_were_predicted_to_be() -> None:

@@ -76,8 +76,15 @@ def test_a_look_after_every_slice_says_what_the_benchmark_counts() -> None:
                 slices = slices_of(run, at)
                 if not at_equal_load:
                     slices = [
-                        Slice(one.number, one.block, one.configuration, one.begin_s, one.end_s, one.value)
-                        for one in slices
+                        Slice(
+                            original.number,
+                            original.block,
+                            original.configuration,
+                            original.begin_s,
+                            original.end_s,
+                            original.value,
+                        )
+                        for original in slices
                     ]
                 for block in range(5, 60, 11):
                     (verdict,) = judge_slices(
@@ -88,12 +95,12 @@ def test_a_look_after_every_slice_says_what_the_benchmark_counts() -> None:
                         smallest_effect=SMALLEST_EFFECT,
                         diagnose_noise=False,
                     ).verdicts
-                    said = {
+                    counted = {
                         "worsens": looks.higher[at, block],
                         "improves": looks.lower[at, block],
                         "equivalent": looks.equivalent[at, block],
                     }
-                    assert [word for word, there in said.items() if there] == (
+                    assert [word for word, there in counted.items() if there] == (
                         [] if verdict.verdict == "undecided" else [verdict.verdict]
                     )
 
@@ -101,17 +108,17 @@ def test_a_look_after_every_slice_says_what_the_benchmark_counts() -> None:
 @pytest.mark.parametrize("order", ["random", "mirrored"])
 def test_good_and_useless_settings_get_the_right_verdicts_under_drifting_load(order: SwitchbackOrder) -> None:
     slices = experiment({"default": 0.0, "good": -0.06, "useless": 0.0}, order=order, slices=600)
-    found = judge_slices(
+    judgement = judge_slices(
         slices, LATENCY, baseline="default", configurations=["default", "good", "useless"], comparisons=2,
         smallest_effect=0.03,
     )  # fmt: skip
-    good, useless = found.verdicts
+    good, useless = judgement.verdicts
     assert (good.verdict, useless.verdict) == ("improves", "equivalent")
     assert good.low is not None
     assert good.high is not None
     assert good.low < 0.94 < good.high
-    assert found.more_slices == 0
-    assert any("resembles the one before" in one and "drawn at random" in one for one in found.findings)
+    assert judgement.more_slices == 0
+    assert any("resembles the one before" in finding and "drawn at random" in finding for finding in judgement.findings)
 
 
 def test_of_the_last_block_the_part_counts_that_has_both_configurations() -> None:
@@ -126,12 +133,20 @@ def test_of_the_last_block_the_part_counts_that_has_both_configurations() -> Non
 def test_slices_with_flags_and_without_values_do_not_count() -> None:
     slices = experiment({"a": 0.0, "b": 0.0}, slices=60, control=False, service=NAMED["steady"])
     spoilt = [
-        Slice(one.number, one.block, one.configuration, one.begin_s, one.end_s, 100.0, flags=("guard",))
-        if one.block == 3
-        else Slice(one.number, one.block, one.configuration, one.begin_s, one.end_s)
-        if one.block == 4
-        else one
-        for one in slices
+        Slice(
+            original.number,
+            original.block,
+            original.configuration,
+            original.begin_s,
+            original.end_s,
+            100.0,
+            flags=("guard",),
+        )
+        if original.block == 3
+        else Slice(original.number, original.block, original.configuration, original.begin_s, original.end_s)
+        if original.block == 4
+        else original
+        for original in slices
     ]
     (verdict,) = judge_slices(spoilt, LATENCY, baseline="a", configurations=["a", "b"]).verdicts
     assert verdict.blocks == 28
@@ -153,11 +168,11 @@ def test_the_number_of_further_slices_is_a_fair_guide() -> None:
         slices = experiment({"a": 0.0, "b": 0.02}, slices=200, seed=seed, service=steady, control=False)
 
         def look(count: int, slices: list[Slice] = slices) -> tuple[str, int | None]:
-            found = judge_slices(
+            judgement = judge_slices(
                 slices[:count], LATENCY, baseline="a", configurations=["a", "b"], smallest_effect=0.01,
                 diagnose_noise=False,
             )  # fmt: skip
-            return found.verdicts[0].verdict, found.more_slices
+            return judgement.verdicts[0].verdict, judgement.more_slices
 
         if look(24)[0] == "undecided":
             more = look(24)[1]
@@ -170,14 +185,14 @@ def test_the_number_of_further_slices_is_a_fair_guide() -> None:
 def test_a_control_that_the_setting_changes_is_not_used_and_that_is_said() -> None:
     slices = [
         Slice(
-            one.number, one.block, one.configuration, one.begin_s, one.end_s, one.value,
-            (one.control or 1.0) * (1.3 if one.configuration == "b" else 1.0),
+            original.number, original.block, original.configuration, original.begin_s, original.end_s, original.value,
+            (original.control or 1.0) * (1.3 if original.configuration == "b" else 1.0),
         )
-        for one in experiment({"a": 0.0, "b": 0.0}, slices=120)
+        for original in experiment({"a": 0.0, "b": 0.0}, slices=120)
     ]  # fmt: skip
-    found = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"])
-    assert found.adjusted == ()
-    assert "b changes the control figure itself: the verdict does not use it." in found.findings
+    judgement = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"])
+    assert judgement.adjusted == ()
+    assert "b changes the control figure itself: the verdict does not use it." in judgement.findings
 
 
 def test_a_control_that_explains_the_noise_is_used() -> None:
@@ -191,20 +206,20 @@ def test_a_control_that_explains_the_noise_is_used() -> None:
     )  # fmt: skip
     assert with_it.adjusted == ("b",)
     assert with_it.verdicts[0].verdict == "improves"
-    widths = [(one.verdicts[0].high or 9) - (one.verdicts[0].low or 0) for one in (with_it, without)]
+    widths = [(judgement.verdicts[0].high or 9) - (judgement.verdicts[0].low or 0) for judgement in (with_it, without)]
     assert widths[0] < widths[1]
 
 
 def test_an_effect_that_comes_and_goes_is_said() -> None:
     slices = [
         Slice(
-            one.number, one.block, one.configuration, one.begin_s, one.end_s,
-            (one.value or 0.0) * (1.1 if one.configuration == "b" and one.block // 20 % 2 else 1.0),
+            original.number, original.block, original.configuration, original.begin_s, original.end_s,
+            (original.value or 0.0) * (1.1 if original.configuration == "b" and original.block // 20 % 2 else 1.0),
         )
-        for one in experiment({"a": 0.0, "b": 0.0}, slices=160, service=NAMED["steady"])
+        for original in experiment({"a": 0.0, "b": 0.0}, slices=160, service=NAMED["steady"])
     ]  # fmt: skip
-    found = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"])
-    assert any(one.startswith("The effect of b changes over time") for one in found.findings)
+    judgement = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"])
+    assert any(finding.startswith("The effect of b changes over time") for finding in judgement.findings)
 
 
 def test_counts_that_can_be_zero_are_compared_by_differences() -> None:
@@ -235,7 +250,9 @@ def test_values_that_are_all_the_same_are_equivalent_and_not_certain_beyond_thei
 def test_a_plan_from_a_day_of_values_is_right_to_a_factor_of_2() -> None:
     run = switched(TOGETHER, np.random.default_rng(6), 100, 600, 0.03)
     pilots, _ = TOGETHER.draw(np.random.default_rng(7), 30, 144)
-    noises = [noise for own in pilots if (noise := noise_of_pilot(np.exp(own), 2, "random", ratio=True)) is not None]
+    noises = [
+        noise for pilot in pilots if (noise := noise_of_pilot(np.exp(pilot), 2, "random", ratio=True)) is not None
+    ]
     assert len(noises) == len(pilots)
     planned = np.median([plan_slices(noise, np.log1p(0.03), 0.05, 2, "random").slices or np.inf for noise in noises])
     looks = ajuste(run, at_equal_load=False)

@@ -22,7 +22,7 @@ def texts(path: Path) -> str:
 
 
 def only(results: Results, *metrics: str) -> Results:
-    """Without the plots of metrics that are beside the point."""
+    """Return the results without the plots of metrics that are beside the point."""
     return results.model_copy(
         update={
             "metrics": tuple(metric for metric in results.metrics if metric.name in metrics),
@@ -47,17 +47,17 @@ def test_every_plot_has_a_name_of_its_own(grid: Results, timed: Results, undecid
 def test_a_map_as_svg(grid: Results, tmp_path: Path) -> None:
     written = write_pictures(results_report(only(grid, "hackbench.time")), tmp_path / "new" / "figures", "svg")
     assert sorted((tmp_path / "new" / "figures").iterdir()) == sorted(written)
-    said = texts(written[0])
-    assert "Hackbench time over both" in said
-    assert "best: 16 ms, 8 ms" in said
-    assert "sched_wakeup_granularity_ns" in said
+    labels = texts(written[0])
+    assert "Hackbench time over both" in labels
+    assert "best: 16 ms, 8 ms" in labels
+    assert "sched_wakeup_granularity_ns" in labels
 
 
 def test_the_same_results_give_the_same_files(undecided: Results, tmp_path: Path) -> None:
-    one, two = (
+    first, second = (
         write_pictures(results_report(only(undecided, "elapsed")), tmp_path / name, "svg") for name in ("one", "two")
     )
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_timelines_as_png(timed: Results, tmp_path: Path) -> None:
