@@ -119,20 +119,8 @@ def test_a_setting_is_varied_and_put_back(ajuste: Shell) -> None:
 
 
 def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shell) -> None:
-    command = (
-        "compare",
-        "--vm",
-        "--nice",
-        "0,10",
-        "--background",
-        "spin",
-        "--prepare",
-        "touch done",
-        "--",
-        "sleep",
-        "1",
-    )
-    output, _ = ajuste(*command[:1], "--dry-run", "--save", "saved.toml", *command[1:])
+    words = ("compare", "--vm", "--nice", "0,10", "--background", "spin", "--prepare", "touch done", "--", "sleep", "1")
+    output, _ = ajuste(*words[:1], "--dry-run", "--save", "saved.toml", *words[1:])
     assert "No setting was changed and nothing was run." in output
     saved = (ajuste.directory / "saved.toml").read_text()
     assert saved.startswith("# Does the same as: ajuste compare --dry-run --save saved.toml --vm --nice 0,10 ")

@@ -131,28 +131,9 @@ class Container:
         init = self._init()
         if init is None:
             return ""
-        command_line = [
-            "env",
-            "-i",
-            "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-            "HOME=/root",
-            "AJUSTE_HOME=/state/home",
-            *command,
-        ]
+        argv = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "AJUSTE_HOME=/state/home", *command]
         done = subprocess.run(
-            [
-                "nsenter",
-                "--target",
-                str(init),
-                "--mount",
-                "--uts",
-                "--ipc",
-                "--net",
-                "--pid",
-                "--root",
-                "--wd",
-                *command_line,
-            ],
+            ["nsenter", "--target", str(init), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd", *argv],
             capture_output=True,
             text=True,
             timeout=60,

@@ -59,16 +59,16 @@ def test_what_is_left_is_right_within_a_factor_of_two(trials: list[NewTrial], ma
     end = max(map(ended, trials))
     before_pause = [trial for trial in trials if ended(trial) < BEGAN.timestamp() + 3600]
     paused = len(before_pause) < len(trials)
-    estimates = 0
+    checked = 0
     for count in range(3, len(trials)):
         now = ended(trials[count - 1])
         done = len({trial.block for trial in trials[:count]}) - (trials[count].block == trials[count - 1].block)
         actual = end - now - (7200 if paused and count <= len(before_pause) else 0)
         estimate = time_left(study, trials[:count], done, (), now + 0.05) if done else None
         if estimate is not None and actual > 6:
-            estimates += 1
+            checked += 1
             assert 0.5 <= estimate[0] / actual <= 2, (count, estimate, actual)
-    assert estimates > 5
+    assert checked > 5
 
 
 def test_nothing_is_said_before_there_is_a_pace() -> None:

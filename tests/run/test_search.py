@@ -169,7 +169,7 @@ def test_too_few_trials_and_nothing_to_choose_are_refused(tmp_path: Path) -> Non
 
 
 class SharedSurface(Surface):
-    """A surface whose every third trial is by a liar who says that it was quick, and is found out at the ``caught``-th."""
+    """A surface whose every third trial is by a liar who says it was quick, and is found out at the ``caught``-th."""
 
     def __init__(self, caught: int) -> None:
         super().__init__(_bowl)

@@ -64,9 +64,9 @@ def test_nothing_is_claimed_across_versions_or_without_a_configuration(images: d
 
 
 def test_what_the_study_says_comes_first(images: dict[str, KernelImage]) -> None:
-    claiming = study(["a", "b"], {"prove": ["mptcp"]}, prove={"a": ["no-numa"]})
-    assert claims(claiming, "a", images) == ["mptcp", "no-numa", "hz=250"]
-    assert claims(claiming, "b", images) == ["mptcp", "no-numa", "hz=1000"]
+    claiming_study = study(["a", "b"], {"prove": ["mptcp"]}, prove={"a": ["no-numa"]})
+    assert claims(claiming_study, "a", images) == ["mptcp", "no-numa", "hz=250"]
+    assert claims(claiming_study, "b", images) == ["mptcp", "no-numa", "hz=1000"]
 
 
 def test_a_claim_that_names_no_feature_is_refused_before_anything_is_fetched() -> None:
