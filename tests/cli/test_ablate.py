@@ -67,16 +67,16 @@ def profiles(ajuste: Shell) -> Shell:
 def test_a_wrong_request_is_refused_with_one_clear_message(
     profiles: Shell, words: tuple[str, ...], message: str
 ) -> None:
-    said, complained = profiles(*words, expect=2)
-    told = " ".join(complained.split())
-    assert re.search(message, told), told
-    assert said == ""
+    output, complained = profiles(*words, expect=2)
+    flat = " ".join(complained.split())
+    assert re.search(message, flat), flat
+    assert output == ""
     assert "Traceback" not in complained
 
 
 def test_a_plan_shows_what_each_line_writes_and_what_is_left_out(profiles: Shell) -> None:
-    said, _ = profiles("ablate", "--dry-run", "--profile", "own.conf", "--save", "own.toml", "--", "true")
-    flat = " ".join(said.split())
+    output, _ = profiles("ablate", "--dry-run", "--profile", "own.conf", "--save", "own.toml", "--", "true")
+    flat = " ".join(output.split())
     assert "only vm.dirty_writeback_centisecs write 1111 to /proc/sys/vm/dirty_writeback_centisecs" in flat
     assert "kernel.nothing = 1 (is not in the catalogue)" in flat
     assert 'combine = "ablation"' in (profiles.directory / "own.toml").read_text()
@@ -84,8 +84,8 @@ def test_a_plan_shows_what_each_line_writes_and_what_is_left_out(profiles: Shell
 
 @pytest.mark.skipif(OVERCOMMIT.read_text().strip() == "2", reason="the line matters on this machine")
 def test_a_line_that_cannot_matter_is_not_measured_and_it_is_said_why(profiles: Shell) -> None:
-    said, _ = profiles("ablate", "--dry-run", "--profile", "own.conf", "--", "true")
-    flat = " ".join(said.split())
+    output, _ = profiles("ablate", "--dry-run", "--profile", "own.conf", "--", "true")
+    flat = " ".join(output.split())
     assert "only vm.overcommit_ratio" not in flat
     assert "vm.overcommit_ratio = 61 (cannot matter here: vm.overcommit_memory is not 2)" in flat
 
@@ -94,14 +94,14 @@ def test_a_line_that_cannot_matter_is_not_measured_and_it_is_said_why(profiles: 
 @pytest.mark.usefixtures("machine_lock")
 def test_a_profile_is_taken_apart_on_this_machine_and_everything_is_put_back(profiles: Shell) -> None:
     before = WAKES.read_text(), EXPIRE.read_text()
-    said: Any = json.loads(profiles("ablate", "--json", "--blocks", "3", "--profile", "own.conf", "--", "true")[0])
+    results: Any = json.loads(profiles("ablate", "--json", "--blocks", "3", "--profile", "own.conf", "--", "true")[0])
     assert (WAKES.read_text(), EXPIRE.read_text()) == before
-    assert {line["line"]: line["sets"] for line in said["lines"] if line["kind"] == "line"} == {
+    assert {line["line"]: line["sets"] for line in results["lines"] if line["kind"] == "line"} == {
         "vm.dirty_writeback_centisecs": {"vm.dirty_writeback_centisecs": "1111"},
         "vm.dirty_expire_centisecs": {"vm.dirty_expire_centisecs": "1234"},
     }
-    assert len(said["configurations"]) == 4
-    assert said["reproduce"] == ["ajuste ablate --blocks 3 --profile own.conf -- true"]
+    assert len(results["configurations"]) == 4
+    assert results["reproduce"] == ["ajuste ablate --blocks 3 --profile own.conf -- true"]
 
 
 @pytest.mark.vm
@@ -109,10 +109,10 @@ def test_a_profile_is_taken_apart_on_this_machine_and_everything_is_put_back(pro
 def test_in_a_guest_the_line_that_matters_is_named_and_no_other(profiles: Shell) -> None:
     words = ("--profile", "guest.conf", "--kernel", "debian:5.10", "--background", "spin", "--min-effect", "20%")
     job = ("--metric", "involuntary-switches", "--blocks", "5..8", "--", "matrix", "size=100", "repetitions=2")
-    said: Any = json.loads(profiles("ablate", "--json", *words, *job)[0])
-    roles = {line["line"]: line["role"] for line in said["lines"] if line["kind"] == "line"}
+    results: Any = json.loads(profiles("ablate", "--json", *words, *job)[0])
+    roles = {line["line"]: line["role"] for line in results["lines"] if line["kind"] == "line"}
     assert roles["kernel.sched_min_granularity_ns"] in ("helps", "matters")
     assert roles["vm.swappiness"] == "useless"
     assert len(roles) == 2, "what is so already is left out"
-    assert any("vm.laptop_mode = 0" in note for note in said["notes"])
-    assert said["stopped"] == "decided"
+    assert any("vm.laptop_mode = 0" in note for note in results["notes"])
+    assert results["stopped"] == "decided"

@@ -35,8 +35,8 @@ def here(shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
     def run(code: int, *words: str) -> tuple[str, str]:
         assert exit_code(lambda: application(["analyse"])(["analyse", *words], standalone_mode=False)) == code
-        found = capsys.readouterr()
-        return found.out, found.err
+        captured = capsys.readouterr()
+        return captured.out, captured.err
 
     monkeypatch.chdir(shell.directory)
     monkeypatch.setenv("AJUSTE_HOME", str(shell.home))
@@ -45,27 +45,29 @@ def here(shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 def test_two_files_are_a_baseline_and_what_is_compared_with_it(shell: Shell) -> None:
-    found = shell.json("analyse", "old.json", "new.json", "--difference", "time")
-    [verdict] = found["verdicts"]
+    results = shell.json("analyse", "old.json", "new.json", "--difference", "time")
+    [verdict] = results["verdicts"]
     theirs = stats.ttest_ind(NEW, OLD, equal_var=False)
     low, high = theirs.confidence_interval(0.95)
     assert (verdict["configuration"], verdict["verdict"], verdict["values"]) == ("new", "improves", [6, 6])
     assert verdict["p_value"] == pytest.approx(theirs.pvalue, rel=1e-9)
     assert (verdict["low"], verdict["high"]) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
-    assert [c["name"] for c in found["configurations"] if c["baseline"]] == ["old"]
-    assert found["configurations"][0]["metrics"]["time"]["mean"] == pytest.approx(sum(OLD) / 6)
-    assert found["elsewhere"]["paired"] == "none"
-    assert any("not measured in common blocks" in note for note in found["notes"])
-    assert (found["clock"], found["seed"], found["stopped"]) == (None, None, None)
+    assert [c["name"] for c in results["configurations"] if c["baseline"]] == ["old"]
+    assert results["configurations"][0]["metrics"]["time"]["mean"] == pytest.approx(sum(OLD) / 6)
+    assert results["elsewhere"]["paired"] == "none"
+    assert any("not measured in common blocks" in note for note in results["notes"])
+    assert (results["clock"], results["seed"], results["stopped"]) == (None, None, None)
 
 
 def test_blocks_are_compared_within_and_a_report_is_written(shell: Shell, here: Here) -> None:
-    said, complained = here(0, "blocked.csv", "--lower", "time", "--three-sigma", "--html", "report.html", "--verbose")
+    output, complained = here(
+        0, "blocked.csv", "--lower", "time", "--three-sigma", "--html", "report.html", "--verbose"
+    )
     assert complained == ""
-    assert said.startswith("new cuts time from ")
-    assert "6 blocks, compared within blocks" in said
-    assert "What the 3-sigma rule says" in said
-    assert "would have cancelled" not in said
+    assert output.startswith("new cuts time from ")
+    assert "6 blocks, compared within blocks" in output
+    assert "What the 3-sigma rule says" in output
+    assert "would have cancelled" not in output
     report = (shell.directory / "report.html").read_text()
     assert "How it was analysed" in report
     assert "Virtual clock" not in report
@@ -73,25 +75,25 @@ def test_blocks_are_compared_within_and_a_report_is_written(shell: Shell, here: 
 
 
 def test_names_metrics_and_the_baseline_can_be_chosen(here: Here) -> None:
-    said, _ = here(0, "old.json", "new.json", "--name", "before,after", "--baseline", "after", "--json")
-    found = json.loads(said)
-    assert [v["configuration"] for v in found["verdicts"]] == ["before"]
-    assert found["verdicts"][0]["verdict"] == "worsens"
+    output, _ = here(0, "old.json", "new.json", "--name", "before,after", "--baseline", "after", "--json")
+    results = json.loads(output)
+    assert [v["configuration"] for v in results["verdicts"]] == ["before"]
+    assert results["verdicts"][0]["verdict"] == "worsens"
 
 
 def test_a_hostile_file_name_is_shown_and_not_obeyed(shell: Shell, here: Here) -> None:
     name = "\x1b[2J<img src=x onerror=alert(1)>.csv"
     (shell.directory / name).write_text("time [s]\n1\n2\n3\n")
-    said, _ = here(0, name, "blocked.csv", "--html", "report.html")
-    assert "\x1b" not in said
+    output, _ = here(0, name, "blocked.csv", "--html", "report.html")
+    assert "\x1b" not in output
     report = (shell.directory / "report.html").read_text()
     assert "<img src=x" not in report
     assert "\x1b" not in report
 
 
 def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
-    said, complained = shell("analyse", "none.csv", expect=2)
-    assert (said, complained) == ("", "ajuste: none.csv: No such file or directory\n")
+    output, complained = shell("analyse", "none.csv", expect=2)
+    assert (output, complained) == ("", "ajuste: none.csv: No such file or directory\n")
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,6 @@ def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_what_cannot_be_done_is_said(here: Here, words: tuple[str, ...], message: str) -> None:
-    said, complained = here(2, *words)
+    output, complained = here(2, *words)
     assert message in " ".join(complained.split())
-    assert said == ""
+    assert output == ""

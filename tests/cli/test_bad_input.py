@@ -57,8 +57,8 @@ def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], messag
     text = SMALL.replace(*change)
     assert text != SMALL
     (ajuste.directory / "small.toml").write_text(text)
-    said, complained = ajuste("run", "small.toml", expect=2)
-    assert said == ""
+    output, complained = ajuste("run", "small.toml", expect=2)
+    assert output == ""
     assert re.search(message, complained, re.DOTALL), complained
     assert "Traceback" not in complained
     assert not (ajuste.home / "data").exists()
@@ -86,9 +86,9 @@ def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], messag
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_wrong_words_are_refused(ajuste: Shell, words: tuple[str, ...], message: str) -> None:
-    said, complained = ajuste(*words, expect=2)
+    output, complained = ajuste(*words, expect=2)
     assert message in complained
-    assert said == ""
+    assert output == ""
     assert "Traceback" not in complained
 
 
@@ -99,14 +99,14 @@ def test_a_kernel_cannot_be_chosen_where_kernels_are_compared(ajuste: Shell) -> 
     (ajuste.directory / "small.toml").write_text(text.replace('kernel = "debian:5.10"\n', ""))
     _, complained = ajuste("plan", "small.toml", "--kernel", "debian:6.12", expect=2)
     assert "the kernel is a factor of small.toml" in complained
-    said, _ = ajuste("plan", "small.toml")
-    assert "kernel=debian:6.1" in said
+    output, _ = ajuste("plan", "small.toml")
+    assert "kernel=debian:6.1" in output
 
 
 def test_a_home_that_cannot_be_made_is_one_clear_error(ajuste: Shell) -> None:
     for words in (("run", "small.toml"), ("report",)):
-        said, complained = Shell(ajuste.directory, Path("/proc/nowhere"))(*words, expect=2)
-        assert said == ""
+        output, complained = Shell(ajuste.directory, Path("/proc/nowhere"))(*words, expect=2)
+        assert output == ""
         assert "AJUSTE_HOME" in complained
         assert "Traceback" not in complained
 

@@ -41,8 +41,8 @@ class Labs:
     def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
         """``ajuste`` on the first machine, with the cluster."""
         there = ("--cluster", address_of(self.hosts[0]), "--cluster-keys", str(self.shell.directory / "keys"))
-        given = (*words[: words.index("--")], *there, *words[words.index("--") :])
-        return self.shell.start(*given, enter=self.hosts[0].enter, **options)
+        arguments = (*words[: words.index("--")], *there, *words[words.index("--") :])
+        return self.shell.start(*arguments, enter=self.hosts[0].enter, **options)
 
     @property
     def settings(self) -> list[str]:
@@ -89,11 +89,11 @@ def wait_for(happens: Callable[[], object]) -> None:
 
 
 def blocks_of(shell: Shell, machine: str) -> int:
-    """How many blocks that machine has measured, in all runs."""
-    kept = shell.home / "data" / "store.sqlite"
-    if not kept.exists():
+    """Return the number of blocks that a machine has measured in all runs."""
+    path = shell.home / "data" / "store.sqlite"
+    if not path.exists():
         return 0
-    with closing(sqlite3.connect(kept)) as store:
+    with closing(sqlite3.connect(path)) as store:
         if not store.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'").fetchone():
             return 0
         return int(
@@ -123,12 +123,12 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     wait_for(lambda: running.poll() is not None or labs.hosts[1].says("sysctl", "-n", SETTING) == TRIED)
     assert running.poll() is None, "over before the second machine was seen in the middle of a block"
     psutil.Process(labs.working[1].pid).kill()
-    said, complained = running.communicate(timeout=PATIENCE_SECONDS)
+    output, complained = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 0, complained
     wait_for(lambda: labs.settings == [FOUND, FOUND])
     wait_for(lambda: not labs.journals())
 
-    results = json.loads(said)
+    results = json.loads(output)
     trials = results["trials"]
     # A trial that was disturbed is repeated: the same place in the block, another attempt.
     measured = [(trial["block"], trial["position"], trial["attempt"]) for trial in trials]
@@ -137,11 +137,11 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     assert {block for block, _, _ in places} == set(range(BLOCKS + 1)), "one to warm up, and those asked for"
     assert len(places) == 2 * (BLOCKS + 1), "no block is split or half counted"
     assert {machine for _, machine, _ in places} == {"lab1", "lab2"}
-    (compared,) = [one for one in results["machines"] if one["metric"] == "elapsed"]
+    (compared,) = [comparison for comparison in results["machines"] if comparison["metric"] == "elapsed"]
     # On a machine that is disturbed all the time, the attempts at a place run out: its block does not count.
     clean = {(trial["block"], trial["position"]) for trial in trials if trial["status"] == "ok" and trial["block"]}
     whole = sum({(block, 0), (block, 1)} <= clean for block in range(1, BLOCKS + 1))
-    assert sum(one["blocks"] for one in compared["machines"]) == results["blocks"] == whole
+    assert sum(machine["blocks"] for machine in compared["machines"]) == results["blocks"] == whole
     assert all("inventory" in results["environment"]["machines"][name] for name in ("lab1", "lab2"))
     assert results["configurations"][1]["read_back"][SETTING] == TRIED
 
@@ -151,11 +151,11 @@ def test_a_guard_that_the_first_machine_breaks_stops_both_and_is_an_exit_code(la
     job = f"read v < /proc/sys/{SETTING.replace('.', '/')}; case $v in 3*) sleep 0.9;; *) sleep 0.1;; esac"
     words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--canary", "1,all", "--guard", "elapsed < 600ms", "--json")
     running = labs.start("compare", *words, "--", "sh", "-c", job)
-    said, complained = running.communicate(timeout=PATIENCE_SECONDS)
+    output, complained = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 3, complained
     assert labs.settings == [FOUND, FOUND]
     assert not labs.journals()
-    results = json.loads(said)
+    results = json.loads(output)
     assert len({trial["machine"] for trial in results["trials"]}) == 1
     assert results["canary"]["reached"] == 1
     assert "elapsed < 600ms" in results["canary"]["stopped"]
@@ -163,7 +163,7 @@ def test_a_guard_that_the_first_machine_breaks_stops_both_and_is_an_exit_code(la
 
 @pytest.mark.slow
 def test_a_coordinator_that_is_killed_leaves_every_machine_as_it_was(labs: Labs) -> None:
-    remaining = next(host for host, own in zip(labs.hosts, labs.working, strict=True) if own.poll() is None)
+    remaining = next(host for host, process in zip(labs.hosts, labs.working, strict=True) if process.poll() is None)
     words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "1000", "--", "sleep", "0.3")
     running = labs.start("compare", *words)
     wait_for(lambda: remaining.says("sysctl", "-n", SETTING) == TRIED)

@@ -50,9 +50,9 @@ def test_where_there_is_none_the_reason_and_the_path_are_said(
     desktop: dict[str, str], changes: dict[str, str], code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     open_report(Path("r.html"), desktop | changes, Started(code))
-    said = capsys.readouterr().err
-    assert words in said
-    assert "r.html" in said
+    messages = capsys.readouterr().err
+    assert words in messages
+    assert "r.html" in messages
 
 
 @as_root

@@ -47,19 +47,19 @@ def wait_for(happens: Callable[[], object]) -> None:
 
 
 def trials_kept(shell: Shell) -> int:
-    """Of all runs."""
+    """Return the number of stored trials of all runs."""
     with closing(sqlite3.connect(shell.home / "data" / "store.sqlite")) as store:
         return int(store.execute("SELECT count(*) FROM trials").fetchone()[0])
 
 
 def guests_of(pid: int) -> list[psutil.Process]:
     """The guests below ``pid`` that were started from a snapshot."""
-    found = []
+    guests = []
     for process in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if "qemu" in process.name() and "-incoming" in process.cmdline():
-                found.append(process)
-    return found
+                guests.append(process)
+    return guests
 
 
 @pytest.mark.slow
@@ -72,7 +72,13 @@ def test_an_interruption_ends_all_guests_and_the_same_command_goes_on(undisturbe
     _, complained = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 130
     assert complained.startswith("ajuste: interrupted\n"), complained
-    wait_for(lambda: not any(one.is_running() and "qemu" in one.name() for one in below if psutil.pid_exists(one.pid)))
+    wait_for(
+        lambda: (
+            not any(
+                process.is_running() and "qemu" in process.name() for process in below if psutil.pid_exists(process.pid)
+            )
+        )
+    )
     assert not list((shell.home / "state" / "sessions").glob("vm-*"))
     assert shell.json("run", "small.toml")["digest"] == digest
 
@@ -98,7 +104,7 @@ class Measuring:
                 return self.workplace.receive(body)
             case "carry-out":
                 answered = self.workplace.carry_out(job, PLANS.validate_json(body))
-                done = [said.model_copy(update={"lines": self._wrong(said.lines)}) for said in answered.done or ()]
+                done = [trial.model_copy(update={"lines": self._wrong(trial.lines)}) for trial in answered.done or ()]
                 return answered.model_copy(update={"done": tuple(done)}) if done else answered
             case _:
                 return dict(survey=self.workplace.survey, open=self.workplace.open, close=self.workplace.close)[ask](

@@ -27,14 +27,14 @@ def compared(ajuste: Shell, *words: str) -> Any:
 
 @pytest.mark.usefixtures("machine_lock")
 def test_one_command_is_described_by_figures_that_agree_with_its_trials(ajuste: Shell) -> None:
-    said = compared(ajuste, "--blocks", "12", "--", "true")
-    assert (said["study"], said["clock"], said["blocks"], said["verdicts"]) == ("compare", "wall", 12, [])
-    assert said["reproduce"] == ["ajuste compare --blocks 12 -- true"]
-    (only,) = said["configurations"]
+    results = compared(ajuste, "--blocks", "12", "--", "true")
+    assert (results["study"], results["clock"], results["blocks"], results["verdicts"]) == ("compare", "wall", 12, [])
+    assert results["reproduce"] == ["ajuste compare --blocks 12 -- true"]
+    (only,) = results["configurations"]
     assert (only["name"], only["levels"]) == ("true", {})
-    kept = ajuste.json("report", said["run"], "--trials")
-    assert sum(trial["slot"]["warm_up"] for trial in kept) == 1
-    clean = [trial for trial in kept if trial["status"] == "ok" and not trial["slot"]["warm_up"]]
+    trials = ajuste.json("report", results["run"], "--trials")
+    assert sum(trial["slot"]["warm_up"] for trial in trials) == 1
+    clean = [trial for trial in trials if trial["status"] == "ok" and not trial["slot"]["warm_up"]]
     elapsed = [trial["metrics"]["elapsed"] for trial in clean]
     summary = only["metrics"]["elapsed"]
     assert summary["n"] == len(elapsed)
@@ -43,17 +43,17 @@ def test_one_command_is_described_by_figures_that_agree_with_its_trials(ajuste: 
     assert summary["sd"] == pytest.approx(np.std(elapsed, ddof=1))
     assert (summary["minimum"], summary["maximum"]) == (min(elapsed), max(elapsed))
     assert summary["low"] < summary["mean"] < summary["high"]
-    assert said["answer"].startswith("Elapsed time of true: ")
+    assert results["answer"].startswith("Elapsed time of true: ")
 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_a_longer_sleep_is_worse_and_the_answer_comes_first(ajuste: Shell) -> None:
-    said, complained = ajuste("compare", "--", "sleep", "0.01", "--", "sleep", "0.05")
+    output, complained = ajuste("compare", "--", "sleep", "0.01", "--", "sleep", "0.05")
     assert all(line.startswith(("Running ", "Working ")) for line in complained.splitlines()), "a line each half minute"
-    assert re.match(r"Keep sleep 0.01: sleep 0.05 raises elapsed time from \d[\d.]* ms to \d[\d.]* ms \([+×]", said)
-    assert re.search(r" Elapsed time: \d.* with sleep 0\.05 \([+×].*worsens\)\. ", " ".join(said.split()))
-    assert "wall clock" in said
-    assert "again  ajuste compare -- sleep 0.01 -- sleep 0.05" in said
+    assert re.match(r"Keep sleep 0.01: sleep 0.05 raises elapsed time from \d[\d.]* ms to \d[\d.]* ms \([+×]", output)
+    assert re.search(r" Elapsed time: \d.* with sleep 0\.05 \([+×].*worsens\)\. ", " ".join(output.split()))
+    assert "wall clock" in output
+    assert "again  ajuste compare -- sleep 0.01 -- sleep 0.05" in output
 
 
 @pytest.mark.usefixtures("machine_lock")
@@ -61,7 +61,7 @@ def test_metrics_of_ones_own_are_read_from_the_output_and_programs_from_here(aju
     job = ajuste.directory / "job"
     job.write_text("#!/bin/sh\necho '{\"jobs\": [{\"iops\": '$1'}]}'\necho took $2 ms >&2\n")
     job.chmod(0o755)
-    said = compared(
+    results = compared(
         ajuste,
         *(
             "--metric",
@@ -71,11 +71,11 @@ def test_metrics_of_ones_own_are_read_from_the_output_and_programs_from_here(aju
         ),
         *("--blocks", "7", "--", "./job", "250", "70", "--", "./job", "500", "70"),
     )
-    found = {(v["configuration"], v["metric"]): v for v in said["verdicts"] if v["deciding"]}
-    assert found["./job 500 70", "iops"]["verdict"] == "improves"
-    assert found["./job 500 70", "iops"]["estimate"] == pytest.approx(2.0)
-    assert found["./job 500 70", "took"]["estimate"] == pytest.approx(1.0)
-    assert {m["name"]: m["unit"] for m in said["metrics"]}["iops"] == "1/s"
+    verdicts = {(v["configuration"], v["metric"]): v for v in results["verdicts"] if v["deciding"]}
+    assert verdicts["./job 500 70", "iops"]["verdict"] == "improves"
+    assert verdicts["./job 500 70", "iops"]["estimate"] == pytest.approx(2.0)
+    assert verdicts["./job 500 70", "took"]["estimate"] == pytest.approx(1.0)
+    assert {m["name"]: m["unit"] for m in results["metrics"]}["iops"] == "1/s"
 
 
 @pytest.mark.usefixtures("machine_lock")
@@ -93,11 +93,11 @@ def test_commands_around_the_trials_run_once_or_before_each(ajuste: Shell) -> No
 @pytest.mark.usefixtures("machine_lock")
 def test_a_command_that_fails_is_an_error_at_once_unless_it_may(ajuste: Shell) -> None:
     failing = ("--", "sh", "-c", "echo one; echo two >&2; exit 3")
-    said, complained = ajuste("compare", *failing, expect=1)
-    assert said == ""
+    output, complained = ajuste("compare", *failing, expect=1)
+    assert output == ""
     assert "the workload exited with code 3; it said last: two" in complained
-    found = compared(ajuste, "--ignore-failure", "--blocks", "3", *failing)
-    assert found["blocks"] == 3
+    results = compared(ajuste, "--ignore-failure", "--blocks", "3", *failing)
+    assert results["blocks"] == 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changing a setting of this machine takes root")
@@ -106,26 +106,26 @@ def test_a_setting_is_varied_and_put_back(ajuste: Shell) -> None:
     before = EXPIRE.read_text()
     read = ("--", "cat", str(EXPIRE))
     metric = ("--metric", "value,none,step=1=regex:([0-9]+)")
-    said = compared(ajuste, "--set", "vm.dirty_expire_centisecs=2900,1000", *metric, "--blocks", "3", *read)
+    results = compared(ajuste, "--set", "vm.dirty_expire_centisecs=2900,1000", *metric, "--blocks", "3", *read)
     assert EXPIRE.read_text() == before
-    means = {c["name"]: c["metrics"]["value"]["mean"] for c in said["configurations"]}
+    means = {c["name"]: c["metrics"]["value"]["mean"] for c in results["configurations"]}
     assert means == {"vm.dirty_expire_centisecs=2900": 2900, "vm.dirty_expire_centisecs=1000": 1000}
 
-    said = compared(ajuste, "--set", "vm.dirty_expire_centisecs=29s", *metric, "--blocks", "3", *read)
+    results = compared(ajuste, "--set", "vm.dirty_expire_centisecs=29s", *metric, "--blocks", "3", *read)
     assert EXPIRE.read_text() == before
-    plain, changed = said["configurations"]
+    plain, changed = results["configurations"]
     assert (plain["name"], plain["baseline"], plain["metrics"]["value"]["mean"]) == ("as it is", True, int(before))
     assert changed["metrics"]["value"]["mean"] == 2900
 
 
 def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shell) -> None:
-    asked = ("compare", "--vm", "--nice", "0,10", "--background", "spin", "--prepare", "touch done", "--", "sleep", "1")
-    said, _ = ajuste(*asked[:1], "--dry-run", "--save", "saved.toml", *asked[1:])
-    assert "No setting was changed and nothing was run." in said
+    words = ("compare", "--vm", "--nice", "0,10", "--background", "spin", "--prepare", "touch done", "--", "sleep", "1")
+    output, _ = ajuste(*words[:1], "--dry-run", "--save", "saved.toml", *words[1:])
+    assert "No setting was changed and nothing was run." in output
     saved = (ajuste.directory / "saved.toml").read_text()
     assert saved.startswith("# Does the same as: ajuste compare --dry-run --save saved.toml --vm --nice 0,10 ")
     assert tomllib.loads(saved)["factor"] == [{"name": "nice", "levels": ["0", "10"]}]
-    assert ajuste("plan", "saved.toml")[0] == said
+    assert ajuste("plan", "saved.toml")[0] == output
     assert not (ajuste.directory / "done").exists()
     assert ajuste.json("report") == []
 
@@ -134,26 +134,26 @@ def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shel
 @pytest.mark.parametrize("step_s", [3600, -3600])
 def test_a_clock_that_is_set_changes_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int) -> None:
     """An hour forward or back after it was first asked."""
-    real, asked = time.time, itertools.chain([0], itertools.repeat(step_s))
-    monkeypatch.setattr("time.time", lambda: real() + next(asked))
+    real, offsets = time.time, itertools.chain([0], itertools.repeat(step_s))
+    monkeypatch.setattr("time.time", lambda: real() + next(offsets))
     monkeypatch.setattr("time.time_ns", lambda: round(1e9 * time.time()))
-    code, said, complained = Commands(tmp_path, monkeypatch).run(
+    code, output, complained = Commands(tmp_path, monkeypatch).run(
         *("compare", "--blocks", "4", "--max-time", "1h", "--json", "--", "true")
     )
     assert code == 0, complained
-    assert json.loads(said)["blocks"] == 4
+    assert json.loads(output)["blocks"] == 4
 
 
 @pytest.mark.vm
 def test_in_a_guest_the_same_question_has_the_same_answer_to_the_bit(ajuste: Shell) -> None:
-    asked = ("--vm", "--blocks", "2", "--prepare", "true", "--", "sleep", "0.01", "--", "sleep", "0.02")
-    first: dict[str, Any] = compared(ajuste, *asked)
+    command = ("--vm", "--blocks", "2", "--prepare", "true", "--", "sleep", "0.01", "--", "sleep", "0.02")
+    first: dict[str, Any] = compared(ajuste, *command)
     assert (first["clock"], first["blocks"]) == ("virtual", 2)
     assert [c["name"] for c in first["configurations"]] == ["sleep 0.01", "sleep 0.02"]
     assert re.match(r"ajuste compare --fresh --kernel debian:6\.12\.\d+\S* --vm --blocks 2", first["reproduce"][0])
-    again = compared(ajuste, *asked)
+    again = compared(ajuste, *command)
     assert again["run"] == first["run"], "under the virtual clock it is shown again"
-    assert "Measured just now; --fresh measures again." in ajuste("compare", *asked)[0]
-    anew = compared(ajuste, "--fresh", *asked)
+    assert "Measured just now; --fresh measures again." in ajuste("compare", *command)[0]
+    anew = compared(ajuste, "--fresh", *command)
     assert anew["run"] != first["run"]
     assert anew["digest"] == first["digest"]

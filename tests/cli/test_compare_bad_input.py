@@ -58,9 +58,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 def test_a_wrong_request_is_refused_before_anything_happens(
     ajuste: Shell, words: tuple[str, ...], message: str
 ) -> None:
-    said, complained = ajuste("compare", *words, expect=2)
-    assert said == ""
-    told = " ".join(complained.split())
-    assert re.search(message, told), told
+    output, complained = ajuste("compare", *words, expect=2)
+    assert output == ""
+    flat = " ".join(complained.split())
+    assert re.search(message, flat), flat
     assert "Traceback" not in complained
     assert ajuste.json("report") == []

@@ -28,16 +28,16 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def asked(place: Path, line: str, **environment: str) -> list[str]:
-    """What Bash is answered at the end of ``line``."""
+def completions(place: Path, line: str, **environment: str) -> list[str]:
+    """Return what Bash is answered at the end of ``line``."""
     words = line.split(" ")
-    answer = said(
+    answer = run_ajuste(
         place, _AJUSTE_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1), **environment
     )
     return answer.stdout.split()
 
 
-def said(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_ajuste(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", MAIN, *arguments],
         cwd=place,
@@ -79,16 +79,16 @@ def keep_runs(place: Path, runs: dict[str, str]) -> None:
     ],
 )
 def test_the_command_line_and_the_catalogue_are_offered(place: Path, line: str, expected: list[str]) -> None:
-    assert asked(place, line) == expected
+    assert completions(place, line) == expected
 
 
 def test_all_commands_are_offered(place: Path) -> None:
-    assert set(asked(place, "ajuste ")) == set(COMMANDS)
+    assert set(completions(place, "ajuste ")) == set(COMMANDS)
 
 
 def test_study_files_here_are_offered_beside_the_studies(place: Path) -> None:
     (place / "granular.toml").touch()
-    assert asked(place, "ajuste plan granul") == ["granularity", "granular.toml"]
+    assert completions(place, "ajuste plan granul") == ["granularity", "granular.toml"]
 
 
 def test_kernels_that_are_there_are_offered(place: Path) -> None:
@@ -96,14 +96,14 @@ def test_kernels_that_are_there_are_offered(place: Path) -> None:
         (place / "home" / "cache" / kernel).mkdir(parents=True)
     (place / "home" / "cache" / "built" / "names").mkdir(parents=True)
     (place / "home" / "cache" / "built" / "names" / "mine").touch()
-    assert asked(place, "ajuste run granularity --kernel debian:6.18") == ["debian:6.18"]
-    assert asked(place, "ajuste kernel remove m") == ["mine:mine"]
+    assert completions(place, "ajuste run granularity --kernel debian:6.18") == ["debian:6.18"]
+    assert completions(place, "ajuste kernel remove m") == ["mine:mine"]
 
 
 def test_runs_are_offered_by_study_and_by_id(place: Path) -> None:
     keep_runs(place, {"20260101-1": "messages", "20260102-2": "messages"})
-    assert asked(place, "ajuste report ") == ["messages", "20260102-2", "20260101-1"]
-    assert asked(place, "ajuste export 20260101") == ["20260101-1"]
+    assert completions(place, "ajuste report ") == ["messages", "20260102-2", "20260101-1"]
+    assert completions(place, "ajuste export 20260101") == ["20260101-1"]
 
 
 def test_the_columns_are_those_of_a_real_store(place: Path) -> None:
@@ -133,7 +133,7 @@ def test_hostile_names_are_never_offered(place: Path, shell: str) -> None:
     keep_runs(place, {f"{number}-{name}": name for number, name in enumerate((*HOSTILE, "plain"))})
     environment = {"_TYPER_COMPLETE_ARGS": "ajuste report ", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     environment |= {"COMP_WORDS": "ajuste report ", "COMP_CWORD": "2", "_AJUSTE_COMPLETE": f"complete_{shell}"}
-    text = said(place, **environment).stdout
+    text = run_ajuste(place, **environment).stdout
     assert "10-plain" in text
     assert not set("$`*~;\x1b\x07\u202e").intersection(text.removeprefix("_arguments '*: :((").removesuffix("))'\n"))
 
@@ -142,14 +142,14 @@ def test_hostile_names_are_never_offered(place: Path, shell: str) -> None:
 def test_a_damaged_store_offers_nothing_and_says_nothing(place: Path, content: bytes) -> None:
     (place / "home" / "data").mkdir(mode=0o700)
     (place / "home" / "data" / "store.sqlite").write_bytes(content)
-    done = said(place, _AJUSTE_COMPLETE="complete_bash", COMP_WORDS="ajuste report ", COMP_CWORD="2")
+    done = run_ajuste(place, _AJUSTE_COMPLETE="complete_bash", COMP_WORDS="ajuste report ", COMP_CWORD="2")
     assert (done.stdout.strip(), done.stderr) == ("", "")
     assert (place / "home" / "data" / "store.sqlite").read_bytes() == content
 
 
 def test_asking_makes_nothing(place: Path) -> None:
-    asked(place, "ajuste report ")
-    asked(place, "ajuste run x --kernel ")
+    completions(place, "ajuste report ")
+    completions(place, "ajuste run x --kernel ")
     assert list((place / "home").iterdir()) == []
 
 
@@ -174,7 +174,7 @@ def command(place: Path) -> Path:
 
 
 def bash(place: Path, line: str) -> list[str]:
-    """What Bash itself puts into COMPREPLY at the end of ``line``, which it has taken apart."""
+    """Return what Bash itself puts into COMPREPLY at the end of ``line``, which it has taken apart."""
     program = command(place)
     words = line.replace(":", " : ").replace("=", " = ").split(" ")
     script = (
@@ -206,7 +206,7 @@ def test_bash_takes_names_apart_at_colons_and_gets_the_rest(place: Path, line: s
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_accepts_its_script(place: Path, shell: str) -> None:
-    done = said(place, "completion", shell)
+    done = run_ajuste(place, "completion", shell)
     assert done.returncode == 0
     assert f"_AJUSTE_COMPLETE=complete_{shell}" in done.stdout
     if shutil.which(shell):
@@ -225,7 +225,7 @@ def test_fish_is_offered_values(place: Path) -> None:
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 def test_zsh_loads_the_function_from_its_path_and_completes_at_the_first_tab(place: Path) -> None:
     command(place)
-    (place / "_ajuste").write_text(said(place, "completion", "zsh").stdout)
+    (place / "_ajuste").write_text(run_ajuste(place, "completion", "zsh").stdout)
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(place)
@@ -234,16 +234,16 @@ def test_zsh_loads_the_function_from_its_path_and_completes_at_the_first_tab(pla
         os.execvp("zsh", ["zsh", "-f", "-i"])  # noqa: S606 - the shell itself is what is tried
     try:
         os.write(terminal, b"fpath=($PWD $fpath); autoload -Uz compinit; compinit -u; print rea''dy\n")
-        shown(terminal, b"ready")
+        wait_for_text(terminal, b"ready")
         os.write(terminal, b"ajuste run gran\t")
-        shown(terminal, b"granularity")
+        wait_for_text(terminal, b"granularity")
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         os.close(terminal)
 
 
-def shown(terminal: int, text: bytes, seconds: float = 60) -> None:
+def wait_for_text(terminal: int, text: bytes, seconds: float = 60) -> None:
     """Wait until the terminal has shown ``text``."""
     output, end = b"", time.monotonic() + seconds
     while text not in output:

@@ -70,7 +70,7 @@ def study(ajuste: Shell, command: str, blocks: int = 2) -> str:
 
 
 def printed(ajuste: Shell, run: str) -> dict[str, set[str]]:
-    """What the workload printed, by configuration."""
+    """Return what the workload printed, by configuration."""
     seen: dict[str, set[str]] = {}
     for trial in ajuste.json("report", run, "--trials"):
         for event in map(json.loads, trial["events"].splitlines()):
@@ -126,7 +126,7 @@ def test_a_level_that_is_not_there_is_refused_with_its_line(ajuste: Shell) -> No
     name = study(ajuste, '["true"]')
     text = (ajuste.directory / name).read_text()
     (ajuste.directory / name).write_text(text.replace('daemon = "tidy"', 'daemon = "tiddy"'))
-    _, said = ajuste("plan", name, expect=2)
+    _, complained = ajuste("plan", name, expect=2)
     line = text[: text.index('daemon = "tidy"')].count("\n") + 1
-    assert f"{name}:{line}" in said
-    assert '"tiddy" is not a level of daemon; expected one of none, careless, tidy' in said
+    assert f"{name}:{line}" in complained
+    assert '"tiddy" is not a level of daemon; expected one of none, careless, tidy' in complained

@@ -15,7 +15,7 @@ SAID = "The kept snapshot of debian:5.10 could not be used"
 
 @pytest.fixture
 def ajuste(tmp_path: Path) -> Shell:
-    """With machines of its own that have booted, and the ordinary kernels."""
+    """A home with machines of its own that have booted, and the ordinary kernels."""
     place = tmp_path / "home"
     (place / "cache").mkdir(parents=True)
     for name in ("kernels", "qemu", "lists"):
@@ -30,11 +30,11 @@ def ajuste(tmp_path: Path) -> Shell:
 def test_the_digest_is_the_right_one_and_terminal_json_and_report_say_it(ajuste: Shell, tmp_path: Path) -> None:
     undisturbed = ajuste.json("run", "small.toml")
     assert not any(SAID in note for note in undisturbed["notes"])
-    (kept,) = (ajuste.home / "cache/booted").glob("*.snapshot")
-    content = bytearray(kept.read_bytes())
+    (snapshot,) = (ajuste.home / "cache/booted").glob("*.snapshot")
+    content = bytearray(snapshot.read_bytes())
     content[len(content) // 3] ^= 1
-    kept.write_bytes(content)
-    half_made = kept.with_name("x.snapshot.1.new")
+    snapshot.write_bytes(content)
+    half_made = snapshot.with_name("x.snapshot.1.new")
     half_made.write_bytes(b"of a command that was killed")
     os.utime(half_made, (1_000_000, 1_000_000))
     again = ajuste.json("run", "small.toml", "--fresh", "--report", str(tmp_path / "report.html"))

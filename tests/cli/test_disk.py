@@ -30,8 +30,8 @@ def test_fio_over_schedulers_of_a_disk_leaves_the_scheduler_as_it_was(tmp_path: 
         before = scheduler(name)
         varied = f"block.scheduler[{name}]=none,mq-deadline"
         options = ("--set", varied, "--metric", "fio.write.latency", "--as-root", "--blocks", "2", "--json")
-        said, _ = Shell(tmp_path, ajuste_home)("compare", *options, "--", *fio, f"file=/dev/{name}")
-        results = json.loads(said)
+        output, _ = Shell(tmp_path, ajuste_home)("compare", *options, "--", *fio, f"file=/dev/{name}")
+        results = json.loads(output)
         assert scheduler(name) == before
     assert {configuration["name"] for configuration in results["configurations"]} == {
         f"block.scheduler[{name}]=none",

@@ -16,14 +16,14 @@ pytestmark = pytest.mark.usefixtures("machine_lock")
 
 
 def test_the_doctor_says_its_verdict_first(ajuste: Shell) -> None:
-    said, complained = ajuste("doctor", "--quick")
+    output, complained = ajuste("doctor", "--quick")
     assert complained == "", "no progress where nobody looks"
-    first = said.splitlines()[0]
+    first = output.splitlines()[0]
     assert re.fullmatch(
         r"This machine is (quiet|usable|noisy): 2 % effects need (about|more than) [\d,]+ blocks\.", first
     )
     for title in ("What a study could see here", "Disturbances, most important first"):
-        assert title in said
+        assert title in output
 
 
 def test_the_document_has_the_figures_and_the_findings(ajuste: Shell) -> None:
@@ -40,6 +40,6 @@ def test_while_an_experiment_goes_on_nothing_is_measured(ajuste: Shell) -> None:
     with ExitStack() as stack:
         with suppress(RequestError):  # one that is none of the tests' will do as well
             stack.enter_context(MachineLock("measurement"))
-        said, complained = ajuste("doctor", "--quick", expect=2)
-    assert said == ""
+        output, complained = ajuste("doctor", "--quick", expect=2)
+    assert output == ""
     assert "another experiment is running on this machine" in complained

@@ -1,4 +1,4 @@
-"""What is wrong with a command line is said in Ajuste's words, whatever library found it."""
+"""Errors of the command line are in Ajuste's words, whatever library found them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_and_what_is_valid(ajuste: Shell, case: str) -> None:
-    words, said = WRONG[case]
+    words, message = WRONG[case]
     complained = ajuste(*words, expect=2)[1]
-    assert said in complained
+    assert message in complained
     assert "see ajuste" in complained
 
 
@@ -44,10 +44,10 @@ def test_a_full_disk_is_said_in_words(name: str | None, capsys: pytest.CaptureFi
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
 
     assert exit_code(work) == 1
-    said = capsys.readouterr().err
-    assert "disk is full" in said
-    assert "Errno" not in said
-    assert (name or "") in said
+    messages = capsys.readouterr().err
+    assert "disk is full" in messages
+    assert "Errno" not in messages
+    assert (name or "") in messages
 
 
 @pytest.mark.parametrize("note", ["", "the first half is kept"])
@@ -58,6 +58,6 @@ def test_an_interruption_says_only_what_is_kept(note: str, tmp_path: Path, monke
     if note:
         stopped.add_note(note)
     with mock.patch("ajuste.cli.report.home", side_effect=stopped):
-        code, said, complained = commands.run("report", DECIDED)
-    assert (code, said) == (130, "")
+        code, output, complained = commands.run("report", DECIDED)
+    assert (code, output) == (130, "")
     assert complained.splitlines() == ["ajuste: interrupted", *([f"  {note}"] if note else [])]

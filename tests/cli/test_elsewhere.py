@@ -1,4 +1,4 @@
-"""Where trials are to be carried out, in a person's words."""
+"""The place where trials are to be carried out, in a person's words."""
 
 from __future__ import annotations
 

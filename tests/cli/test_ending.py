@@ -1,4 +1,4 @@
-"""How a command ends: quickly, and with everything said."""
+"""The end of a command: quick, and with everything said."""
 
 from __future__ import annotations
 

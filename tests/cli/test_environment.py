@@ -1,4 +1,4 @@
-"""What a workload finds in its environment is what Ajuste was called with."""
+"""The environment of a workload is the one that Ajuste was called with."""
 
 from __future__ import annotations
 

@@ -14,31 +14,31 @@ SHORTER = ("--blocks", "6..60", "--quiet", "--", "sleep", "0.2", "--", "sleep", 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_a_proved_regression_is_3_and_the_last_line_says_so(ajuste: Shell) -> None:
-    said, complained = ajuste("compare", "--fail-on", "worsens:elapsed:10%", *LONGER, expect=3)
+    output, complained = ajuste("compare", "--fail-on", "worsens:elapsed:10%", *LONGER, expect=3)
     assert complained == ""
-    assert said.splitlines()[-1].startswith("--fail-on worsens:elapsed:10%: sleep 0.2 on elapsed (×")
-    assert said.splitlines()[-1].endswith("proved to worsen by more than 10 %; exit code 3")
+    assert output.splitlines()[-1].startswith("--fail-on worsens:elapsed:10%: sleep 0.2 on elapsed (×")
+    assert output.splitlines()[-1].endswith("proved to worsen by more than 10 %; exit code 3")
 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_an_improvement_is_0(ajuste: Shell) -> None:
-    said, _ = ajuste("compare", "--fail-on", "worsens", *SHORTER)
-    assert said.splitlines()[-1] == "--fail-on worsens: nothing worsens; exit code 0"
+    output, _ = ajuste("compare", "--fail-on", "worsens", *SHORTER)
+    assert output.splitlines()[-1] == "--fail-on worsens: nothing worsens; exit code 0"
 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_undecided_is_0_and_is_said_beside_the_document(ajuste: Shell) -> None:
     two_blocks = ("--blocks", "2", "--", "true", "--", "true", "x")
-    said, complained = ajuste("compare", "--json", "--quiet", "--fail-on", "worsens", *two_blocks)
-    assert json.loads(said)["verdicts"][0]["verdict"] == "undecided"
+    output, complained = ajuste("compare", "--json", "--quiet", "--fail-on", "worsens", *two_blocks)
+    assert json.loads(output)["verdicts"][0]["verdict"] == "undecided"
     assert complained.startswith("--fail-on worsens: undecided for true x on elapsed (")
     assert complained.rstrip().endswith("exit code 0")
 
 
 def test_a_wrong_condition_is_refused_before_anything_is_measured(ajuste: Shell) -> None:
     for words in (("compare", "--fail-on", "worsens:elapsd", *LONGER), ("run", "granularity", "--fail-on", "better")):
-        said, complained = ajuste(*words, expect=2)
-        assert said == ""
+        output, complained = ajuste(*words, expect=2)
+        assert output == ""
         assert complained.startswith("ajuste: --fail-on ")
     assert "There are no runs yet" in ajuste("report")[0]
 

@@ -45,9 +45,9 @@ def project(ajuste: Shell) -> Project:
 def test_a_regression_beyond_the_limit_is_proved_and_told_in_every_format(project: Project) -> None:
     project.commit("two", job_sh=prints("102.0"))
     before = project.git("status", "--short")
-    found = project.gate("--junit", "j.xml", "--markdown", "m.md", "--badge", "b.svg", expect=3)
-    (figure,) = found["benchmarks"]
-    assert (found["result"], figure["name"], figure["metric"], figure["verdict"]) == (
+    results = project.gate("--junit", "j.xml", "--markdown", "m.md", "--badge", "b.svg", expect=3)
+    (figure,) = results["benchmarks"]
+    assert (results["result"], figure["name"], figure["metric"], figure["verdict"]) == (
         "regression",
         "job",
         "took",
@@ -69,11 +69,11 @@ def test_equal_revisions_and_changes_within_the_limit_pass(project: Project) -> 
     project.commit("two")
     assert project.gate()["result"] == "pass"
     project.commit("three", job_sh=prints("100.5"))
-    found = project.gate()
-    assert (found["result"], found["benchmarks"][0]["verdict"]) == ("pass", "pass")
-    assert found["benchmarks"][0]["estimate"] == pytest.approx(1.005)
-    said, _ = project.ajuste("gate", "--base", "HEAD~1")
-    assert said.startswith("No regression: 1 figure within the limit.\n")
+    results = project.gate()
+    assert (results["result"], results["benchmarks"][0]["verdict"]) == ("pass", "pass")
+    assert results["benchmarks"][0]["estimate"] == pytest.approx(1.005)
+    output, _ = project.ajuste("gate", "--base", "HEAD~1")
+    assert output.startswith("No regression: 1 figure within the limit.\n")
     project.commit("four", job_sh=prints("50"))
     assert project.gate()["result"] == "pass", "what is faster is no regression"
 
@@ -87,9 +87,9 @@ def test_noise_that_is_too_wide_is_undecided_and_a_policy_says_what_that_means(
     noise += 'set -- 100 110 50 150 100 105 50 160; shift $((n % 8)); sleep 0.01; echo "took $1 ms"\n'
     project.commit("two", job_sh=noise, ajuste_toml=PROJECT.replace("20s", "500ms"))
     project.commit("three")
-    found = project.gate(expect=4)
-    assert (found["result"], found["benchmarks"][0]["verdict"]) == ("undecided", "undecided")
-    assert "reached the limit of 0.5 seconds" in found["benchmarks"][0]["reason"]
+    results = project.gate(expect=4)
+    assert (results["result"], results["benchmarks"][0]["verdict"]) == ("undecided", "undecided")
+    assert "reached the limit of 0.5 seconds" in results["benchmarks"][0]["reason"]
     assert project.gate("--undecided", "pass")["result"] == "undecided"
 
 
@@ -101,9 +101,9 @@ def test_the_working_tree_is_judged_as_it_is_and_never_touched(project: Project)
     )
     project.write(_gitignore="ignored\n", ignored="", new_txt="")
     state = project.git("status", "--short"), project.git("count-objects"), project.git("stash", "list")
-    found = json.loads(project.ajuste("gate", "--base", "HEAD", "--json", expect=3)[0])
-    assert (found["base"]["revision"], found["head"]["revision"]) == ("HEAD", "")
-    assert found["benchmarks"][0]["estimate"] == pytest.approx(1.03)
+    results = json.loads(project.ajuste("gate", "--base", "HEAD", "--json", expect=3)[0])
+    assert (results["base"]["revision"], results["head"]["revision"]) == ("HEAD", "")
+    assert results["benchmarks"][0]["estimate"] == pytest.approx(1.03)
     assert (project.git("status", "--short"), project.git("count-objects"), project.git("stash", "list")) == state
     assert not (project.directory / "job").exists()
 
@@ -127,13 +127,13 @@ def test_one_benchmark_that_fails_is_named_and_the_others_go_on(project: Project
     lost = PROJECT.replace('"job"', '"lost"').replace('"./job"', '"./nowhere"')
     silent = PROJECT.replace('"job"', '"silent"').replace('"./job"', '"echo nothing"')
     project.commit("two", ajuste_toml=f"{broken}\n{lost}\n{silent}\n{PROJECT}")
-    said, complained = project.ajuste("gate", "--base", "HEAD", expect=1)
+    output, complained = project.ajuste("gate", "--base", "HEAD", expect=1)
     assert "benchmark broken: HEAD (" in complained
     assert "failed with exit code 7\nno compiler\n" in complained
     assert "benchmark lost: ./nowhere not found in HEAD (" in complained
     assert "benchmark silent: measuring failed: " in complained
-    assert said.startswith("3 benchmarks could not be measured: broken, lost and silent.\n")
-    assert [line.split()[-1] for line in said.splitlines() if line.startswith("job ")] == ["pass"]
+    assert output.startswith("3 benchmarks could not be measured: broken, lost and silent.\n")
+    assert [line.split()[-1] for line in output.splitlines() if line.startswith("job ")] == ["pass"]
     assert project.gate("job")["result"] == "pass"
     assert project.left == []
 
@@ -141,17 +141,17 @@ def test_one_benchmark_that_fails_is_named_and_the_others_go_on(project: Project
 def test_a_base_that_does_not_build_is_told_with_what_the_build_said_last(project: Project) -> None:
     project.commit("two", build_sh="seq 1000\necho missing.h not found >&2\nexit 2\n")
     project.commit("three", build_sh=BUILD)
-    said, complained = project.ajuste("gate", "--base", "HEAD~1", expect=1)
+    output, complained = project.ajuste("gate", "--base", "HEAD~1", expect=1)
     assert "ajuste: benchmark job: HEAD~1 (" in complained
     assert 'does not build: "sh build.sh" failed with exit code 2\n987\n' in complained
     assert "1000\nmissing.h not found\n" in complained
     log = Path(complained.partition("see all of its output: ")[2].strip())
     assert log.read_text().splitlines()[:2] == ["$ sh build.sh", "1"]
-    assert "1 benchmark could not be measured: job." in said
+    assert "1 benchmark could not be measured: job." in output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--base", "nowhere"), '--base "nowhere": revision not found in '),
         (("--base", "--output=/tmp/x"), '--base "--output=/tmp/x": revision not found in '),
@@ -163,8 +163,8 @@ def test_a_base_that_does_not_build_is_told_with_what_the_build_said_last(projec
         (("--base", "HEAD", "--json", "--annotations", "github"), "--json and --annotations are mutually exclusive"),
     ],
 )
-def test_a_wrong_request_changes_nothing(project: Project, words: tuple[str, ...], said: str) -> None:
-    assert said in project.ajuste("gate", *words, expect=2)[1]
+def test_a_wrong_request_changes_nothing(project: Project, words: tuple[str, ...], message: str) -> None:
+    assert message in project.ajuste("gate", *words, expect=2)[1]
     assert project.left == []
     assert not (project.home / "data").exists()
 
@@ -227,9 +227,9 @@ def at_work(project: Project, mark: Path, *words: str) -> subprocess.Popen[str]:
         if mark.exists():
             return gate
         gate.kill()
-        said, complained = gate.communicate()
-        assert "another experiment is running" in complained, said + complained
-        assert time.monotonic() < end, said + complained
+        output, complained = gate.communicate()
+        assert "another experiment is running" in complained, output + complained
+        assert time.monotonic() < end, output + complained
         time.sleep(1)
 
 
@@ -262,17 +262,17 @@ def test_one_more_round_in_a_function_is_proved_by_instructions_and_the_function
     project = Project(ajuste)
     project.commit("one", ajuste_toml=C_PROJECT, steps_c=C_PROGRAM.replace("ROUNDS", "50"))
     project.commit("two", steps_c=C_PROGRAM.replace("ROUNDS", "54"))
-    found = project.gate(expect=3)
-    assert [one["metric"] for one in found["benchmarks"]] == ["instructions", "user-instructions"]
-    for figure in found["benchmarks"]:
+    results = project.gate(expect=3)
+    assert [figure["metric"] for figure in results["benchmarks"]] == ["instructions", "user-instructions"]
+    for figure in results["benchmarks"]:
         assert (figure["verdict"], figure["clock"]) == ("regression", "virtual")
         assert 1.01 < figure["low"] < figure["high"] < 1.1
         assert figure["functions"][0]["name"] == "grown"
         assert figure["functions"][0]["more"] / figure["functions"][0]["of"] > 0.9
-    assert project.gate(expect=3) == found, "the trials of the very same programs are taken from the store"
-    said, _ = project.ajuste("gate", "--base", "HEAD~1", "--annotations", "github", expect=3)
-    assert "::error file=ajuste.toml,line=1,title=Performance regression%3A steps::instructions +" in said
-    assert "grown carries out" in said
+    assert project.gate(expect=3) == results, "the trials of the very same programs are taken from the store"
+    output, _ = project.ajuste("gate", "--base", "HEAD~1", "--annotations", "github", expect=3)
+    assert "::error file=ajuste.toml,line=1,title=Performance regression%3A steps::instructions +" in output
+    assert "grown carries out" in output
     assert project.gate("--base", "HEAD")["benchmarks"][0]["estimate"] == 1
     assert project.left == []
 
@@ -314,9 +314,9 @@ def test_the_action_fetches_the_base_and_tells_github(project: Project, tmp_path
     assert done.returncode == code, done.stderr
     assert ("::error file=ajuste.toml,line=1,title=" in done.stdout) == (code == 3)
     assert "| job | took |" in Path(files["GITHUB_STEP_SUMMARY"]).read_text()
-    told = dict(line.split("=", 1) for line in Path(files["GITHUB_OUTPUT"]).read_text().splitlines())
-    assert set(told) == set(action["outputs"])
-    assert all(Path(file).is_file() for file in told.values())
+    outputs = dict(line.split("=", 1) for line in Path(files["GITHUB_OUTPUT"]).read_text().splitlines())
+    assert set(outputs) == set(action["outputs"])
+    assert all(Path(file).is_file() for file in outputs.values())
     assert project.left == []
 
 
@@ -335,7 +335,7 @@ def test_the_template_leaves_a_code_quality_report_for_gitlab(project: Project) 
     done = run_script(project, script, **variables)
     assert done.returncode == 3, done.stderr
     issues = json.loads((project.directory / job["artifacts"]["reports"]["codequality"]).read_text())
-    assert [one["location"]["path"] for one in issues] == ["ajuste.toml"]
+    assert [issue["location"]["path"] for issue in issues] == ["ajuste.toml"]
     assert (project.directory / job["artifacts"]["reports"]["junit"]).is_file()
     assert "Regression in job: took +2 %" in done.stderr
     assert project.left == []
@@ -352,8 +352,8 @@ def test_a_revision_against_itself_says_how_often_nothing_is_called_a_change(pro
     placed = PROJECT.replace('"job"', '"placed"').replace('"./job"', '"./placed"').replace("build.sh", "placed.sh")
     build = "cp job.txt placed\nchmod +x placed\n"
     project.commit("two", ajuste_toml=f"{PROJECT}\n{placed}", placed_sh=build, job_txt=PLACED)
-    found = json.loads(project.ajuste("gate", "--noop", "5", "--json", expect=3)[0])
-    same, other = found["benchmarks"]
+    results = json.loads(project.ajuste("gate", "--noop", "5", "--json", expect=3)[0])
+    same, other = results["benchmarks"]
     assert (same["runs"], same["changed"], same["regressions"], same["undecided"], same["largest"]) == (5, 0, 0, 0, 1)
     assert (same["low"], same["too_often"]) == (pytest.approx(0, abs=1e-12), False)
     assert same["high"] == pytest.approx(0.434, abs=0.001), "Wilson's interval of none in five"
@@ -399,8 +399,8 @@ def test_with_layouts_builds_are_compared_and_not_trials_of_one(project: Project
 
 @pytest.mark.parametrize("words", [("--base", "HEAD"), ("--bisect",), ("--junit", "j.xml")])
 def test_a_revision_against_itself_has_no_base(project: Project, words: tuple[str, ...]) -> None:
-    _, said = project.ajuste("gate", "--noop", "5", *words, expect=2)
-    assert f"--noop and {words[0]} are mutually exclusive" in said
+    _, complained = project.ajuste("gate", "--noop", "5", *words, expect=2)
+    assert f"--noop and {words[0]} are mutually exclusive" in complained
 
 
 REPRODUCER = """\
@@ -422,13 +422,13 @@ def test_an_expectation_of_a_study_that_is_not_met_is_a_regression(ajuste: Shell
     project = Project(ajuste)
     project.commit("one", ajuste_toml=REPRODUCER, study_txt=expecting("differs"))
     project.commit("two", study_txt=expecting("equivalent"))
-    found = project.gate("--junit", "j.xml", "--markdown", "m.md", expect=3)
-    assert [one["verdict"] for one in found["benchmarks"]] == ["pass", "regression"]
-    broken = found["benchmarks"][1]
+    results = project.gate("--junit", "j.xml", "--markdown", "m.md", expect=3)
+    assert [figure["verdict"] for figure in results["benchmarks"]] == ["pass", "regression"]
+    broken = results["benchmarks"][1]
     assert (broken["name"], broken["found"]) == ("test", "differs")
     assert broken["expected"].endswith(": equivalent")
     failures = ElementTree.parse(project.directory / "j.xml").getroot().findall(".//failure")
-    assert [("equivalent" in str(one.get("message"))) for one in failures] == [True]
+    assert [("equivalent" in str(failure.get("message"))) for failure in failures] == [True]
     assert "found differs" in (project.directory / "m.md").read_text()
     assert project.left == []
     # The revision to judge is the head: the same trials meet what the first one expects.

@@ -1,4 +1,4 @@
-"""Every command's help has an example, and every example works."""
+"""Help of commands: each has an example, and every example works."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GUESTS = re.compile(r"ajuste (run|tune|kernel|why)\b|--kernel|--vm")
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All commands and groups of commands with what is typed for them."""
+    """Yield all commands and groups of commands with what is typed for them."""
     yield path, command
     for name, inner in getattr(command, "commands", {}).items():
         yield from commands(inner, (*path, name))
@@ -97,9 +97,9 @@ def ajuste(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 @each(HELP)
 def test_every_command_shows_an_example_of_itself(path: tuple[str, ...]) -> None:
-    shown = examples_in(HELP[path])
-    assert shown, f"ajuste {' '.join(path)} --help has no example; ajuste.cli.options adds them"
-    for example in shown:
+    examples = examples_in(HELP[path])
+    assert examples, f"ajuste {' '.join(path)} --help has no example; ajuste.cli.options adds them"
+    for example in examples:
         assert example.startswith(" ".join(("ajuste", *path)))
 
 
@@ -120,13 +120,13 @@ def marks(example: str) -> list[pytest.MarkDecorator]:
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_help_fits_the_terminal_and_cuts_nothing(columns: int) -> None:
-    for path, shown in HELP.items():
+    for path, full_text in HELP.items():
         text = help_text(path, everything=True, columns=columns)
         for line in text.splitlines():
             word = line.strip().removesuffix(" \\")  # a long word of an example stays whole
-            assert len(line) <= columns or f"{word} " in f"{' '.join(examples_in(shown))} ", line
+            assert len(line) <= columns or f"{word} " in f"{' '.join(examples_in(full_text))} ", line
         assert not re.search(r"[a-z]\.\.\.", text), "a summary is cut"
-        assert examples_in(text) == examples_in(shown)
+        assert examples_in(text) == examples_in(full_text)
 
 
 def test_commands_and_options_are_in_groups_and_rare_ones_wait_for_help_all() -> None:
@@ -167,8 +167,8 @@ def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequ
 def test_what_asks_for_nothing_is_shown_the_help(words: list[str]) -> None:
     program = "from ajuste.cli.main import main; main()"
     done, helped = (
-        subprocess.run([sys.executable, "-c", program, *given], capture_output=True, text=True, check=True)
-        for given in (words, [*words, "--help"])
+        subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+        for arguments in (words, [*words, "--help"])
     )
     assert done.stdout == helped.stdout
     assert done.stdout.startswith("Usage: ")

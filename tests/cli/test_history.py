@@ -13,7 +13,7 @@ from shell import Shell
 
 @pytest.fixture
 def project(ajuste: Shell) -> Project:
-    """Its third commit is 2 % faster, its sixth 4 % slower, and its fourth does not build."""
+    """A project whose third commit is 2 % faster, its sixth 4 % slower, and whose fourth does not build."""
     made = Project(ajuste)
     made.commit("first", ajuste_toml=PROJECT, build_sh=BUILD, job_sh=prints("100.0"))
     made.commit("words")
@@ -31,41 +31,43 @@ def history(project: Project, *words: str, expect: int = 0) -> Any:
 
 @pytest.mark.usefixtures("machine_lock")
 def test_changes_beyond_the_limit_are_found_at_their_commits(project: Project) -> None:
-    (found,) = history(project)
-    subjects = [point["commit"]["subject"] for point in found["points"]]
+    (series,) = history(project)
+    subjects = [point["commit"]["subject"] for point in series["points"]]
     assert subjects == ["first", "words", "faster", "broken", "mended", "slower", "last"]
-    values = [point["value"] for point in found["points"] if point["commit"]["subject"] != "broken"]
+    values = [point["value"] for point in series["points"] if point["commit"]["subject"] != "broken"]
     assert values == pytest.approx([100, 100, 98, 98.1, 102, 102])
-    assert "does not build" in found["points"][3]["reason"]
-    changes = [(one["after"]["subject"], one["worse"], round(one["change"], 3)) for one in found["changes"]]
+    assert "does not build" in series["points"][3]["reason"]
+    changes = [
+        (change["after"]["subject"], change["worse"], round(change["change"], 3)) for change in series["changes"]
+    ]
     assert changes == [("faster", False, 0.98), ("slower", True, 1.04)]
-    assert found["known"]
+    assert series["known"]
     assert project.left == []
-    said, _ = project.ajuste("history", "--last", "3")
-    assert said.startswith("1 change beyond the limit:")
-    assert "+3.98 %" in said
+    output, _ = project.ajuste("history", "--last", "3")
+    assert output.startswith("1 change beyond the limit:")
+    assert "+3.98 %" in output
 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_commits_between_those_that_were_measured_are_named(project: Project) -> None:
-    (found,) = history(project, "--since", "HEAD~6", "--last", "3", expect=1)
-    assert found["reason"].startswith("2 of 3 commits can be measured, a history requires 3; ")
-    (found,) = history(project, "--since", "HEAD~6", "--last", "4")
-    assert [point["commit"]["subject"] for point in found["points"]] == ["first", "faster", "mended", "last"]
-    slower = found["changes"][-1]
+    (series,) = history(project, "--since", "HEAD~6", "--last", "3", expect=1)
+    assert series["reason"].startswith("2 of 3 commits can be measured, a history requires 3; ")
+    (series,) = history(project, "--since", "HEAD~6", "--last", "4")
+    assert [point["commit"]["subject"] for point in series["points"]] == ["first", "faster", "mended", "last"]
+    slower = series["changes"][-1]
     assert [commit["subject"] for commit in slower["between"]] == ["slower", "last"]
 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_the_regression_is_bisected_to_its_commit(project: Project) -> None:
-    found = project.gate("--base", "HEAD~6", "--bisect", expect=3)
-    (figure,) = found["benchmarks"]
+    results = project.gate("--base", "HEAD~6", "--bisect", expect=3)
+    (figure,) = results["benchmarks"]
     assert [commit["subject"] for commit in figure["culprits"]] == ["slower"]
     project.write(job_sh=prints("110.0"))
     (figure,) = project.gate("--base", "HEAD", "--bisect", expect=3)["benchmarks"]
     assert figure["culprits"] == [{"commit": "", "date": "", "subject": ""}]
-    said, _ = project.ajuste("gate", "--base", "HEAD", "--bisect", expect=3)
-    assert "It came with the changes that are not committed." in said
+    output, _ = project.ajuste("gate", "--base", "HEAD", "--bisect", expect=3)
+    assert "It came with the changes that are not committed." in output
     assert project.left == []
 
 
@@ -90,7 +92,7 @@ def test_a_base_that_got_better_blames_no_commit_of_the_head(project: Project) -
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--since", "nothing"), '--since "nothing": revision not found'),
         (("--until", "-x"), '--until "-x": revision not found'),
@@ -99,9 +101,9 @@ def test_a_base_that_got_better_blames_no_commit_of_the_head(project: Project) -
         (("job2",), 'benchmark "job2" not found'),
     ],
 )
-def test_a_wrong_request_measures_nothing(project: Project, words: tuple[str, ...], said: str) -> None:
+def test_a_wrong_request_measures_nothing(project: Project, words: tuple[str, ...], message: str) -> None:
     _, complaint = project.ajuste("history", *words, expect=2)
-    assert said in complaint
+    assert message in complaint
     assert project.left == []
 
 
@@ -114,7 +116,7 @@ def test_with_layouts_commits_are_compared_by_the_means_of_their_builds(ajuste: 
     project.commit("one", ajuste_toml=table, build_sh=build, job_txt="100 102 98 101 99 100\n")
     project.commit("moved", job_txt="98 100 101 99 102 100\n")
     project.commit("slower", job_txt="105 107 103 106 104 105\n")
-    (found,) = history(project)
-    assert [point["value"] for point in found["points"]] == pytest.approx([100, 100, 105], abs=0.1)
-    assert [one["after"]["subject"] for one in found["changes"]] == ["slower"]
-    assert found["blocks"] == 6
+    (series,) = history(project)
+    assert [point["value"] for point in series["points"]] == pytest.approx([100, 100, 105], abs=0.1)
+    assert [change["after"]["subject"] for change in series["changes"]] == ["slower"]
+    assert series["blocks"] == 6

@@ -1,4 +1,4 @@
-"""What is said of the history of a project, and that hostile text stays text."""
+"""The report on the history of a project, in which hostile text stays text."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ CHANGE = CommitChange(before=COMMITS[1], after=COMMITS[3], change=1.2, worse=Tru
 def history(*changes: CommitChange, known: bool = True, reason: str = "") -> HistoryResult:
     points = tuple(
         CommitPoint(
-            commit=one, value=None if one is COMMITS[2] else 100.0, reason="does not build" * (one is COMMITS[2])
+            commit=commit,
+            value=None if commit is COMMITS[2] else 100.0,
+            reason="does not build" * (commit is COMMITS[2]),
         )
-        for one in COMMITS
+        for commit in COMMITS
     )
-    own = CommitHistory(
+    commit_history = CommitHistory(
         name="job", metric="instructions", limit=0.01, points=points, changes=changes, known=known, reason=reason
     )
-    return HistoryResult(file="ajuste.toml", histories=(own,))
+    return HistoryResult(file="ajuste.toml", histories=(commit_history,))
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "answer"),
     [
         (history(CHANGE), "1 change beyond the limit: dddddddddddd (job +20 %)."),
         (history(), "No metric changed by more than its limit."),
@@ -45,20 +47,20 @@ def history(*changes: CommitChange, known: bool = True, reason: str = "") -> His
         ),
     ],
 )
-def test_the_answer_comes_first(result: HistoryResult, said: str) -> None:
-    assert headline(result) == said
+def test_the_answer_comes_first(result: HistoryResult, answer: str) -> None:
+    assert headline(result) == answer
 
 
 def test_each_commit_has_a_row_and_those_between_are_named() -> None:
     out = io.StringIO()
     print_report(history_report(history(CHANGE)), Console(file=out, width=120))
-    said = out.getvalue()
-    rows = [line.split()[0] for line in said.splitlines() if "2026-11-23" in line]
-    assert rows == [one.short for one in COMMITS]
-    assert "does not build" in said
-    assert "+20 % came with one of cccccccccccc" in " ".join(said.split())
-    assert "ajuste gate measures two commits alone" in " ".join(said.split())
-    assert "\x1b" not in said
+    text = out.getvalue()
+    rows = [line.split()[0] for line in text.splitlines() if "2026-11-23" in line]
+    assert rows == [commit.short for commit in COMMITS]
+    assert "does not build" in text
+    assert "+20 % came with one of cccccccccccc" in " ".join(text.split())
+    assert "ajuste gate measures two commits alone" in " ".join(text.split())
+    assert "\x1b" not in text
     page = markdown(history_report(history(CHANGE)))
     assert "<b>" not in page
     assert "\x1b" not in page

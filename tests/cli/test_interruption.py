@@ -28,7 +28,7 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def kept(home: Path) -> int:
+def stored_trials(home: Path) -> int:
     store = home / "data" / "store.sqlite"
     if not store.exists():
         return 0
@@ -41,12 +41,12 @@ def kept(home: Path) -> int:
 
 def machines(home: Path) -> list[psutil.Process]:
     """The QEMU processes that belong to this home."""
-    found = []
+    guests = []
     for process in psutil.process_iter(["name", "cmdline", "status"]):
         words = " ".join(process.info["cmdline"] or [])
         if str(home.resolve()) in words and "qemu" in words and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
+            guests.append(process)
+    return guests
 
 
 def sessions(home: Path) -> list[Path]:
@@ -64,10 +64,10 @@ def interrupt(ajuste: Shell, number: signal.Signals, moment: Callable[[], bool])
     process = ajuste.start("run", "small.toml", "--json")
     wait_until(moment)
     process.send_signal(number)
-    said, complained = process.communicate()
-    assert said == ""
+    output, complained = process.communicate()
+    assert output == ""
     assert number == signal.SIGKILL or "interrupted" in complained
-    assert number == signal.SIGKILL or ("are kept" in complained) == (kept(ajuste.home) > 0)
+    assert number == signal.SIGKILL or ("are kept" in complained) == (stored_trials(ajuste.home) > 0)
     assert "Traceback" not in complained
     assert process.returncode == (-number if number == signal.SIGKILL else 130)
     wait_until(lambda: not machines(ajuste.home) and not sessions(ajuste.home))
@@ -77,7 +77,7 @@ def interrupt(ajuste: Shell, number: signal.Signals, moment: Callable[[], bool])
 @pytest.mark.slow
 def test_nothing_remains_of_a_boot(ajuste: Shell, number: signal.Signals) -> None:
     interrupt(ajuste, number, lambda: bool(machines(ajuste.home)))
-    assert kept(ajuste.home) == 0
+    assert stored_trials(ajuste.home) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGKILL)], ids=lambda n: n.name)
@@ -85,8 +85,8 @@ def test_a_run_goes_on_where_it_was_interrupted(
     ajuste: Shell, undisturbed: dict[str, str], number: signal.Signals
 ) -> None:
     (ajuste.directory / "small.toml").write_text(small(BLOCKS, BLOCKS))
-    interrupt(ajuste, number, lambda: kept(ajuste.home) >= 1)
-    assert 1 <= kept(ajuste.home) < 2 * BLOCKS
+    interrupt(ajuste, number, lambda: stored_trials(ajuste.home) >= 1)
+    assert 1 <= stored_trials(ajuste.home) < 2 * BLOCKS
     results = ajuste.json("run", "small.toml")
     assert len(results["trials"]) == 2 * BLOCKS
     assert len(ajuste.json("report")) == 1, "it was the same run that went on"

@@ -12,17 +12,17 @@ from shell import Shell
 
 
 def test_the_page_has_every_area(ajuste: Shell) -> None:
-    said, _ = ajuste("inventory")
-    assert said.startswith("CPU\n"), "no empty line"
+    output, _ = ajuste("inventory")
+    assert output.startswith("CPU\n"), "no empty line"
     for title in ("CPU", "NUMA", "Mitigations", "Kernel", "Memory", "Disks", "Mounts", "Network interfaces", "Limits"):
-        assert f"\n{title}\n" in f"\n{said}"
-    assert platform.release() in said
-    assert max(map(len, said.splitlines())) <= 100
+        assert f"\n{title}\n" in f"\n{output}"
+    assert platform.release() in output
+    assert max(map(len, output.splitlines())) <= 100
 
 
 def test_only_the_areas_that_are_named_are_shown(ajuste: Shell) -> None:
-    said, _ = ajuste("inventory", "--area", "memory", "--area", "CPU")
-    assert [line for line in said.splitlines() if line and not line.startswith(" ")] == ["CPU", "Memory"]
+    output, _ = ajuste("inventory", "--area", "memory", "--area", "CPU")
+    assert [line for line in output.splitlines() if line and not line.startswith(" ")] == ["CPU", "Memory"]
     _, complained = ajuste("inventory", "--area", "Disk", expect=2)
     assert "'Disk' not found; did you mean Disks?" in complained
 
@@ -38,20 +38,20 @@ def test_two_files_and_this_machine_can_be_compared(ajuste: Shell) -> None:
     document["kernel"]["settings"]["vm.swappiness"] = "133"
     document["memory"]["transparent_huge_pages"] = "\x1b[2Jhostile"
     (ajuste.directory / "other.json").write_text(json.dumps(document))
-    said, _ = ajuste("inventory", "--diff", "here.json", "here.json")
-    assert "do not differ" in said
-    said, _ = ajuste("inventory", "--diff", "other.json", "now")
-    assert "settings.vm.swappiness: 133 → " in said
-    said, _ = ajuste("inventory", "--diff", "other.json", "here.json")
-    assert "2 differences" in said
-    assert "settings.vm.swappiness: 133 → " in said
-    assert "\x1b" not in said
-    found = ajuste.json("inventory", "--diff", "here.json", "other.json")
-    assert {(d["area"], d["field"]) for d in found["differences"]} == {
+    output, _ = ajuste("inventory", "--diff", "here.json", "here.json")
+    assert "do not differ" in output
+    output, _ = ajuste("inventory", "--diff", "other.json", "now")
+    assert "settings.vm.swappiness: 133 → " in output
+    output, _ = ajuste("inventory", "--diff", "other.json", "here.json")
+    assert "2 differences" in output
+    assert "settings.vm.swappiness: 133 → " in output
+    assert "\x1b" not in output
+    comparison = ajuste.json("inventory", "--diff", "here.json", "other.json")
+    assert {(d["area"], d["field"]) for d in comparison["differences"]} == {
         ("kernel", "settings.vm.swappiness"),
         ("memory", "transparent_huge_pages"),
     }
-    assert found["differences"][0]["importance"] == "high"
+    assert comparison["differences"][0]["importance"] == "high"
 
 
 def test_a_run_of_the_store_is_compared_by_its_name_and_by_its_study(ajuste: Shell) -> None:
@@ -67,10 +67,10 @@ def test_a_run_of_the_store_is_compared_by_its_name_and_by_its_study(ajuste: She
     }
     with Store(f"sqlite:///{ajuste.home / 'data' / 'store.sqlite'}") as store:
         old = store.new_run(**about | {"study": "earlier"}, environment={"this machine": {}})
-        kept = store.new_run(**about, environment={"this machine": {}, "inventory": document})
-    for name in (kept.id, "nightly"):
-        found = ajuste.json("inventory", "--diff", name, "now")["differences"]
-        assert "performance" in {d["a"] for d in found if (d["area"], d["field"]) == ("frequency", "governor")}
+        run = store.new_run(**about, environment={"this machine": {}, "inventory": document})
+    for name in (run.id, "nightly"):
+        differences = ajuste.json("inventory", "--diff", name, "now")["differences"]
+        assert "performance" in {d["a"] for d in differences if (d["area"], d["field"]) == ("frequency", "governor")}
     _, complained = ajuste("inventory", "--diff", old.id, "now", expect=2)
     assert "it is older than inventories; compare a newer run" in complained
 

@@ -1,4 +1,4 @@
-"""What people do with many runs: list, compare, tag, delete, prune, measure and back up."""
+"""Commands for many runs: list, compare, tag, delete, prune, measure and back up."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
 
 
 def more_runs(commands: Commands) -> dict[str, str]:
-    """By what they are: a failed run on another kernel, and one with a hostile name and answer."""
+    """Add a failed run on another kernel and one with a hostile name and answer; return their ids by name."""
     with Store(f"sqlite:///{commands.store}") as store:
         like = store.find_run(DECIDED)
         made = {}
         for name, kernel, stopped in (("lost", "debian:6.12", "failed"), (HOSTILE, "host", "budget")):
-            own = {"kernel": kernel, "workload": f"sh -c {name}", "ajuste": "0", "named": name, "environment": {}}
-            run = store.new_run(study=name, fingerprint=name, seed=1, resolved=like.resolved, **own)  # type: ignore[arg-type]
+            options = {"kernel": kernel, "workload": f"sh -c {name}", "ajuste": "0", "named": name, "environment": {}}
+            run = store.new_run(study=name, fingerprint=name, seed=1, resolved=like.resolved, **options)  # type: ignore[arg-type]
             store.add_trials(run, [spare_trial()])
             store.stop_run(run, stopped, "it had to end")
             store.keep_results(run, f"It is {name}.", "{}")
@@ -54,23 +54,23 @@ def test_a_deleted_run_leaves_no_report(commands: Commands) -> None:
 
 def test_runs_are_listed_with_what_tells_them_apart(commands: Commands) -> None:
     more_runs(commands)
-    found = {run["run"]: run for run in commands.json("report")}
-    decided = found[DECIDED]
+    runs = {run["run"]: run for run in commands.json("report")}
+    decided = runs[DECIDED]
     assert (decided["kernel"], decided["workload"], decided["stopped"]) == ("debian:5.10", "matrix", "decided")
     assert decided["answer"] == commands.json("report", DECIDED)["answer"]
     assert (decided["tags"], decided["base"]) == ([], "")
-    assert found[GOING_ON]["stopped"] == "unfinished"
-    code, said, _ = commands.run("report")
+    assert runs[GOING_ON]["stopped"] == "unfinished"
+    code, output, _ = commands.run("report")
     assert code == 0
-    assert len(said.splitlines()) == 4
-    assert decided["answer"] in said
-    assert "\x1b" not in said
-    assert "\u202e" not in said
-    assert "\\x1b[2J<b>\\u202e" in said
+    assert len(output.splitlines()) == 4
+    assert decided["answer"] in output
+    assert "\x1b" not in output
+    assert "\u202e" not in output
+    assert "\\x1b[2J<b>\\u202e" in output
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "expected"),
     [
         (("--kernel", "6.12"), {"lost"}),
         (("--kernel", "5.10"), {DECIDED, GOING_ON}),
@@ -84,14 +84,14 @@ def test_runs_are_listed_with_what_tells_them_apart(commands: Commands) -> None:
         (("--kernel", "debian", "--tag", "good"), {DECIDED}),
     ],
 )
-def test_a_list_is_filtered(commands: Commands, words: tuple[str, ...], found: set[str]) -> None:
+def test_a_list_is_filtered(commands: Commands, words: tuple[str, ...], expected: set[str]) -> None:
     made = more_runs(commands)
     commands.json("store", "tag", DECIDED, "good")
-    assert set(listed(commands, *words)) == {made.get(name, name) for name in found}
+    assert set(listed(commands, *words)) == {made.get(name, name) for name in expected}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("report", "--since", "yesterday"), "--since yesterday: expected a day such as 2026-11-30"),
         (("report", DECIDED, "--tag", "x"), "filters conflict with RUN"),
@@ -106,10 +106,12 @@ def test_a_list_is_filtered(commands: Commands, words: tuple[str, ...], found: s
         (("store", "backup", "/no/such/place/b.sqlite"), "expected a file in an existing directory"),
     ],
 )
-def test_what_cannot_be_done_is_said_and_changes_nothing(commands: Commands, words: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_done_is_said_and_changes_nothing(
+    commands: Commands, words: tuple[str, ...], message: str
+) -> None:
     before = commands.json("report")
     code, _, complained = commands.run(*words)
-    assert (code, said in complained) == (2, True), complained
+    assert (code, message in complained) == (2, True), complained
     assert commands.json("report") == before
 
 
@@ -125,15 +127,15 @@ def test_tags_are_added_and_removed(commands: Commands) -> None:
 def test_a_run_is_pinned_and_has_a_note_until_it_is_deleted(commands: Commands) -> None:
     lost = more_runs(commands)["lost"]
     assert listed(commands)[0] != lost
-    kept = commands.json("store", "tag", lost, "--pin", "--note", f"see the mail\n{HOSTILE}")
-    assert kept == {"run": lost, "tags": ["pinned"], "note": f"see the mail\n{HOSTILE}"}
-    assert commands.json("store", "tag", lost, "paper")["note"] == kept["note"]
+    marks = commands.json("store", "tag", lost, "--pin", "--note", f"see the mail\n{HOSTILE}")
+    assert marks == {"run": lost, "tags": ["pinned"], "note": f"see the mail\n{HOSTILE}"}
+    assert commands.json("store", "tag", lost, "paper")["note"] == marks["note"]
     assert commands.json("store", "tag", lost)["tags"] == ["paper", "pinned"]
-    assert commands.json("report")[0] | {"note": kept["note"]} == commands.json("report", "--find", "THE MAIL")[0]
+    assert commands.json("report")[0] | {"note": marks["note"]} == commands.json("report", "--find", "THE MAIL")[0]
     for words in (("report",), ("report", lost), ("store", "tag", lost)):
-        said = commands.run(*words)[1]
-        assert "see the mail" in said
-        assert "\x1b" not in said
+        output = commands.run(*words)[1]
+        assert "see the mail" in output
+        assert "\x1b" not in output
     assert commands.json("store", "tag", lost, "--pin", "--remove")["tags"] == ["paper"]
     assert listed(commands)[0] != lost
     commands.json("store", "delete", lost, "--yes")
@@ -161,17 +163,17 @@ def test_two_runs_are_shown_side_by_side(commands: Commands) -> None:
             base=first.id,
         )
         store.stop_run(second, "decided", "the verdict is in")
-    found = commands.json("report", DECIDED, "again")
-    assert [run["run"] for run in found["runs"]] == [DECIDED, f"{DECIDED}.2"]
-    assert [run["digest"] for run in found["runs"]] == [DIGEST, DIGEST]
-    (effect,) = [one for one in found["effects"] if one["metric"] == "involuntary-switches"]
+    comparison = commands.json("report", DECIDED, "again")
+    assert [run["run"] for run in comparison["runs"]] == [DECIDED, f"{DECIDED}.2"]
+    assert [run["digest"] for run in comparison["runs"]] == [DIGEST, DIGEST]
+    (effect,) = [effect for effect in comparison["effects"] if effect["metric"] == "involuntary-switches"]
     assert effect["verdicts"][0] == effect["verdicts"][1]
-    assert found["environment"] == [{"name": "debian:5.10 / kernel", "values": ["5.10.0-0", f"5.10.0-1{HOSTILE}"]}]
-    code, said, _ = commands.run("report", DECIDED, "again")
+    assert comparison["environment"] == [{"name": "debian:5.10 / kernel", "values": ["5.10.0-0", f"5.10.0-1{HOSTILE}"]}]
+    code, output, _ = commands.run("report", DECIDED, "again")
     assert code == 0
-    assert said.startswith(f"A  {DECIDED}  small\n   ")
-    assert "What differs between their environments" in said
-    assert "\x1b" not in said
+    assert output.startswith(f"A  {DECIDED}  small\n   ")
+    assert "What differs between their environments" in output
+    assert "\x1b" not in output
 
 
 def test_prune_spares_a_run_that_is_measured_now(commands: Commands) -> None:
@@ -179,7 +181,7 @@ def test_prune_spares_a_run_that_is_measured_now(commands: Commands) -> None:
         run = store.find_run(GOING_ON)
     with exclusive(commands.store.parent.parent / "state" / lock_name(run.fingerprint, run.seed), "a study"):
         assert commands.json("store", "prune", "--untagged", "--yes")["deleted"] == [DECIDED]
-    assert [one["run"] for one in commands.json("report")] == [GOING_ON]
+    assert [run["run"] for run in commands.json("report")] == [GOING_ON]
 
 
 def test_prune_deletes_what_meets_all_conditions(commands: Commands) -> None:
@@ -216,23 +218,23 @@ def test_a_run_that_is_being_measured_is_not_deleted(commands: Commands) -> None
 
 
 def test_the_size_is_told_by_run_and_kind(commands: Commands) -> None:
-    found = commands.json("store", "size")
-    assert {run["run"] for run in found["runs"]} == {DECIDED, GOING_ON}
+    sizes = commands.json("store", "size")
+    assert {run["run"] for run in sizes["runs"]} == {DECIDED, GOING_ON}
     with closing(sqlite3.connect(commands.store)) as connection:
         query = "SELECT sum(length(outputs)) FROM trials WHERE run_id = ?"
         ((outputs,),) = connection.execute(query, [DECIDED])
-    (own,) = [run["size_bytes"] for run in found["runs"] if run["run"] == DECIDED]
-    assert own["outputs"] == outputs
-    assert found["file_bytes"] >= sum(sum(run["size_bytes"].values()) for run in found["runs"])
+    (size,) = [run["size_bytes"] for run in sizes["runs"] if run["run"] == DECIDED]
+    assert size["outputs"] == outputs
+    assert sizes["file_bytes"] >= sum(sum(run["size_bytes"].values()) for run in sizes["runs"])
 
 
 def test_a_backup_is_the_store_while_it_is_written_to(commands: Commands, tmp_path: Path) -> None:
     file = tmp_path / "backup.sqlite"
     with Store(f"sqlite:///{commands.store}") as store:
         store.tag(store.find_run(DECIDED), ["new"])  # In SQLite's journal, not yet in the file.
-        said = commands.json("store", "backup", str(file))
-    assert (said["runs"], said["trials"]) == (2, 15)
-    assert [one.name for one in tmp_path.iterdir() if one.name.startswith("backup")] == ["backup.sqlite"]
+        summary = commands.json("store", "backup", str(file))
+    assert (summary["runs"], summary["trials"]) == (2, 15)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == ["backup.sqlite"]
     with Store(f"sqlite:///{file}") as store:
         assert {run.id: run.tags for run in store.runs()} == {DECIDED: "new", GOING_ON: ""}
     code, _, complained = commands.run("store", "backup", str(file))

@@ -47,8 +47,8 @@ max_blocks = 3
 """
 
 
-def asked(ajuste: Shell, *changes: tuple[str, str]) -> Any:
-    """What ``ajuste run`` says of the study with these changes."""
+def run_study(ajuste: Shell, *changes: tuple[str, str]) -> Any:
+    """Run the study with these changes and return its results."""
     text = STUDY
     for before, after in changes:
         assert before in text
@@ -59,21 +59,24 @@ def asked(ajuste: Shell, *changes: tuple[str, str]) -> Any:
 
 @pytest.mark.usefixtures("machine_lock")
 def test_another_question_about_the_same_trials_is_a_run_beside_the_first(ajuste: Shell) -> None:
-    first = asked(ajuste)
-    assert (first["study"], [one["metric"] for one in first["verdicts"] if one["deciding"]]) == ("first", ["took"])
-    second = asked(ajuste, ('"first"', '"second"'), ('metrics = ["took"]', 'metrics = ["elapsed"]'))
+    first = run_study(ajuste)
+    assert (first["study"], [verdict["metric"] for verdict in first["verdicts"] if verdict["deciding"]]) == (
+        "first",
+        ["took"],
+    )
+    second = run_study(ajuste, ('"first"', '"second"'), ('metrics = ["took"]', 'metrics = ["elapsed"]'))
     assert second["run"] == f"{first['run']}.2"
-    assert [one["metric"] for one in second["verdicts"] if one["deciding"]] == ["elapsed"]
+    assert [verdict["metric"] for verdict in second["verdicts"] if verdict["deciding"]] == ["elapsed"]
     assert second["digest"] == first["digest"], "nothing was measured again"
     assert ajuste.json("report", "first") == first
     assert ajuste.json("report", "second") == second
-    assert asked(ajuste) == first, "the same question is shown"
+    assert run_study(ajuste) == first, "the same question is shown"
 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_more_blocks_are_measured_for_another_run_only(ajuste: Shell) -> None:
-    first = asked(ajuste)
-    more = asked(ajuste, ("min_blocks = 3\nmax_blocks = 3", "min_blocks = 5\nmax_blocks = 5"))
+    first = run_study(ajuste)
+    more = run_study(ajuste, ("min_blocks = 3\nmax_blocks = 3", "min_blocks = 5\nmax_blocks = 5"))
     assert (first["blocks"], more["blocks"]) == (3, 5)
     assert ajuste.json("report", first["run"]) == first
     ajuste("store", "delete", first["run"], "--yes")
@@ -83,7 +86,7 @@ def test_more_blocks_are_measured_for_another_run_only(ajuste: Shell) -> None:
 
 @pytest.mark.usefixtures("machine_lock")
 def test_a_decided_run_never_becomes_a_failed_one(ajuste: Shell) -> None:
-    first = asked(ajuste)
+    first = run_study(ajuste)
     (ajuste.directory / "study.toml").write_text(STUDY.replace('["took"]', '["instructions"]'))
     ajuste.start("run", "study.toml").communicate()
     assert ajuste.json("report", first["run"]) == first
@@ -97,7 +100,7 @@ def test_a_name_belongs_to_one_question(ajuste: Shell) -> None:
     _, refused = ajuste(*named, "echo", expect=2)
     assert f"--name mine: run {run['run']} has this name and another question or command" in refused
     assert "choose another name" in refused
-    assert [one["run"] for one in ajuste.json("report")] == [run["run"]]
+    assert [entry["run"] for entry in ajuste.json("report")] == [run["run"]]
     ajuste(*named, "true")  # the same again
 
 
@@ -122,8 +125,8 @@ def test_a_setup_that_fails_says_what_it_said(ajuste: Shell) -> None:
 
 @pytest.mark.usefixtures("machine_lock")
 def test_binary_output_makes_no_large_store_unless_it_is_wanted(ajuste: Shell) -> None:
-    asked = ("--blocks", "3", "--metric", "bytes,none,stderr=regex:([0-9]+) bytes", "--")
-    command = (*asked, "dd", "if=/dev/urandom", "bs=300000", "count=1")
+    options = ("--blocks", "3", "--metric", "bytes,none,stderr=regex:([0-9]+) bytes", "--")
+    command = (*options, "dd", "if=/dev/urandom", "bs=300000", "count=1")
     small = json.loads(ajuste("compare", "--json", *command)[0])
     assert small["configurations"][0]["metrics"]["bytes"]["mean"] == 300_000
     ajuste("compare", "--keep-output", *command)

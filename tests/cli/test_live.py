@@ -71,7 +71,7 @@ def run(script: str, directory: Path, *, limit_s: float = 200) -> str:
 
 
 def test_a_planted_setting_is_found_through_a_kill_and_everything_is_restored(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         live --confidence 95% >first.txt 2>&1 & killed=$!
         while [ "$(value)" != 8 ]; do sleep 0.05; done
@@ -83,14 +83,14 @@ def test_a_planted_setting_is_found_through_a_kill_and_everything_is_restored(tm
         """,
         tmp_path,
     )
-    assert said.split() == ["15", "15"]
+    assert output.split() == ["15", "15"]
     document = json.loads((tmp_path / "result.json").read_text())
-    assert [(one["configuration"], one["verdict"]) for one in document["verdicts"]] == [
+    assert [(verdict["configuration"], verdict["verdict"]) for verdict in document["verdicts"]] == [
         ("net.ipv4.tcp_retries2=8", "improves")
     ]
     assert document["stopped"] == "decided"
     slices = document["live"]["slices"]
-    assert [one["number"] for one in slices] == list(range(len(slices)))
+    assert [part["number"] for part in slices] == list(range(len(slices)))
     assert document["live"]["lines"][0]["at_s"]
 
 
@@ -100,7 +100,7 @@ def test_a_broken_guard_restores_and_the_configuration_is_not_tried_again(tmp_pa
     document = json.loads((tmp_path / "result.json").read_text())
     assert (tmp_path / "after.txt").read_text().strip() == "15"
     assert "broke the guard worst < 5s (worst is 9 s)" in document["answer"]
-    tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
+    tried = [part for part in document["live"]["slices"] if part["configuration"] == "net.ipv4.tcp_retries2=8"]
     assert len(tried) == 1
 
 
@@ -112,7 +112,7 @@ def test_a_service_that_cannot_be_checked_under_a_value_is_spared_it(tmp_path: P
     assert (tmp_path / "after.txt").read_text().strip() == "15"
     assert "Traceback" not in (tmp_path / "said.txt").read_text()
     assert "cannot be checked" in document["answer"]
-    tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
+    tried = [part for part in document["live"]["slices"] if part["configuration"] == "net.ipv4.tcp_retries2=8"]
     assert len(tried) <= 2  # before there is a slice of the baseline, a silent service has longer
 
 
@@ -120,7 +120,7 @@ def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:
     run("live --json --order mirrored --for 17s >result.json 2>/dev/null || true", tmp_path)
     document = json.loads((tmp_path / "result.json").read_text())
     assert "then once in its reverse" in document["design"]
-    blocks = [[one["configuration"] for one in document["live"]["slices"] if one["block"] == n] for n in (0, 1)]
+    blocks = [[part["configuration"] for part in document["live"]["slices"] if part["block"] == n] for n in (0, 1)]
     for block in blocks:
         assert block == block[::-1]
         assert len(set(block)) == 2
@@ -150,7 +150,7 @@ def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:
 def test_too_much_load_restores_and_pauses_until_it_is_over(
     tmp_path: Path, place: str, calm: str, busy: str, option: str, words: str
 ) -> None:
-    said = run(
+    output = run(
         f"""\
         echo {calm!r} >calm; echo {busy!r} >busy; cp calm load
         mount --bind load {place}
@@ -170,16 +170,16 @@ def test_too_much_load_restores_and_pauses_until_it_is_over(
         """,
         tmp_path,
     )
-    during, status, *_, later, after = said.splitlines()
+    during, status, *_, later, after = output.splitlines()
     assert (during, later, after) == ("15", "15", "15")
     assert f"nothing is changed now, waiting: {words}" in status
     document = json.loads((tmp_path / "result.json").read_text())
-    assert [one["verdict"] for one in document["verdicts"]] == ["improves"]
-    assert any(words in one["flag"] for one in document["live"]["slices"])
+    assert [verdict["verdict"] for verdict in document["verdicts"]] == ["improves"]
+    assert any(words in part["flag"] for part in document["live"]["slices"])
 
 
 def test_a_limit_that_could_never_be_noticed_is_refused(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         mount -t tmpfs none /proc/pressure
         live --max-pressure 60% 2>&1 || echo "exit code $?"
@@ -187,13 +187,13 @@ def test_a_limit_that_could_never_be_noticed_is_refused(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert "--max-pressure requires pressure stall information" in said
-    assert said.split()[-4:] == ["exit", "code", "2", "15"]
+    assert "--max-pressure requires pressure stall information" in output
+    assert output.split()[-4:] == ["exit", "code", "2", "15"]
 
 
 @pytest.mark.slow
 def test_interrupted_it_says_that_the_old_value_is_in_force(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         live 2>said.txt & live=$!
         for try in $(seq 300); do grep -q "^slice 1," said.txt && break; sleep 0.1; done
@@ -203,14 +203,14 @@ def test_interrupted_it_says_that_the_old_value_is_in_force(tmp_path: Path) -> N
         """,
         tmp_path,
     )
-    assert said.splitlines()[-2:] == ["exit code 130", "15"]
+    assert output.splitlines()[-2:] == ["exit code 130", "15"]
     assert "the old values are in force; run the same command again to resume" in (tmp_path / "said.txt").read_text()
 
 
 @pytest.mark.slow
 def test_a_clock_that_is_set_costs_a_slice_and_no_more(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(CLOCK)
-    said = run(
+    output = run(
         """\
         echo 0 >ahead; export PYTHONPATH=.
         live >first.txt 2>&1 & killed=$!
@@ -226,21 +226,21 @@ def test_a_clock_that_is_set_costs_a_slice_and_no_more(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    status, *_, after = said.splitlines()
+    status, *_, after = output.splitlines()
     assert " slices, block " in status, "a running experiment is one whatever the clock says"
     assert after == "15"
     document = json.loads((tmp_path / "result.json").read_text())
-    assert (document["stopped"], [one["verdict"] for one in document["verdicts"]]) == ("decided", ["improves"])
-    flags = [one["flag"] for one in document["live"]["slices"] if "the clock was set" in one["flag"]]
+    assert (document["stopped"], [verdict["verdict"] for verdict in document["verdicts"]]) == ("decided", ["improves"])
+    flags = [part["flag"] for part in document["live"]["slices"] if "the clock was set" in part["flag"]]
     assert len(flags) == 1
     assert "the clock was set forward by 1 h" in flags[0]
-    times = [one["begin_s"] for one in document["live"]["slices"]]
+    times = [part["begin_s"] for part in document["live"]["slices"]]
     assert times == sorted(times)
     assert times[-1] < 200
 
 
 def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         live --slice 60s >first.txt 2>&1 & live=$!
         for try in $(seq 500); do [ "$(value)" = 8 ] && break; sleep 0.1; done
@@ -253,7 +253,7 @@ def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert said.split() == ["15", "T"], "its slice lasts much longer"
+    assert output.split() == ["15", "T"], "its slice lasts much longer"
 
 
 @pytest.mark.slow
@@ -262,7 +262,7 @@ def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:
     ["ajuste-watch", "ajuste-agent", "ajuste-guardian", "ajuste-agent ajuste-guardian", "ajuste-agent python"],
 )
 def test_who_is_stopped_while_a_guard_is_broken_is_killed_and_the_value_is_back(tmp_path: Path, stopped: str) -> None:
-    said = run(
+    output = run(
         f"""\
         live --slice 60s >said.txt 2>&1 & live=$!
         until [ "$(value)" = 8 ] && pgrep -x ajuste-watch >/dev/null; do sleep 0.05; done
@@ -280,11 +280,11 @@ def test_who_is_stopped_while_a_guard_is_broken_is_killed_and_the_value_is_back(
         """,
         tmp_path,
     )
-    assert said.split() == ["15", "15"]
+    assert output.split() == ["15", "15"]
 
 
 def test_under_sudo_slices_last_and_commands_that_measure_are_the_callers(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         export SUDO_UID=65534 SUDO_GID=65534
         ajuste live --set net.ipv4.tcp_retries2=15,8 --slice 2s --washout 0 --for 5s \
@@ -293,10 +293,10 @@ def test_under_sudo_slices_last_and_commands_that_measure_are_the_callers(tmp_pa
         """,
         tmp_path,
     )
-    assert said.split() == ["15"]
+    assert output.split() == ["15"]
     document = json.loads((tmp_path / "result.json").read_text())
-    assert [one["flag"] for one in document["live"]["slices"]] == ["", ""]
-    assert {one["metrics"]["who"]["mean"] for one in document["configurations"]} == {65534}
+    assert [part["flag"] for part in document["live"]["slices"]] == ["", ""]
+    assert {configuration["metrics"]["who"]["mean"] for configuration in document["configurations"]} == {65534}
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_watch_that_fails_ends_the_experiment_with_the_cause(
         (native / name).symlink_to(native_program(name))
     (native / WATCH).write_text(f"#!/bin/sh\n{watch}\n")
     (native / WATCH).chmod(0o755)
-    said = run(
+    output = run(
         f"""\
         export AJUSTE_NATIVE={native}
         live >said.txt 2>&1 || echo "$?"
@@ -323,7 +323,7 @@ def test_a_watch_that_fails_ends_the_experiment_with_the_cause(
         """,
         tmp_path,
     )
-    assert said.split() == ["1", "15"]
+    assert output.split() == ["1", "15"]
     lines = (tmp_path / "said.txt").read_text()
     assert words in lines
     assert "planted" in lines

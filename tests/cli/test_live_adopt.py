@@ -75,7 +75,7 @@ def run(script: str, directory: Path, *, limit_s: float = 280) -> str:
 
 
 def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         f"""\
         begin 15,8 4s progress.txt
         for try in $(seq 1200); do grep -q "^slice 12" progress.txt && break; sleep 0.05; done
@@ -99,7 +99,7 @@ def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert said.split() == ["8", "8", "15", "2"]
+    assert output.split() == ["8", "8", "15", "2"]
     document = json.loads((tmp_path / "result.json").read_text())
     assert set((tmp_path / "seen").read_text().split()) == {"15", "8"}, "the old value and the new one, and no other"
     boot = (tmp_path / "boot.conf").read_text()
@@ -117,7 +117,7 @@ def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
 
 
 def test_the_second_winner_is_undone_to_the_first(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         live 15,8 2s >first.txt 2>&1
         first=$(run_of)
@@ -131,13 +131,13 @@ def test_the_second_winner_is_undone_to_the_first(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert said.splitlines() == ["7", "exit code 2", "8", "15"]
+    assert output.splitlines() == ["7", "exit code 2", "8", "15"]
     assert "adopted from run" in (tmp_path / "second.txt").read_text()
     assert "was adopted later" in (tmp_path / "refused.txt").read_text()
 
 
 def test_after_a_reboot_the_file_sets_the_value_and_undoing_restores_the_old_one(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         echo "net.ipv4.tcp_retries2 = 15" >/etc/sysctl.d/99-sysctl.conf
         live 15,8 2s >said.txt 2>&1
@@ -156,7 +156,7 @@ def test_after_a_reboot_the_file_sets_the_value_and_undoing_restores_the_old_one
         """,
         tmp_path,
     )
-    assert said.split() == ["8", "15", "99-sysctl.conf", "0"]
+    assert output.split() == ["8", "15", "99-sysctl.conf", "0"]
     for page in ("status.txt", "plan.txt"):
         text = (tmp_path / page).read_text()
         assert "adopted from run" in text, page
@@ -169,7 +169,7 @@ def test_after_a_reboot_the_file_sets_the_value_and_undoing_restores_the_old_one
 
 
 def test_a_kill_on_probation_leaves_the_old_or_the_new_value(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """\
         for parts in agent python "agent guardian" "guardian agent python"; do
             begin 15,8 60s said.txt
@@ -188,9 +188,9 @@ def test_a_kill_on_probation_leaves_the_old_or_the_new_value(tmp_path: Path) -> 
         """,
         tmp_path,
     )
-    found = [said.split()[place : place + 3] for place in range(0, 12, 3)]
-    assert [one[1:] for one in found] == [["15", "0"]] * 4, said
-    assert [one[0] for one in found] == ["15", "15", "15", "8"], "only with all of them dead it is the new one"
+    rows = [output.split()[place : place + 3] for place in range(0, 12, 3)]
+    assert [row[1:] for row in rows] == [["15", "0"]] * 4, output
+    assert [row[0] for row in rows] == ["15", "15", "15", "8"], "only with all of them dead it is the new one"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_kill_on_probation_leaves_the_old_or_the_new_value(tmp_path: Path) -> 
 def test_a_winner_that_is_not_left_alone_or_breaks_a_guard_does_not_stay(
     tmp_path: Path, trouble: str, why: str
 ) -> None:
-    said = run(
+    output = run(
         f"""\
         begin 15,8 8s said.txt
         on_probation said.txt 8
@@ -214,5 +214,5 @@ def test_a_winner_that_is_not_left_alone_or_breaks_a_guard_does_not_stay(
         """,
         tmp_path,
     )
-    assert said.splitlines() == ["exit code 1", "15", "2"]
+    assert output.splitlines() == ["exit code 1", "15", "2"]
     assert why in (tmp_path / "said.txt").read_text()

@@ -91,24 +91,24 @@ class Container:
             stdout=console,
             stderr=console,
         )
-        self.wait_for(lambda: self.says("systemctl", "is-system-running").strip() in ("running", "degraded"), 60)
+        self.wait_for(lambda: self.output("systemctl", "is-system-running").strip() in ("running", "degraded"), 60)
 
     def _stop(self) -> None:
-        """As a power cut does it."""
+        """Kill everything, as a power cut does."""
         assert self._process is not None
         if (init := self._init()) is not None:
             os.kill(init, 9)
         self._process.wait(30)
 
     def reboot(self) -> None:
-        """In good order; the container's manager starts it anew."""
-        before = self.says("cat", "/proc/sys/kernel/random/boot_id")
-        self.says("systemctl", "reboot")
+        """Restart in good order; the container's manager starts it anew."""
+        before = self.output("cat", "/proc/sys/kernel/random/boot_id")
+        self.output("systemctl", "reboot")
         assert self._process is not None
         process = self._process
         self.wait_for(
             lambda: (
-                process.poll() is not None or self.says("cat", "/proc/sys/kernel/random/boot_id") not in ("", before)
+                process.poll() is not None or self.output("cat", "/proc/sys/kernel/random/boot_id") not in ("", before)
             ),
             60,
         )
@@ -123,17 +123,17 @@ class Container:
     def _init(self) -> int | None:
         assert self._process is not None
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        found = children.read_text().split() if children.exists() else []
-        return int(found[0]) if found else None
+        pids = children.read_text().split() if children.exists() else []
+        return int(pids[0]) if pids else None
 
-    def says(self, *command: str) -> str:
-        """What a command in the container prints; nothing while it is down."""
+    def output(self, *command: str) -> str:
+        """Return what a command in the container prints; nothing while it is down."""
         init = self._init()
         if init is None:
             return ""
-        own = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "AJUSTE_HOME=/state/home", *command]
+        argv = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "AJUSTE_HOME=/state/home", *command]
         done = subprocess.run(
-            ["nsenter", "--target", str(init), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd", *own],
+            ["nsenter", "--target", str(init), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd", *argv],
             capture_output=True,
             text=True,
             timeout=60,
@@ -142,15 +142,15 @@ class Container:
         return done.stdout
 
     def ajuste(self, *words: str) -> str:
-        return self.says(str(Path(sys.executable).with_name("ajuste")), *words)
+        return self.output(str(Path(sys.executable).with_name("ajuste")), *words)
 
     @property
     def setting(self) -> str:
-        return self.says("cat", "/proc/sys/net/ipv4/tcp_retries2").strip()
+        return self.output("cat", "/proc/sys/net/ipv4/tcp_retries2").strip()
 
     @property
     def log(self) -> str:
-        return self.says("journalctl", "--no-pager", "--output=cat", f"--unit={UNIT}")
+        return self.output("journalctl", "--no-pager", "--output=cat", f"--unit={UNIT}")
 
     @staticmethod
     def wait_for(true: Callable[[], bool], limit_s: float) -> None:
@@ -160,8 +160,8 @@ class Container:
             time.sleep(0.1)
 
     def is_gone(self) -> bool:
-        """Whether nothing of the unit is left."""
-        return not [*self.units.rglob(UNIT)] and "active" not in self.says("systemctl", "is-active", UNIT).split()
+        """Return whether nothing of the unit is left."""
+        return not [*self.units.rglob(UNIT)] and "active" not in self.output("systemctl", "is-active", UNIT).split()
 
 
 @pytest.mark.slow
@@ -169,12 +169,12 @@ def test_it_goes_on_after_a_kill_and_as_it_was_told_after_a_power_cut(tmp_path: 
     with Container(tmp_path) as machine:
         assert f"started {UNIT}" in machine.ajuste(*INSTALL, "--resume-after-reboot")
         machine.wait_for(lambda: machine.setting == "8", 60)
-        machine.says("systemctl", "kill", "--signal=KILL", "--kill-whom=main", UNIT)
+        machine.output("systemctl", "kill", "--signal=KILL", "--kill-whom=main", UNIT)
         machine.wait_for(lambda: machine.setting == "15", 10)
         machine.wait_for(lambda: "Main process exited, code=killed" in machine.log, 60)
         machine.wait_for(lambda: machine.setting == "8", 60)
         assert "Nothing to restore." in machine.log
-        machine.says("systemctl", "kill", "--signal=KILL", "--kill-whom=all", UNIT)
+        machine.output("systemctl", "kill", "--signal=KILL", "--kill-whom=all", UNIT)
         machine.wait_for(lambda: "net.ipv4.tcp_retries2 is 15 (it was 8)" in machine.log, 60)
         machine.wait_for(lambda: machine.setting == "8", 60)
         (machine.state / "open").unlink()
@@ -184,9 +184,9 @@ def test_it_goes_on_after_a_kill_and_as_it_was_told_after_a_power_cut(tmp_path: 
         machine.wait_for(lambda: "goes on after" in machine.log, 60)
         machine.wait_for(machine.is_gone, 120)
         assert machine.setting == "15"
-        found = json.loads(machine.ajuste("live", "result", "--json"))
-    assert (found["stopped"], [one["verdict"] for one in found["verdicts"]]) == ("decided", ["improves"])
-    assert "The machine was restarted during the run." in found["notes"]
+        results = json.loads(machine.ajuste("live", "result", "--json"))
+    assert (results["stopped"], [verdict["verdict"] for verdict in results["verdicts"]]) == ("decided", ["improves"])
+    assert "The machine was restarted during the run." in results["notes"]
 
 
 @pytest.mark.slow
@@ -197,8 +197,8 @@ def test_after_a_reboot_it_says_so_and_does_not_go_on_unless_told(tmp_path: Path
         machine.reboot()
         machine.wait_for(machine.is_gone, 60)
         assert machine.setting == "15"
-        found = json.loads(machine.ajuste("live", "result", "--json"))
-    assert (found["stopped"], found["stopped_because"]) == (
+        results = json.loads(machine.ajuste("live", "result", "--json"))
+    assert (results["stopped"], results["stopped_because"]) == (
         "time",
         "the machine was restarted, and --resume-after-reboot was not given",
     )
@@ -209,7 +209,7 @@ def test_one_that_waits_to_go_on_can_be_stopped(tmp_path: Path) -> None:
     with Container(tmp_path) as machine:
         machine.ajuste(*INSTALL)
         machine.wait_for(lambda: machine.setting == "8", 60)
-        machine.says("systemctl", "kill", "--signal=KILL", "--kill-whom=main", UNIT)
+        machine.output("systemctl", "kill", "--signal=KILL", "--kill-whom=main", UNIT)
         machine.wait_for(lambda: "Main process exited, code=killed" in machine.log, 60)
         assert f"{UNIT}, which was waiting to go on, is removed" in machine.ajuste("live", "stop")
         assert machine.is_gone()

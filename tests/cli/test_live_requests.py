@@ -1,4 +1,4 @@
-"""Which winners of ``ajuste live`` may be asked to stay; nothing is measured or changed."""
+"""Requests that the winner of ``ajuste live`` stays; nothing is measured or changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import warm
 GUARD = ("--guard", "dirty < 1TB")
 
 
-def asked(directory: Path, *words: str, asker: str = "") -> subprocess.CompletedProcess[str]:
+def live_dry_run(directory: Path, *words: str, asker: str = "") -> subprocess.CompletedProcess[str]:
     known = (
         "--set",
         "vm.dirty_background_ratio=10,2",
@@ -28,13 +28,13 @@ def asked(directory: Path, *words: str, asker: str = "") -> subprocess.Completed
 
 
 def test_a_dry_run_says_how_long_the_probation_is_and_which_file_sets_it_at_boot(tmp_path: Path) -> None:
-    said = asked(tmp_path, *GUARD, "--adopt", "--probation", "20m", "--json")
+    plan = live_dry_run(tmp_path, *GUARD, "--adopt", "--probation", "20m", "--json")
     boot = ["/etc/sysctl.d/99-zz-ajuste-DATE-live.conf"]
-    assert json.loads(said.stdout)["adopt"] == {"probation_s": 1200, "boot": boot}
-    assert "adopt" not in json.loads(asked(tmp_path, "--json").stdout)
-    own = asked(tmp_path, *GUARD, "--adopt", "--keep-winner", ".").stdout
-    assert f"{tmp_path}/99-zz-ajuste-DATE-live.conf" in own
-    assert "for 10 min more" in own
+    assert json.loads(plan.stdout)["adopt"] == {"probation_s": 1200, "boot": boot}
+    assert "adopt" not in json.loads(live_dry_run(tmp_path, "--json").stdout)
+    output = live_dry_run(tmp_path, *GUARD, "--adopt", "--keep-winner", ".").stdout
+    assert f"{tmp_path}/99-zz-ajuste-DATE-live.conf" in output
+    assert "for 10 min more" in output
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,6 @@ def test_a_dry_run_says_how_long_the_probation_is_and_which_file_sets_it_at_boot
 def test_what_could_not_be_proved_and_who_may_not_adopt_is_refused(
     tmp_path: Path, words: tuple[str, ...], asker: str, why: str
 ) -> None:
-    refused = asked(tmp_path, *words, asker=asker)
+    refused = live_dry_run(tmp_path, *words, asker=asker)
     assert refused.returncode == 2
     assert why in refused.stderr

@@ -22,32 +22,32 @@ def lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text(encoding="ascii").splitlines()]
 
 
-def named(said: list[dict[str, Any]], event: str) -> list[dict[str, Any]]:
-    return [line for line in said if line["event"] == event]
+def named(entries: list[dict[str, Any]], event: str) -> list[dict[str, Any]]:
+    return [line for line in entries if line["event"] == event]
 
 
 @pytest.mark.usefixtures("machine_lock")
 def test_an_experiment_is_logged_from_its_configuration_to_its_end(ajuste: Shell, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     document = json.loads(ajuste("--log", str(log), "compare", "--json", "--blocks", "2", "--", "true")[0])
-    said = lines(log)
-    assert said[0]["event"] == "command begun"
-    assert said[0]["arguments"][2:] == ["compare", "--json", "--blocks", "2", "--", "true"]
-    assert (said[-1]["event"], said[-1]["exit_code"]) == ("command ended", 0)
-    assert named(said, "configuration read")[0]["state"].startswith(str(ajuste.home))
-    assert [(line["kernel"], line["release"]) for line in named(said, "kernel resolved")] == [
+    entries = lines(log)
+    assert entries[0]["event"] == "command begun"
+    assert entries[0]["arguments"][2:] == ["compare", "--json", "--blocks", "2", "--", "true"]
+    assert (entries[-1]["event"], entries[-1]["exit_code"]) == ("command ended", 0)
+    assert named(entries, "configuration read")[0]["state"].startswith(str(ajuste.home))
+    assert [(line["kernel"], line["release"]) for line in named(entries, "kernel resolved")] == [
         ("host", os.uname().release)
     ]
-    assert [line["run"] for line in named(said, "run begun") + named(said, "run ended")] == [document["run"]] * 2
-    begun, ended = named(said, "trial begun"), named(said, "trial ended")
-    assert 1 <= len(begun) <= len(ended)
+    assert [line["run"] for line in named(entries, "run begun") + named(entries, "run ended")] == [document["run"]] * 2
+    started, ended = named(entries, "trial begun"), named(entries, "trial ended")
+    assert 1 <= len(started) <= len(ended)
     assert {line["block"] for line in ended} == {0, 1, 2}  # of these the first is to warm up
     assert all(line["level"] == ("INFO" if line["status"] == "ok" else "WARNING") for line in ended)
-    times = [datetime.fromisoformat(line["time"]) for line in said]
+    times = [datetime.fromisoformat(line["time"]) for line in entries]
     assert times == sorted(times)
     assert all(time.utcoffset() == timedelta(0) for time in times)
     assert times[-1] <= datetime.now(UTC)
-    assert {line["module"].partition(".")[0] for line in said} == {"ajuste"}
+    assert {line["module"].partition(".")[0] for line in entries} == {"ajuste"}
     assert document["reproduce"] == ["ajuste compare --blocks 2 -- true"], "the log is no part of what was measured"
 
 
@@ -58,26 +58,26 @@ def test_settings_are_logged_as_written_and_as_restored(ajuste: Shell, tmp_path:
     other = str(int(before) + 1)
     levels = f"vm.dirty_expire_centisecs={before},{other}"
     ajuste("--log", str(log), "compare", "--set", levels, "--blocks", "2", "--", "true")
-    said = lines(log)
-    changed = {tuple(line["settings"]["vm.dirty_expire_centisecs"]) for line in named(said, "settings written")}
+    entries = lines(log)
+    changed = {tuple(line["settings"]["vm.dirty_expire_centisecs"]) for line in named(entries, "settings written")}
     assert changed == {(before, before), (before, other)}
-    restored = named(said, "settings restored")
+    restored = named(entries, "settings restored")
     assert {line["settings"]["vm.dirty_expire_centisecs"] for line in restored} == {before}
-    assert len(restored) == len(named(said, "settings written"))
+    assert len(restored) == len(named(entries, "settings written"))
 
 
 @pytest.mark.vm
 def test_kernels_and_guests_are_logged(ajuste: Shell, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     ajuste("--log", str(log), "run", "small.toml")
-    said = lines(log)
-    assert named(said, "study read")[0]["study"] == "small"
-    (kernel,) = named(said, "kernel resolved")
+    entries = lines(log)
+    assert named(entries, "study read")[0]["study"] == "small"
+    (kernel,) = named(entries, "kernel resolved")
     assert kernel["kernel"] == "debian:5.10"
-    (at_gate,) = named(said, "guest booted") + named(said, "snapshot found")
+    (at_gate,) = named(entries, "guest booted") + named(entries, "snapshot found")
     assert at_gate["kernel"] == kernel["release"]
-    assert len(named(said, "settings written")) == len(named(said, "trial ended"))
-    assert named(said, "settings restored") == []  # a guest is thrown away
+    assert len(named(entries, "settings written")) == len(named(entries, "trial ended"))
+    assert named(entries, "settings restored") == []  # a guest is thrown away
 
 
 def test_a_command_that_fails_logs_its_error(ajuste: Shell, tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_a_wrong_option_is_logged_and_commands_append(ajuste: Shell, tmp_path: P
     log = tmp_path / "log.jsonl"
     ajuste("--log", str(log), "studies")
     ajuste("--log", str(log), "plan", "--nonsense", expect=2)
-    said = lines(log)
-    assert [line["exit_code"] for line in named(said, "command ended")] == [0, 2]
-    assert "--nonsense" in named(said, "command failed")[0]["error"]
+    entries = lines(log)
+    assert [line["exit_code"] for line in named(entries, "command ended")] == [0, 2]
+    assert "--nonsense" in named(entries, "command failed")[0]["error"]
 
 
 def test_the_terminal_shows_the_same(ajuste: Shell, tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ def measured(ajuste: Shell, machine_lock: object) -> Shell:
 
 
 def test_the_tables_of_a_run_fit_a_mail(measured: Shell) -> None:
-    said, complained = measured("report", "compare", "--format", "lkml")
+    output, complained = measured("report", "compare", "--format", "lkml")
     assert complained == ""
-    assert said.isascii()
-    assert max(map(len, said.splitlines())) <= 72
-    assert "Units         : Normalized to true" not in said  # the other name is too long for a column
-    assert "  A   true (baseline)\n  B   sleep 0.05\n" in said
-    assert "Reproduce with:\n  ajuste compare --blocks 4 -- true -- sleep 0.05\n" in said
+    assert output.isascii()
+    assert max(map(len, output.splitlines())) <= 72
+    assert "Units         : Normalized to true" not in output  # the other name is too long for a column
+    assert "  A   true (baseline)\n  B   sleep 0.05\n" in output
+    assert "Reproduce with:\n  ajuste compare --blocks 4 -- true -- sleep 0.05\n" in output
     other, _ = measured("report", "compare", "--format", "lkml", "--metric", "peak-rss")
     assert "\npeak-rss " in other
     assert "\nelapsed " not in other
@@ -34,8 +34,8 @@ def test_the_tables_of_a_run_fit_a_mail(measured: Shell) -> None:
         (("--mechanism", "compare"), "--mechanism compare: the run has no recording"),
         (("--metric", "elapsd"), "--metric: 'elapsd' was not measured; did you mean elapsed?"),
     ):
-        said, complained = measured("report", "compare", "--format", "lkml", *words, expect=2)
-        assert said == ""
+        output, complained = measured("report", "compare", "--format", "lkml", *words, expect=2)
+        assert output == ""
         assert message in complained
 
 
@@ -44,9 +44,9 @@ def test_no_run_is_refused(ajuste: Shell) -> None:
 
 
 def test_metrics_that_are_named_are_shown_on_the_terminal(measured: Shell) -> None:
-    said, _ = measured("report", "compare", "--metric", "minor-faults")
-    assert "Minor page faults: " in said
-    assert "Elapsed time: " not in said
+    output, _ = measured("report", "compare", "--metric", "minor-faults")
+    assert "Minor page faults: " in output
+    assert "Elapsed time: " not in output
     assert "'elapsd' was not measured" in measured("report", "compare", "--metric", "elapsd", expect=2)[1]
 
 
@@ -54,8 +54,8 @@ def test_metrics_that_are_named_are_shown_on_the_terminal(measured: Shell) -> No
     "words", [("--html", "x.html"), ("--markdown", "x.md"), ("--metric", "elapsed"), ("--trials",), ("--format", "svg")]
 )
 def test_what_applies_to_one_run_is_refused_without_one(ajuste: Shell, words: tuple[str, ...]) -> None:
-    said, complained = ajuste("report", *words, expect=2)
-    assert said == ""
+    output, complained = ajuste("report", *words, expect=2)
+    assert output == ""
     assert complained == f"ajuste: {words[0]} applies to one run; found none\n  name one RUN\n"
 
 

@@ -1,4 +1,4 @@
-"""What messages tell people to read is something that every installation can show."""
+"""Pages that messages refer to can be shown by every installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "ajuste"
 
 
 def _messages() -> Iterator[tuple[Path, str]]:
-    """Every text of the program but docstrings, and every text of the catalogue."""
+    """Yield every text of the program but docstrings, and every text of the catalogue."""
     for file in sorted(SOURCE.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -41,7 +41,7 @@ def test_no_message_names_a_file_of_the_source_tree(messages: list[tuple[Path, s
 
 
 def test_every_topic_that_a_message_names_exists(messages: list[tuple[Path, str]]) -> None:
-    topics = [found for _, text in messages for found in re.findall(r"`ajuste help ([a-z-]+)`", text)]
+    topics = [topic for _, text in messages for topic in re.findall(r"`ajuste help ([a-z-]+)`", text)]
     assert len(topics) > 5
     assert set(topics) <= set(manual_pages())
 

@@ -1,4 +1,4 @@
-"""Every message and help text, read from the source: plain words, and a way on for each wrong request."""
+"""Messages and help texts, read from the source: plain words, and a way on for each wrong request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SAYS_WHAT_TO_DO: Final = re.compile(
     r"|vary|wait|write|bisect|did you mean|expected)\b"
     r"|nearest: |ajuste |{}"
 )
-"""How a hint begins: an imperative, a command, or names that are close. ``{}`` is filled in at run time."""
+"""Beginning of a hint: an imperative, a command, or names that are close. ``{}`` is filled in at run time."""
 
 
 class Site(NamedTuple):
@@ -74,7 +74,7 @@ class Raised(NamedTuple):
 
 @cache
 def modules() -> tuple[tuple[str, tuple[ast.AST, ...]], ...]:
-    """All nodes of each module."""
+    """Return the name and all nodes of each module."""
     files = sorted(PACKAGE.rglob("*.py"))
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in files)
     return tuple(
@@ -85,12 +85,14 @@ def modules() -> tuple[tuple[str, tuple[ast.AST, ...]], ...]:
 def _family() -> frozenset[str]:
     """The names of the error family: its first class, and all that derive from it."""
     classes = [node for _, nodes in modules() for node in nodes if isinstance(node, ast.ClassDef)]
-    found = {FAMILY}
+    family = {FAMILY}
     while True:
-        more = {one.name for one in classes if any(_called(base) in found for base in one.bases)} - found
+        more = {
+            definition.name for definition in classes if any(_called(base) in family for base in definition.bases)
+        } - family
         if not more:
-            return frozenset(found)
-        found |= more
+            return frozenset(family)
+        family |= more
 
 
 def _called(node: ast.expr) -> str:
@@ -123,10 +125,10 @@ def _raised() -> Iterator[Raised]:
                 message, hints = call.args[1:2], [*hints, *call.args[2:3]]
             kind = WRONG_REQUEST if name == "Problem" else name
             text = " ".join(map(_text, message))
-            given = [hint for hint in hints if not (isinstance(hint, ast.Constant) and hint.value is None)]
+            present = [hint for hint in hints if not (isinstance(hint, ast.Constant) and hint.value is None)]
             # Problems of a study are raised together, with a hint for all where one has none of its own.
-            yield Raised(f"{where}:{call.lineno}", kind, text, bool(given) or name == "Problem")
-            yield from (Raised(f"{where}:{call.lineno}", "hint", _text(hint), hints=True) for hint in given)
+            yield Raised(f"{where}:{call.lineno}", kind, text, bool(present) or name == "Problem")
+            yield from (Raised(f"{where}:{call.lineno}", "hint", _text(hint), hints=True) for hint in present)
 
 
 @cache
@@ -152,34 +154,34 @@ def helps() -> tuple[Site, ...]:
 
 
 def test_the_sites_are_found() -> None:
-    assert len([one for one in raised() if one.kind == WRONG_REQUEST]) > 200
+    assert len([error for error in raised() if error.kind == WRONG_REQUEST]) > 200
     assert len(helps()) > 150
     assert {"RequestError", "RunError", "ParseError"} <= _family()
 
 
 @each(BANNED)
 def test_no_message_and_no_help_has_a_banned_phrase(phrase: str) -> None:
-    texts = [*helps(), *(Site(one.where, one.message) for one in raised())]
-    found = [site for site in texts if re.search(phrase, site.text, re.IGNORECASE)]
-    assert not found
+    texts = [*helps(), *(Site(error.where, error.message) for error in raised())]
+    matches = [site for site in texts if re.search(phrase, site.text, re.IGNORECASE)]
+    assert not matches
 
 
 def test_every_wrong_request_says_what_is_valid() -> None:
     silent = [
-        (one.where, one.message)
-        for one in raised()
-        if one.kind == WRONG_REQUEST
-        and one.message.strip("{} :")
-        and not one.hints
-        and not SAYS_WHAT_IS_VALID.search(one.message)
+        (error.where, error.message)
+        for error in raised()
+        if error.kind == WRONG_REQUEST
+        and error.message.strip("{} :")
+        and not error.hints
+        and not SAYS_WHAT_IS_VALID.search(error.message)
     ]
     assert not silent
 
 
 def test_every_hint_says_what_to_do() -> None:
-    hints = [one for one in raised() if one.kind == "hint" and one.message.strip("{} :\n")]
+    hints = [hint for hint in raised() if hint.kind == "hint" and hint.message.strip("{} :\n")]
     assert len(hints) > 200
-    assert not [(one.where, one.message) for one in hints if not SAYS_WHAT_TO_DO.match(one.message.lstrip())]
+    assert not [(hint.where, hint.message) for hint in hints if not SAYS_WHAT_TO_DO.match(hint.message.lstrip())]
 
 
 @pytest.mark.parametrize(

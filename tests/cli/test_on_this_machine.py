@@ -62,15 +62,15 @@ def open_to_all(directory: Path) -> None:
 
 
 def outputs(ajuste: Shell) -> dict[str, set[str]]:
-    """What the workload printed under each configuration."""
+    """Return what the workload printed under each configuration."""
     (run,) = ajuste.json("report")
-    found: dict[str, set[str]] = {}
+    by_configuration: dict[str, set[str]] = {}
     for trial in ajuste.json("report", run["run"], "--trials"):
         for line in trial["events"].splitlines():
             event = json.loads(line)
             if event["event"] == "output" and event["role"] == "workload" and event["stream"] == "stdout":
-                found.setdefault(trial["slot"]["configuration"], set()).add(event["text"].strip())
-    return found
+                by_configuration.setdefault(trial["slot"]["configuration"], set()).add(event["text"].strip())
+    return by_configuration
 
 
 @needs_root
@@ -94,8 +94,8 @@ class TestChanging:
     def test_a_value_that_the_kernel_refuses_is_said_before_anything_runs(self, ajuste: Shell, tmp_path: Path) -> None:
         mark = tmp_path / "mark"
         name = study(ajuste, "sched_rt_runtime_us", "[950000, 999999999]", f'["touch", "{mark}"]')
-        _, said = ajuste("run", name, "--accept-risk", expect=2)
-        assert "sched_rt_runtime_us" in said
+        _, complained = ajuste("run", name, "--accept-risk", expect=2)
+        assert "sched_rt_runtime_us" in complained
         assert not mark.exists()
 
     def test_a_second_one_at_the_same_time_is_refused(self, ajuste: Shell) -> None:
@@ -104,11 +104,11 @@ class TestChanging:
             deadline = time.monotonic() + 60
             while not list(ajuste.home.glob("state/journals/*.journal")) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            _, said = Shell(ajuste.directory, ajuste.home.with_name("other-home"))("run", "here.toml", expect=2)
+            _, complained = Shell(ajuste.directory, ajuste.home.with_name("other-home"))("run", "here.toml", expect=2)
         finally:
             first.terminate()
             first.communicate()
-        assert f"another experiment is running on this machine: process {first.pid}, since 20" in said
+        assert f"another experiment is running on this machine: process {first.pid}, since 20" in complained
 
     def test_an_interrupted_study_leaves_nothing(self, ajuste: Shell) -> None:
         before = EXPIRE.read_text()
@@ -118,8 +118,8 @@ class TestChanging:
             time.sleep(0.02)
         assert EXPIRE.read_text() != before
         started.send_signal(2)
-        _, said = started.communicate()
-        assert started.returncode == 130, said
+        _, complained = started.communicate()
+        assert started.returncode == 130, complained
         assert EXPIRE.read_text() == before
         assert list(ajuste.home.glob("state/journals/*")) == []
 
@@ -130,10 +130,10 @@ class TestChanging:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", journals], check=True)
         try:
             (journals / "full").write_bytes(bytes(4096))
-            _, said = ajuste("run", study(ajuste), expect=1)
+            _, complained = ajuste("run", study(ajuste), expect=1)
         finally:
             subprocess.run(["umount", journals], check=True)
-        assert "cannot write the journal, so nothing was changed" in said
+        assert "cannot write the journal, so nothing was changed" in complained
         assert EXPIRE.read_text() == before
 
     def test_commands_are_whose_who_called_sudo(self, ajuste: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,9 @@ class TestChanging:
         ajuste("run", study(ajuste, "nice", "[0, 5]", '["id", "-u"]'))
         assert set().union(*outputs(ajuste).values()) == {"65534"}
         plan = ajuste.json("plan", "here.toml")
-        assert {c["user"] for one in plan["configurations"] for c in one["commands"]} == {"user 65534"}
+        assert {c["user"] for configuration in plan["configurations"] for c in configuration["commands"]} == {
+            "user 65534"
+        }
 
     def test_set_up_and_clean_up_run_once(self, ajuste: Shell, tmp_path: Path) -> None:
         log = tmp_path / "log"
@@ -175,15 +177,15 @@ class TestLeftBehind:
         before = EXPIRE.read_text()
         EXPIRE.write_text("1234\n")
         try:
-            _, said = ajuste("run", study(ajuste), expect=2)
-            assert str(journal) in said
-            assert "ajuste restore" in said
+            _, complained = ajuste("run", study(ajuste), expect=2)
+            assert str(journal) in complained
+            assert "ajuste restore" in complained
             assert EXPIRE.read_text() == "1234\n"
-            shown, _ = ajuste("restore", "--dry-run")
-            assert f"vm.dirty_expire_centisecs would be {before.strip()} again" in shown
+            output, _ = ajuste("restore", "--dry-run")
+            assert f"vm.dirty_expire_centisecs would be {before.strip()} again" in output
             assert EXPIRE.read_text() == "1234\n"
-            shown, _ = ajuste("restore")
-            assert f"vm.dirty_expire_centisecs is {before.strip()} (it was 1234)" in shown
+            output, _ = ajuste("restore")
+            assert f"vm.dirty_expire_centisecs is {before.strip()} (it was 1234)" in output
             assert EXPIRE.read_text() == before
         finally:
             EXPIRE.write_text(before)
@@ -199,14 +201,14 @@ class TestLeftBehind:
     def test_what_is_no_journal_is_not_discarded(self, ajuste: Shell, tmp_path: Path) -> None:
         settings = tmp_path / "fstab"
         settings.write_text("key = 1\n")
-        _, said = ajuste("restore", "--discard", str(settings), expect=2)
-        assert "expected a journal" in said
+        _, complained = ajuste("restore", "--discard", str(settings), expect=2)
+        assert "expected a journal" in complained
         assert settings.exists()
 
     def test_one_that_cannot_be_put_back_is_a_failure_and_is_kept(self, ajuste: Shell, journal: Path) -> None:
         journal.write_text(journal.read_text().replace(str(EXPIRE), "/proc/sys/kernel/ostype"))
-        _, said = ajuste("restore", expect=1)
-        assert "not everything was restored" in said
+        _, complained = ajuste("restore", expect=1)
+        assert "not everything was restored" in complained
         assert journal.exists()
         journal.unlink()
 
@@ -214,9 +216,9 @@ class TestLeftBehind:
 @needs_root
 def test_what_can_hang_the_machine_needs_to_be_accepted(ajuste: Shell) -> None:
     name = study(ajuste, "policy", '["other", "fifo"]', '["true"]')
-    _, said = ajuste("run", name, expect=2)
-    assert "can hang this machine: policy fifo" in said
-    assert "--accept-risk" in said
+    _, complained = ajuste("run", name, expect=2)
+    assert "can hang this machine: policy fifo" in complained
+    assert "--accept-risk" in complained
     planned, _ = ajuste("plan", name)
     assert "--accept-risk" in planned
     ajuste("run", name, "--accept-risk")
@@ -238,7 +240,7 @@ def test_a_plan_shows_values_users_and_commands_and_does_nothing(ajuste: Shell, 
     before = EXPIRE.read_text()
     document = ajuste.json("plan", study(ajuste, command=f'["touch", "{mark}"]'))
     assert document["target"] == "this machine"
-    writes = [write for one in document["configurations"] for write in one["writes"]]
+    writes = [write for configuration in document["configurations"] for write in configuration["writes"]]
     assert [(write["where"], write["value"], write["now"]) for write in writes] == [
         (str(EXPIRE), "3100", before.strip()),
         (str(EXPIRE), "1500", before.strip()),
@@ -249,13 +251,13 @@ def test_a_plan_shows_values_users_and_commands_and_does_nothing(ajuste: Shell, 
 
 
 def test_a_program_that_is_not_there_is_named(ajuste: Shell) -> None:
-    _, said = ajuste("run", study(ajuste, command='["no-such-program"]'), expect=2)
-    assert 'program "no-such-program" not found' in said
+    _, complained = ajuste("run", study(ajuste, command='["no-such-program"]'), expect=2)
+    assert 'program "no-such-program" not found' in complained
 
 
 def test_a_cpu_that_is_not_there_is_named(ajuste: Shell) -> None:
-    _, said = ajuste("run", study(ajuste, "affinity", '["0", "4000"]', '["true"]'), expect=2)
-    assert "CPU 4000 is not available" in said
+    _, complained = ajuste("run", study(ajuste, "affinity", '["0", "4000"]', '["true"]'), expect=2)
+    assert "CPU 4000 is not available" in complained
 
 
 WITHOUT_ROOT = """
@@ -293,7 +295,7 @@ sys.exit(exit_code(work))
 @needs_root
 class TestWithoutRoot:
     def run(self, ajuste: Shell) -> subprocess.CompletedProcess[str]:
-        """As nobody, in a process that has loaded all it needs before: the tests' Python may be root's alone."""
+        """Run as nobody, in a process that has loaded all it needs before: the tests' Python may be root's alone."""
         open_to_all(ajuste.directory)
         return subprocess.run(
             [sys.executable, "-c", WITHOUT_ROOT], cwd=ajuste.directory, capture_output=True, text=True, check=False

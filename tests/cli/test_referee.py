@@ -28,7 +28,7 @@ def write(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "command", "said"),
+    ("options", "command", "message"),
     [
         (("--trust-score",), ("./job",), "expected {candidate}"),
         ((), ("{candidate}",), "--witness elapsed, or --trust-score"),
@@ -41,11 +41,11 @@ def write(path: Path, text: str) -> None:
     ],
 )
 def test_a_wrong_request_begins_no_campaign(
-    options: tuple[str, ...], command: tuple[str, ...], said: str, ajuste: Shell
+    options: tuple[str, ...], command: tuple[str, ...], message: str, ajuste: Shell
 ) -> None:
     write(ajuste.directory / "job", START)
     request = ("campaign", "referee", "own", "--candidate", "job", *RULES, *options, "--", *command)
-    assert said in ajuste(*request, expect=2)[1]
+    assert message in ajuste(*request, expect=2)[1]
     assert not list((ajuste.home / "data").glob("campaigns/*"))
 
 
@@ -61,10 +61,10 @@ class Optimiser:
     seconds: float = 500
     candidate: str = "candidate"
     best: float = float("inf")
-    said: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
 
     def keeps(self, text: str) -> bool | None:
-        """Whether it keeps a candidate; None where it has no score."""
+        """Return whether it keeps a candidate; None where it has no score."""
         write(self.ajuste.directory / self.candidate, text)
         score = self.score()
         if score is None or score >= self.best:
@@ -92,16 +92,20 @@ class Optimiser:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        self.said.append(" ".join(output.read_text().split()))
+        self.outputs.append(" ".join(output.read_text().split()))
         try:
-            return float(self.said[-1])
+            return float(self.outputs[-1])
         except ValueError:
             return None
 
 
 def left_over() -> list[psutil.Process]:
-    found = psutil.process_iter(["cmdline", "status"])
-    return [one for one in found if str(NEVER_S) in (one.info["cmdline"] or ()) and one.info["status"] != "zombie"]
+    processes = psutil.process_iter(["cmdline", "status"])
+    return [
+        process
+        for process in processes
+        if str(NEVER_S) in (process.info["cmdline"] or ()) and process.info["status"] != "zombie"
+    ]
 
 
 @pytest.fixture
@@ -121,13 +125,13 @@ def test_an_optimiser_keeps_only_what_is_proved(optimiser: Callable[..., Optimis
     assert forge.best == 90
     assert forge.keeps("echo 11") is False
     assert forge.keeps("true") is None
-    assert "no line of stdout matches" in forge.said[-1]
+    assert "no line of stdout matches" in forge.outputs[-1]
     assert forge.keeps("echo 8; no-such-program") is None
-    assert "no-such-program" in forge.said[-1]
+    assert "no-such-program" in forge.outputs[-1]
     assert forge.keeps(f"sleep {NEVER_S}; echo 1") is None
-    assert "stopped at its time limit" in forge.said[-1]
+    assert "stopped at its time limit" in forge.outputs[-1]
     assert forge.keeps("while :; do echo 1; done") is None
-    assert "stopped at its time limit" in forge.said[-1]
+    assert "stopped at its time limit" in forge.outputs[-1]
     assert left_over() == []
     assert "1 proposal of 7 promoted" in forge.ajuste("campaign", "show", "own")[0]
 

@@ -33,10 +33,10 @@ def test_a_run_is_its_own_reproducer(reproduced: Shell) -> None:
     (figure,) = document["expect"]["figure"]
     assert (figure["metric"], figure["configuration"], figure["verdict"]) == (METRIC, OTHER, ["differs"])
     assert document["target"]["kernel"].startswith("debian:5.10.")
-    said, _ = reproduced(
+    output, _ = reproduced(
         "run", "test.toml", "--quiet", "--junit", "test.xml", "--tap", "test.tap", "--ktap", "test.ktap"
     )
-    assert said.splitlines()[-1] == "4 of 4 expectations met; exit code 0"
+    assert output.splitlines()[-1] == "4 of 4 expectations met; exit code 0"
     suite = fromstring((reproduced.directory / "test.xml").read_text())
     assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//testcase"))) == ("4", "0", 4)
     for name, version in (("test.tap", "TAP version 14"), ("test.ktap", "KTAP version 1")):
@@ -49,9 +49,9 @@ def test_a_run_is_its_own_reproducer(reproduced: Shell) -> None:
 def test_another_kernel_is_judged_by_verdicts_and_means_alone(reproduced: Shell) -> None:
     text = (reproduced.directory / "test.toml").read_text()
     (reproduced.directory / "wrong.toml").write_text(text.replace('["differs"]', '["equivalent", "improves"]'))
-    said, _ = reproduced("run", "wrong.toml", "--quiet", "--blocks", "6..7", "--ktap", "wrong.ktap", expect=3)
-    assert said.splitlines()[-1] == "2 of 3 expectations met; exit code 3"
-    assert f"expected {METRIC} of {OTHER}: equivalent or improves; found differs" in said
+    output, _ = reproduced("run", "wrong.toml", "--quiet", "--blocks", "6..7", "--ktap", "wrong.ktap", expect=3)
+    assert output.splitlines()[-1] == "2 of 3 expectations met; exit code 3"
+    assert f"expected {METRIC} of {OTHER}: equivalent or improves; found differs" in output
     assert "3 of 3 expectations met" in reproduced("run", "test.toml", "--quiet", "--kernel", "debian:5.10")[0]
     ktap = (reproduced.directory / "wrong.ktap").read_text()
     assert "not ok 2 " in ktap
@@ -63,8 +63,8 @@ def test_a_digest_that_differs_is_named(reproduced: Shell) -> None:
     text = (reproduced.directory / "test.toml").read_text()
     document = tomllib.loads(text)
     (reproduced.directory / "other.toml").write_text(text.replace(document["expect"]["digest"], "0" * 64))
-    said, _ = reproduced("run", "other.toml", "--quiet", expect=3)
-    assert f"expected digest {'0' * 64}; found {document['expect']['digest']}" in said
+    output, _ = reproduced("run", "other.toml", "--quiet", expect=3)
+    assert f"expected digest {'0' * 64}; found {document['expect']['digest']}" in output
 
 
 @pytest.mark.vm
@@ -73,11 +73,14 @@ def test_a_test_of_a_fix_fails_before_it(reproduced: Shell) -> None:
     expect = tomllib.loads((reproduced.directory / "fixed.toml").read_text())["expect"]
     assert (expect["stalls"], "digest" in expect) == (0, False)
     (figure,) = expect["figure"]
-    good, bad = (one["metrics"][METRIC]["mean"] for one in reproduced.json("report", "small")["configurations"])
+    good, bad = (
+        configuration["metrics"][METRIC]["mean"]
+        for configuration in reproduced.json("report", "small")["configurations"]
+    )
     assert bad < figure["least"] < good
     assert "verdict" not in figure
-    said, _ = reproduced("run", "fixed.toml", "--quiet", expect=3)
-    assert f"{METRIC} of {OTHER}: at least 10.9" in said
+    output, _ = reproduced("run", "fixed.toml", "--quiet", expect=3)
+    assert f"{METRIC} of {OTHER}: at least 10.9" in output
 
 
 @pytest.mark.vm
@@ -85,8 +88,8 @@ def test_an_undecided_run_is_no_test(reproduced: Shell) -> None:
     few = small(2, 2).replace('"small"', '"few"').replace("repetitions = 2", "repetitions = 1")
     (reproduced.directory / "few.toml").write_text(few)
     reproduced("run", "few.toml", "--quiet")
-    said, _ = reproduced("reproduce", "few", "-o", "vague.toml")
-    assert "is undecided, so the file tests little" in said
+    output, _ = reproduced("reproduce", "few", "-o", "vague.toml")
+    assert "is undecided, so the file tests little" in output
     _, complained = reproduced("reproduce", "few", "--fixed", "-o", "none.toml", expect=2)
     assert "has nothing to fix" in complained
 
@@ -119,10 +122,10 @@ def test_tests_are_of_a_study_that_expects_something(ajuste: Shell) -> None:
 def test_a_trial_that_fails_breaks_an_expectation(ajuste: Shell) -> None:
     study = SMALL.replace('kind = "matrix"\nparameters = { size = 100, repetitions = 2 }', 'command = ["false"]')
     (ajuste.directory / "stall.toml").write_text(f"{study}\n[expect]\nstalls = 0\n")
-    said, complained = ajuste("run", "stall.toml", "--quiet", "--junit", "stall.xml", expect=3)
+    output, complained = ajuste("run", "stall.toml", "--quiet", "--junit", "stall.xml", expect=3)
     assert "the study failed: " in complained
-    assert "expected no failed trial; found " in said
-    assert said.splitlines()[-1] == "0 of 1 expectation met; exit code 3"
+    assert "expected no failed trial; found " in output
+    assert output.splitlines()[-1] == "0 of 1 expectation met; exit code 3"
     assert len(fromstring((ajuste.directory / "stall.xml").read_text()).findall(".//failure")) == 1
 
 

@@ -28,18 +28,18 @@ def expire() -> Iterator[str]:
 
 def test_a_run_is_verified_and_what_was_left_is_found(ajuste: Shell, expire: str) -> None:
     levels = f"vm.dirty_expire_centisecs={int(expire) + 1},{int(expire) + 2}"
-    _, said = ajuste("restore", "--verify", "--dry-run", expect=2)
-    assert "--verify conflicts with --dry-run" in said
-    _, said = ajuste("restore", "--verify", expect=2)
-    assert "there is no state to compare with" in said
+    _, complained = ajuste("restore", "--verify", "--dry-run", expect=2)
+    assert "--verify conflicts with --dry-run" in complained
+    _, complained = ajuste("restore", "--verify", expect=2)
+    assert "there is no state to compare with" in complained
     ajuste("compare", "--set", levels, "--blocks", "2", "--", "true")
     document = ajuste.json("restore", "--verify")
     assert document["restored"]
     assert document["checked"] > 100
     EXPIRE.write_text("1234\n")
-    shown, said = ajuste("restore", "--verify", expect=1)
-    assert f"  vm.dirty_expire_centisecs is 1234, was {expire}" in shown.partition("Written by Ajuste")[2]
-    assert "1 of the tunables that Ajuste wrote is not as before the run" in said
+    output, complained = ajuste("restore", "--verify", expect=1)
+    assert f"  vm.dirty_expire_centisecs is 1234, was {expire}" in output.partition("Written by Ajuste")[2]
+    assert "1 of the tunables that Ajuste wrote is not as before the run" in complained
     EXPIRE.write_text(f"{expire}\n")
     ajuste("restore", "--verify")
 

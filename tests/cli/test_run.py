@@ -1,4 +1,4 @@
-"""From a study file to a verdict, a report and a store, through the command line."""
+"""The way from a study file to a verdict, a report and a store, through the command line."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str]:
     root = tmp_path_factory.mktemp("run")
     (root / "small.toml").write_text(SMALL)
     shell = Shell(root, own_home(root / "home"))
-    said, complained = shell("run", "small.toml", "--report", "report.html")
+    output, complained = shell("run", "small.toml", "--report", "report.html")
     assert all(line.startswith(("Running ", "Working ")) for line in complained.splitlines()), "a line each half minute"
-    return shell, said
+    return shell, output
 
 
 def test_a_study_ends_in_a_table_a_verdict_and_a_report(first: tuple[Shell, str]) -> None:
-    shell, said = first
-    assert "\x1b" not in said
-    assert re.search(r"at 75 ms \(−\d.*differs\)", said), said
-    assert "report.html" in said
+    shell, output = first
+    assert "\x1b" not in output
+    assert re.search(r"at 75 ms \(−\d.*differs\)", output), output
+    assert "report.html" in output
     assert "Involuntary context switches" in (shell.directory / "report.html").read_text()
 
     results = shell.json("report", "small")
@@ -89,7 +89,7 @@ def test_the_plan_tells_the_very_trials_that_are_run(first: tuple[Shell, str], a
 )
 @pytest.mark.slow
 def test_granularity_falls_from_level_to_level_on_later_kernels_too(ajuste: Shell, kernel: str, knob: str) -> None:
-    """One block of the built-in study: under the virtual clock that is no matter of luck."""
+    """Measure one block of the built-in study: under the virtual clock that is no matter of luck."""
     text = find_study("granularity").read_text()
     (ajuste.directory / "one-block.toml").write_text(re.sub(r"(min|max)_blocks = \d+", r"\1_blocks = 1", text))
     results = ajuste.json("run", "one-block.toml", "--kernel", kernel)
@@ -145,16 +145,16 @@ max_blocks = 3
 
 def test_a_configuration_is_exported_as_the_kernel_has_it(first: tuple[Shell, str]) -> None:
     shell, _ = first
-    said, _ = shell("export", "small", "sched_min_granularity_ns=75000000", "--format", "sysctl.d")
-    assert "\nkernel.sched_min_granularity_ns = 75000000\n" in said
-    assert "the run found kernel.sched_min_granularity_ns=750000" in said
-    assert shell.json("report", "small")["digest"] in said
+    output, _ = shell("export", "small", "sched_min_granularity_ns=75000000", "--format", "sysctl.d")
+    assert "\nkernel.sched_min_granularity_ns = 75000000\n" in output
+    assert "the run found kernel.sched_min_granularity_ns=750000" in output
+    assert shell.json("report", "small")["digest"] in output
     document = shell.json("export", "small", "sched_min_granularity_ns=75000000", "--format", "tuned", "--output", "p")
     assert (shell.directory / "p" / "ajuste-small" / "tuned.conf").read_text() == document["files"][0]["text"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["small"], "name the configuration that you want"),
         (["small", "sched_min_granularity_ns=750000"], "is the baseline"),
@@ -163,9 +163,9 @@ def test_a_configuration_is_exported_as_the_kernel_has_it(first: tuple[Shell, st
         (["small", "sched_min_granularity_ns=75000000", "--output", "small.toml/x"], "Not a directory"),
     ],
 )
-def test_what_cannot_be_exported_is_said(first: tuple[Shell, str], words: list[str], said: str) -> None:
+def test_what_cannot_be_exported_is_said(first: tuple[Shell, str], words: list[str], message: str) -> None:
     shell, _ = first
-    assert said in shell("export", *words, expect=2)[1]
+    assert message in shell("export", *words, expect=2)[1]
 
 
 @pytest.mark.slow
@@ -174,8 +174,8 @@ def test_kernels_compared_by_any_study_come_again_by_the_command_that_is_told(aj
     few = ("--without", "sched_min_granularity_ns=75000000")
     first = ajuste.json("run", "small.toml", "--kernel", "debian:5.10,debian:6.1", *few)
     assert [row["levels"]["kernel"] for row in first["configurations"]] == ["debian:5.10", "debian:6.1"]
-    (told,) = first["reproduce"]
-    program, *words = shlex.split(told)
+    (command,) = first["reproduce"]
+    program, *words = shlex.split(command)
     assert program == "ajuste"
     assert re.fullmatch(r"debian:5\.10\.\S+,debian:6\.1\.\S+", words[words.index("--kernel") + 1])
     again = ajuste.json(*words)

@@ -70,8 +70,8 @@ def services() -> Iterator[Services]:
     """A place for services that no other test's experiment cleans up."""
     place = Path(f"{services_place()}-{os.geteuid()}")
     there_before = place.parent.exists()
-    own = f"mkdir -p {place.parent}; mount -t tmpfs none {place.parent}; echo; exec sleep 1000"
-    with subprocess.Popen(["unshare", "--mount", "sh", "-euc", own], stdout=subprocess.PIPE) as holder:
+    script = f"mkdir -p {place.parent}; mount -t tmpfs none {place.parent}; echo; exec sleep 1000"
+    with subprocess.Popen(["unshare", "--mount", "sh", "-euc", script], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         yield Services(
@@ -95,18 +95,18 @@ def client(directory: Path, word: str, port: str = "{port}") -> tuple[str, ...]:
 
 def left(directory: Path) -> list[psutil.Process]:
     """The processes of services that are still there."""
-    found = []
+    processes = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = " ".join(process.info["cmdline"] or [])
         is_server = f"{directory}/server.py" in words and " compare " not in words
         if is_server and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes
 
 
 def planned_port(ajuste: Shell, words: tuple[str, ...]) -> int:
     commands = json.loads(ajuste(*words)[0])["configurations"][0]["commands"]
-    return int(next(one["argv"][-1] for one in commands if one["role"].startswith("service")))
+    return int(next(command["argv"][-1] for command in commands if command["role"].startswith("service")))
 
 
 @on_this_machine
@@ -126,22 +126,24 @@ class TestHere:
 
     def test_one_that_is_not_ready_is_told_with_its_log(self, programs: Shell) -> None:
         command = (f"{server(programs.directory, '21755')}", "--ready", "log:never", "--timeout", "1s")
-        _, said = programs("compare", "--service", *command, "--", "true", expect=1)
-        assert "not ready after 0.9 s; waited until a line of its log matches" in said
-        assert "its log ends: listening" in said
+        _, complained = programs("compare", "--service", *command, "--", "true", expect=1)
+        assert "not ready after 0.9 s; waited until a line of its log matches" in complained
+        assert "its log ends: listening" in complained
         assert not left(programs.directory)
 
     def test_one_that_dies_fails_the_trial(self, programs: Shell) -> None:
         where = programs.directory
-        _, said = programs("compare", "--service", server(where), "--", *client(where, "die"), expect=1)
-        assert "ended with exit code 3 before the workload's end; its log ends: listening / as I was told" in said
+        _, complained = programs("compare", "--service", server(where), "--", *client(where, "die"), expect=1)
+        assert "ended with exit code 3 before the workload's end; its log ends: listening / as I was told" in complained
 
     def test_a_port_in_use_is_said_before_the_start(self, programs: Shell) -> None:
         with socket.create_server(("127.0.0.1", 0)) as busy:
             port = str(busy.getsockname()[1])
             ready = ("--ready", f"port:{port}")
-            _, said = programs("compare", "--service", server(programs.directory, port), *ready, "--", "true", expect=1)
-        assert f"port {port} is already in use by another program; write {{port}} instead of the number" in said
+            _, complained = programs(
+                "compare", "--service", server(programs.directory, port), *ready, "--", "true", expect=1
+            )
+        assert f"port {port} is already in use by another program; write {{port}} instead of the number" in complained
 
     def test_a_port_that_another_program_takes_before_the_service_is_no_ready_service(self, programs: Shell) -> None:
         where = programs.directory
@@ -178,8 +180,8 @@ class TestHere:
         while not left(where) and time.monotonic() < end and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 130, said
+        _, complained = process.communicate(timeout=60)
+        assert process.returncode == 130, complained
         assert not left(where)
 
     @needs_root
@@ -205,9 +207,9 @@ class TestHere:
 
         def ended(*words: str) -> str:
             process = programs.start(*words, enter=services.enter)
-            out, said = process.communicate(timeout=120)
-            assert process.returncode == 0, said
-            return out + said
+            out, complained = process.communicate(timeout=120)
+            assert process.returncode == 0, complained
+            return out + complained
 
         removed = f"Removed {services.place}, which services of a killed experiment left.\n"
         killed()
@@ -222,9 +224,9 @@ class TestHere:
         (programs.directory / "data.toml").write_text(DATA)
         programs("run", "data.toml")
         (run,) = programs.json("report")
-        said = [output(trial) for trial in programs.json("report", run["run"], "--trials")]
-        assert said
-        assert set(said) == {"made\nserved"}
+        outputs = [output(trial) for trial in programs.json("report", run["run"], "--trials")]
+        assert outputs
+        assert set(outputs) == {"made\nserved"}
 
     @pytest.mark.parametrize(
         ("words", "expected"),
@@ -239,8 +241,8 @@ class TestHere:
     def test_what_is_wrong_is_said_before_anything_runs(
         self, ajuste: Shell, words: tuple[str, ...], expected: str
     ) -> None:
-        _, said = ajuste("compare", *words, expect=2)
-        assert expected in said
+        _, complained = ajuste("compare", *words, expect=2)
+        assert expected in complained
 
     def test_a_saved_study_has_the_services(self, programs: Shell) -> None:
         where = programs.directory
@@ -277,8 +279,8 @@ max_blocks = 2
 
 def output(trial: dict[str, Any]) -> str:
     events = map(json.loads, trial["events"].splitlines())
-    outputs = (one for one in events if one["event"] == "output" and one["role"] == "workload")
-    return next(one["text"].strip() for one in outputs)
+    outputs = (event for event in events if event["event"] == "output" and event["role"] == "workload")
+    return next(event["text"].strip() for event in outputs)
 
 
 @pytest.mark.vm

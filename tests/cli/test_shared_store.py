@@ -15,9 +15,9 @@ pytestmark = pytest.mark.vm
 
 def machine(root: Path, store: str) -> Shell:
     """A machine of its own: its files, its home, but the same kernels."""
-    kept = own_home(root / "home")
+    home = own_home(root / "home")
     (root / "small.toml").write_text(SMALL)
-    return Shell(root, kept, store)
+    return Shell(root, home, store)
 
 
 @pytest.mark.slow

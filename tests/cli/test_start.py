@@ -1,4 +1,4 @@
-"""What a command loads before it does anything: everybody waits for it, each time."""
+"""Modules that a command loads before it does anything: everybody waits for them, each time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_models_are_built_when_they_are_needed() -> None:
 
 
 def loaded_for(*words: str) -> set[str]:
-    """What is loaded when a command ends."""
+    """Return the modules that are loaded when a command ends."""
     program = (
         "import os, sys\n"
         "os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.stderr.flush(), os.kill(os.getpid(), 9))\n"

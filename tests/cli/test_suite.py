@@ -57,8 +57,8 @@ def suite(ajuste: Shell) -> Callable[..., Shell]:
 
 
 def measured(ajuste: Shell, *words: str, expect: int = 0) -> Any:
-    said, _ = ajuste("suite", "mine.toml", "--nice", "0,10", "--json", *words, expect=expect)
-    return json.loads(said)
+    output, _ = ajuste("suite", "mine.toml", "--nice", "0,10", "--json", *words, expect=expect)
+    return json.loads(output)
 
 
 def records(home: Path) -> list[dict[str, Any]]:
@@ -70,44 +70,47 @@ def records(home: Path) -> list[dict[str, Any]]:
 
 def test_members_are_measured_as_one_experiment_and_shown_again(suite: Callable[..., Shell]) -> None:
     ajuste = suite(ONE, TWO)
-    found = measured(ajuste)
-    estimates = {one["metric"]: one["estimate"] for one in found["results"]["verdicts"]}
+    document = measured(ajuste)
+    estimates = {verdict["metric"]: verdict["estimate"] for verdict in document["results"]["verdicts"]}
     assert estimates == pytest.approx({"one": 1.1, "two": 1.5})
-    assert [one["level"] for one in found["results"]["verdicts"]] == [0.95, 0.95]
-    (mean,) = found["means"]
+    assert [verdict["level"] for verdict in document["results"]["verdicts"]] == [0.95, 0.95]
+    (mean,) = document["means"]
     assert mean["estimate"] == pytest.approx((1.1 * 1.5) ** 0.5)
-    assert found["state"] == "complete"
-    for member in found["members"]:
+    assert document["state"] == "complete"
+    for member in document["members"]:
         assert ajuste.json("report", member["run"])["level"] == pytest.approx(0.975), "its part of the errors"
 
     again = ajuste.json("report", "suite-mine")
-    assert again == ajuste.json("report", found["id"]) == found
+    assert again == ajuste.json("report", document["id"]) == document
     mail, _ = ajuste("report", "suite-mine", "--format", "lkml")
     assert "one              1.00 [   0.00]( 0.00) 1.10 [ -10.00]( 0.00)" in mail
     for name in ("one", "two"):
         assert f"Study of {name}, as a file for `ajuste run`:" in mail
     assert mail.count('name = "nice"') == 2
-    page = (ajuste.home / "data" / "reports" / f"{found['id']}.html").read_text()
-    for member in found["members"]:
+    page = (ajuste.home / "data" / "reports" / f"{document['id']}.html").read_text()
+    for member in document["members"]:
         assert f'href="{member["run"]}.html"' in page
         assert (ajuste.home / "data" / "reports" / f"{member['run']}.html").exists()
 
-    assert measured(ajuste)["id"] != found["id"], "by a clock of the world what is complete is measured again"
+    assert measured(ajuste)["id"] != document["id"], "by a clock of the world what is complete is measured again"
 
 
 def test_a_backup_has_the_suites(suite: Callable[..., Shell], tmp_path: Path) -> None:
     ajuste = suite(ONE, TWO)
-    found = measured(ajuste)
-    said, _ = ajuste("store", "backup", "copy.sqlite")
-    assert said.startswith("2 runs, 1 suite and 20 trials are in copy.sqlite")
+    document = measured(ajuste)
+    output, _ = ajuste("store", "backup", "copy.sqlite")
+    assert output.startswith("2 runs, 1 suite and 20 trials are in copy.sqlite")
     elsewhere = Shell(ajuste.directory, tmp_path / "another home", f"sqlite:///{ajuste.directory}/copy.sqlite")
-    assert elsewhere.json("report", "suite-mine") == found
+    assert elsewhere.json("report", "suite-mine") == document
 
 
 def test_the_plans_of_a_suite_are_one_document_by_member(suite: Callable[..., Shell]) -> None:
     plans = measured(suite(ONE, TWO), "--dry-run")
     assert plans["suite"] == "mine"
-    assert {name: [one["name"] for one in plan["configurations"]] for name, plan in plans["members"].items()} == {
+    assert {
+        name: [configuration["name"] for configuration in plan["configurations"]]
+        for name, plan in plans["members"].items()
+    } == {
         "one": ["nice=0", "nice=10"],
         "two": ["nice=0", "nice=10"],
     }
@@ -124,20 +127,20 @@ def test_a_missing_member_is_an_error_before_anything_starts(suite: Callable[...
 
 def test_what_cannot_be_measured_is_left_out_if_the_others_go_on(suite: Callable[..., Shell]) -> None:
     ajuste = suite(ONE, GONE)
-    found = measured(ajuste, "--keep-going")
-    reasons = {one["name"]: one["reason"] for one in found["members"]}
+    document = measured(ajuste, "--keep-going")
+    reasons = {member["name"]: member["reason"] for member in document["members"]}
     assert reasons == {"one": "", "gone": 'program "ajuste-has-no-such-program" not found'}
-    said, _ = ajuste("report", "suite-mine")
-    assert "Left out: gone" in said
+    output, _ = ajuste("report", "suite-mine")
+    assert "Left out: gone" in output
 
 
 def test_a_member_that_fails_ends_the_suite_or_is_left_out(suite: Callable[..., Shell]) -> None:
     ajuste = suite(ONE, FAILS, TWO)
     _, complaint = ajuste("suite", "mine.toml", "--nice", "0,10", expect=1)
     assert "member fails failed: " in complaint
-    found = measured(ajuste, "--keep-going", "--fresh", expect=1)
-    assert [one["name"] for one in found["members"] if one["metrics"]] == ["one", "two"]
-    assert next(one["reason"] for one in found["members"] if one["name"] == "fails")
+    document = measured(ajuste, "--keep-going", "--fresh", expect=1)
+    assert [member["name"] for member in document["members"] if member["metrics"]] == ["one", "two"]
+    assert next(member["reason"] for member in document["members"] if member["name"] == "fails")
 
 
 def test_an_interrupted_suite_keeps_what_was_measured_and_resumes(suite: Callable[..., Shell]) -> None:
@@ -152,9 +155,9 @@ def test_an_interrupted_suite_keeps_what_was_measured_and_resumes(suite: Callabl
         time.sleep(0.1)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    said, complaint = process.communicate(timeout=60)
+    output, complaint = process.communicate(timeout=60)
     assert process.returncode == 130, complaint
-    assert "Not measured yet: slow." in said
+    assert "Not measured yet: slow." in output
     (record,) = records(ajuste.home)
     assert not record["finished"]
 
@@ -167,14 +170,14 @@ def test_an_interrupted_suite_keeps_what_was_measured_and_resumes(suite: Callabl
 
 
 def test_the_suites_are_listed(ajuste: Shell) -> None:
-    names = {one["name"]: one["members"] for one in json.loads(ajuste("suite", "--json")[0])}
+    names = {suite["name"]: suite["members"] for suite in json.loads(ajuste("suite", "--json")[0])}
     assert {"scheduler", "io", "database", "web"} <= set(names)
     assert "hackbench-unix" in names["scheduler"]
 
 
 @pytest.mark.slow
 def test_a_workload_that_writes_files_does_so_where_ajuste_was_called(ajuste: Shell) -> None:
-    said, _ = ajuste("compare", "--dry-run", "--json", "--blocks", "1", "--", "sysbench-fileio")
-    assert str(ajuste.directory) in said
-    said, _ = ajuste("compare", "--dry-run", "--json", "--blocks", "1", "--", "sysbench-cpu")
-    assert str(ajuste.directory) not in said
+    output, _ = ajuste("compare", "--dry-run", "--json", "--blocks", "1", "--", "sysbench-fileio")
+    assert str(ajuste.directory) in output
+    output, _ = ajuste("compare", "--dry-run", "--json", "--blocks", "1", "--", "sysbench-cpu")
+    assert str(ajuste.directory) not in output

@@ -1,4 +1,4 @@
-"""What a person sees: progress that stays in place, then the answer and nothing else."""
+"""Output on a terminal: progress that stays in place, then the answer and nothing else."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ class PlayedGuest:
 
     @property
     def hello(self) -> Hello:
-        told = dict(at_ns=0, version=1, agent="0", build="", machine="x86_64", memory_bytes=1, guest=True)
-        return Hello(kernel=self._image.release, cpus=self._cpus, **told)
+        fields = dict(at_ns=0, version=1, agent="0", build="", machine="x86_64", memory_bytes=1, guest=True)
+        return Hello(kernel=self._image.release, cpus=self._cpus, **fields)
 
     def run(self, plan: Plan) -> Observation:
         assert not plan.writes
@@ -86,14 +86,14 @@ def test_the_list_has_every_tunable_a_line_each_when_it_is_no_terminal() -> None
 
 def test_services_have_the_attributes_of_processes_under_names_of_their_own() -> None:
     rows = {row["name"]: row for row in json.loads(run("--json"))["tunables"]}
-    found = {name: row["title"] for name, row in rows.items() if name.startswith("service.")}
-    assert found == {
+    titles = {name: row["title"] for name, row in rows.items() if name.startswith("service.")}
+    assert titles == {
         "service.nice": "Nice value of a service",
         "service.policy": "Scheduling policy of a service",
         "service.affinity": "CPUs that a service may use",
         "service.cgroup_weight": "Weight of a service's control group",
     }
-    assert {row["name"] for row in json.loads(run("search", "service", "--json"))["tunables"]} == set(found)
+    assert {row["name"] for row in json.loads(run("search", "service", "--json"))["tunables"]} == set(titles)
     sheet = " ".join(run("show", "service.affinity").split())
     assert "The CPUs on which the service's process and its children may run." in sheet
     assert "the workload" not in sheet
@@ -167,7 +167,7 @@ def test_search_finds_by_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("show", "sched_min_granularty_ns"), "tunable 'sched_min_granularty_ns' not found"),
         (("search", "xyzzy"), "no tunable matches xyzzy"),
@@ -175,7 +175,7 @@ def test_search_finds_by_words() -> None:
         (("--json", "search", "nice"), "write the options after search"),
     ],
 )
-def test_wrong_requests_are_refused(arguments: Any, told: str) -> None:
+def test_wrong_requests_are_refused(arguments: Any, message: str) -> None:
     error = attempt(*arguments).exception
     assert isinstance(error, RequestError)
-    assert told in error.message
+    assert message in error.message

@@ -58,7 +58,7 @@ def test_without_a_terminal_there_is_a_line_for_each(rows: dict[str, Any]) -> No
 
 def test_show_of_several_has_them_all() -> None:
     document = json.loads(run("show", "net.mtu", "--json"))
-    names = [one["name"] for one in document["instances"] or [document]]
+    names = [instance["name"] for instance in document["instances"] or [document]]
     assert "net.mtu[lo]" in names
     assert document["name"] == names[0]
 

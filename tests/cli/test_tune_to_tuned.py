@@ -1,4 +1,4 @@
-"""From a search to a profile that is in force: `ajuste tune`, `ajuste export --format tuned`, `tuned-adm profile`."""
+"""The way from a search to a profile in force: `ajuste tune`, `ajuste export --format tuned`, `tuned-adm profile`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROGRAMS = Path(sys.executable).parent
 @pytest.mark.timeout(240)
 def test_what_a_search_has_found_is_put_in_force_by_tuned_and_taken_back(tmp_path: Path) -> None:
     (tmp_path / "ending.toml").write_text(STUDY)
-    said = in_namespace(
+    output = in_namespace(
         f"""
         export AJUSTE_HOME="$PWD/home" PATH={shlex.quote(str(PROGRAMS))}:"$PATH"; mkdir /run/lock
         value() {{ echo "value $(cat /proc/sys/net/ipv4/tcp_fin_timeout)"; }}
@@ -57,10 +57,10 @@ def test_what_a_search_has_found_is_put_in_force_by_tuned_and_taken_back(tmp_pat
         tmp_path,
         limit_s=200,
     )
-    assert "Current active profile: ajuste-ending" in said
-    assert "succeeded" in said
-    found, after_the_search, in_force, taken_back = map(int, re.findall(r"^value (\d+)$", said, re.MULTILINE))
-    assert found == after_the_search == taken_back == 60
+    assert "Current active profile: ajuste-ending" in output
+    assert "succeeded" in output
+    before, after_the_search, in_force, taken_back = map(int, re.findall(r"^value (\d+)$", output, re.MULTILINE))
+    assert before == after_the_search == taken_back == 60
     assert in_force == 10, "of a cost that is the value itself the least is the best"
     (profile,) = tmp_path.glob("ajuste-*/tuned.conf")
     assert "net.ipv4.tcp_fin_timeout=10" in profile.read_text().replace(" = ", "=")

@@ -31,7 +31,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return small_kernel(tmp_path / "linux")
 
 
-def asked(kernel: str | None) -> Request:
+def request_for(kernel: str | None) -> Request:
     return Request((("true",),), kernel=kernel)
 
 
@@ -51,7 +51,7 @@ def test_a_source_with_changes_means_two_kernels_to_be_built() -> None:
     request = of_source("debian:6.1", patch=(Path("a+b.patch"),), kernel_option=("CONFIG_NUMA=n", "HZ=100"))
     assert request.kernel == r"build:debian:6.1,build:debian:6.1+NUMA=n+HZ=100+a\+b.patch"
     assert request.kernel_words == "--source debian:6.1 --patch a+b.patch --option CONFIG_NUMA=n --option HZ=100"
-    assert of_source(None, kernel="debian:5.10") == asked("debian:5.10")
+    assert of_source(None, kernel="debian:5.10") == request_for("debian:5.10")
 
 
 @pytest.mark.usefixtures("tree")
@@ -83,7 +83,7 @@ def test_a_study_has_the_names_wherever_it_speaks_of_its_kernels(tmp_path: Path)
 @pytest.mark.usefixtures("tree")
 def test_an_option_that_changes_nothing_is_nothing_to_compare() -> None:
     with pytest.raises(RequestError, match=r"build:linux and build:linux\+EXPERT=y give the same kernel"):
-        built(study_of(asked("build:linux,build:linux+EXPERT=y")))
+        built(study_of(request_for("build:linux,build:linux+EXPERT=y")))
 
 
 def test_what_does_not_go_together() -> None:
@@ -105,7 +105,7 @@ def test_errors_name_the_option_that_was_typed(tree: Path) -> None:
 
 
 def test_a_saved_study_says_what_a_study_file_may_say_and_has_names_for_the_rest() -> None:
-    request = asked("build:debian:6.1+NUMA=n,build:./linux,debian:6.1")
+    request = request_for("build:debian:6.1+NUMA=n,build:./linux,debian:6.1")
     names = {"build:debian:6.1+NUMA=n": "mine:numa", "build:./linux": "mine:linux"}
     assert savable(request, names).kernel == "build:debian:6.1+NUMA=n,mine:linux,debian:6.1"
     with pytest.raises(RequestError, match=r"^--save: .*the source \./linux is not allowed in a study file"):
@@ -160,7 +160,7 @@ TYPOS: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """In a directory with a source that tells on whoever runs its Makefile; with a home without any kernel."""
+    """A shell in a directory with a source that tells on whoever runs its Makefile; its home has no kernel."""
     makefile = small_kernel(tmp_path / "linux") / "Makefile"
     makefile.write_text(f"$(shell touch {tmp_path}/ran)\n{makefile.read_text()}")
     (tmp_path / "small.toml").write_text(SMALL)
@@ -177,10 +177,10 @@ def test_a_typo_costs_no_kernel_and_no_download(shell: Shell, words: tuple[str, 
 
 def test_a_plan_builds_nothing(shell: Shell) -> None:
     (shell.directory / "turns.patch").write_text(PATCH)
-    said, _ = shell("compare", "--source", "linux", "--patch", "turns.patch", "--dry-run", "--", "true")
-    assert "kernel: build:linux (baseline), build:linux+turns.patch" in said
-    said, _ = shell("plan", "small.toml", "--kernel", "build:linux+HZ=100,build:debian:6.1+NUMA=n")
-    assert "build:linux+HZ=100 (baseline), build:debian:6.1+NUMA=n" in said
+    output, _ = shell("compare", "--source", "linux", "--patch", "turns.patch", "--dry-run", "--", "true")
+    assert "kernel: build:linux (baseline), build:linux+turns.patch" in output
+    output, _ = shell("plan", "small.toml", "--kernel", "build:linux+HZ=100,build:debian:6.1+NUMA=n")
+    assert "build:linux+HZ=100 (baseline), build:debian:6.1+NUMA=n" in output
     assert not (shell.directory / "ran").exists()
 
 

@@ -1,4 +1,4 @@
-"""What a bug report says of an installation."""
+"""Facts about an installation for a bug report."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_all_facts_are_in_both_forms(tmp_path: Path) -> None:
     assert facts["paths"]["data"] == str(tmp_path / "home" / "data")
     assert set(facts["extras"]) == set(EXTRAS)
     assert not (tmp_path / "home").exists()
-    shown = ajuste("--version", "--verbose", AJUSTE_HOME=str(tmp_path / "home")).stdout
-    assert [line.partition(":")[0] for line in shown.splitlines()[1:]] == list(facts)[1:]
-    assert facts["agent"]["sha256"] in shown
+    output = ajuste("--version", "--verbose", AJUSTE_HOME=str(tmp_path / "home")).stdout
+    assert [line.partition(":")[0] for line in output.splitlines()[1:]] == list(facts)[1:]
+    assert facts["agent"]["sha256"] in output
 
 
 def test_what_is_broken_is_a_fact_too(tmp_path: Path) -> None:

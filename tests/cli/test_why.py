@@ -47,12 +47,12 @@ def test_a_trace_for_perfetto_has_what_is_told(tmp_path: Path, ajuste_home: Path
     shell = Shell(tmp_path, ajuste_home)
     (tmp_path / "small.toml").write_text(small(1, 1))
     shell("run", "small.toml", "--quiet")
-    told = shell.json("why", "small", "--divergence")
-    assert shell.json("why", "small", "--divergence", "--perfetto", "small.pftrace") == told
-    found, trials = told["divergence"], read(tmp_path / "small.pftrace")
+    document = shell.json("why", "small", "--divergence")
+    assert shell.json("why", "small", "--divergence", "--perfetto", "small.pftrace") == document
+    diverged, trials = document["divergence"], read(tmp_path / "small.pftrace")
     assert [trial.name for trial in trials] == ["baseline: 750 µs", "configuration: 75 ms"]
-    assert {trial.kernel for trial in trials} == {told["own"]["kernel"]}
-    for trial, lane in zip(trials, (found["baseline"], found["own"]), strict=True):
+    assert {trial.kernel for trial in trials} == {document["own"]["kernel"]}
+    for trial, lane in zip(trials, (diverged["baseline"], diverged["own"]), strict=True):
         kinds, events = trial.kinds(), trial.counts()
         assert sum(kinds.values()) - kinds["timer"] == lane["decisions"] > 20
         assert (events["sched_switch"], events["sched_wakeup"], events["sched_wakeup_new"]) == (
@@ -68,16 +68,16 @@ def test_a_trace_for_perfetto_has_what_is_told(tmp_path: Path, ajuste_home: Path
         } <= decided
     baseline = trials[0]
     names = {tid: name for name, tid in baseline.threads.items()}
-    zero_ns = baseline.instructions[0][0] + found["before"][-1]["time_ns"]
+    zero_ns = baseline.instructions[0][0] + diverged["before"][-1]["time_ns"]
     switched = {
         (event.timestamp - zero_ns, names.get(event.sched_switch.next_pid, "idle"))
         for event in baseline.events
         if event.HasField("sched_switch")
     }
-    assert {(run["begin_ns"], run["task"]) for run in found["baseline"]["runs"][1:]} <= switched
+    assert {(run["begin_ns"], run["task"]) for run in diverged["baseline"]["runs"][1:]} <= switched
     parting = baseline.parting[0].timestamp
-    firsts = [next(one for one in trial.decisions if one[0] == parting) for trial in trials]
-    assert [kind for _, kind, *_ in firsts] == [found[who]["following"][0]["kind"] for who in ("baseline", "own")]
+    firsts = [next(decision for decision in trial.decisions if decision[0] == parting) for trial in trials]
+    assert [kind for _, kind, *_ in firsts] == [diverged[who]["following"][0]["kind"] for who in ("baseline", "own")]
     out = shell("why", "small", "--divergence", "--perfetto", "small.pftrace")[0]
     assert "Trace of both trials: small.pftrace (open it at https://ui.perfetto.dev)" in out
 
@@ -145,9 +145,9 @@ def store_of(place: Path) -> Path:
 
 
 def refused(shell: Shell, *words: str) -> str:
-    """What is said of a wrong request: one message and one hint."""
-    said, complaint = shell("why", *words, "--divergence", expect=2)
-    assert said == ""
+    """Return the error of a wrong request: one message and one hint."""
+    output, complaint = shell("why", *words, "--divergence", expect=2)
+    assert output == ""
     assert "Traceback" not in complaint
     assert len(complaint.splitlines()) == 2
     return complaint
@@ -173,31 +173,31 @@ def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> Non
     assert "'small' is a run" in refused(shell, "small", "small")
     refused(shell, "small", "sched_min_granularity_ns=75000000", "small")
 
-    found = shell.json("why", "small", "--divergence")["divergence"]
-    assert found["alike"] > 0
-    points = [DecisionPoint.model_validate(found[trial]["following"][0]) for trial in ("baseline", "own")]
+    diverged = shell.json("why", "small", "--divergence")["divergence"]
+    assert diverged["alike"] > 0
+    points = [DecisionPoint.model_validate(diverged[trial]["following"][0]) for trial in ("baseline", "own")]
     first, second = points
     assert (first.kind, first.other) != (second.kind, second.other)
     assert (first.cpu, first.running) == (second.cpu, second.running)
-    told = " ".join(shell("why", "small", "--divergence")[0].split())
-    assert told.startswith(f"They part {amount(first.time_ns, 'ns')} after the workload's start, on CPU 0, while ")
-    assert f"{first.running} runs." in told
+    output = " ".join(shell("why", "small", "--divergence")[0].split())
+    assert output.startswith(f"They part {amount(first.time_ns, 'ns')} after the workload's start, on CPU 0, while ")
+    assert f"{first.running} runs." in output
     for point, who in zip(points, ("the baseline", "the configuration"), strict=True):
-        assert f"Under {who} {in_words(point)}." in told
-        assert f"Path under {who}: " in told
-        assert f"→ {next(name for name in reversed(point.path) if name != '__switch_to_asm')}." in told
+        assert f"Under {who} {in_words(point)}." in output
+        assert f"Path under {who}: " in output
+        assert f"→ {next(name for name in reversed(point.path) if name != '__switch_to_asm')}." in output
     page = tmp_path / "page.html"
     shell("why", "small", "--divergence", "--html", str(page))
     shell("report", "small", "--markdown", "small.md")
-    for said in (html.unescape(page.read_text()), (tmp_path / "small.md").read_text()):
-        assert "Where the decisions part" in said
-        assert found["sentences"][0].partition(",")[0] in said
+    for rendered in (html.unescape(page.read_text()), (tmp_path / "small.md").read_text()):
+        assert "Where the decisions part" in rendered
+        assert diverged["sentences"][0].partition(",")[0] in rendered
 
-    kept = followed(ajuste_home)
-    assert json.dumps(shell.json("why", "small", "--divergence", "--fresh")["divergence"]) == json.dumps(found)
+    recordings = followed(ajuste_home)
+    assert json.dumps(shell.json("why", "small", "--divergence", "--fresh")["divergence"]) == json.dumps(diverged)
     for name, again in followed(ajuste_home).items():
-        assert again == kept[name]
-        same = divergence(kept[name], again)
+        assert again == recordings[name]
+        same = divergence(recordings[name], again)
         assert same.spread is None
         assert same.alike == same.baseline.decisions > 40
 
@@ -210,20 +210,20 @@ def test_where_two_configurations_part_on_two_cpus(tmp_path: Path, ajuste_home: 
     text = text.replace("debian:5.10", "debian:6.1").replace("[target]", "[target]\ncpus = 2")
     (tmp_path / "small.toml").write_text(text.replace('kind = "spin"', 'kind = "spin"\ncount = 3'))
     shell("run", "small.toml", "--quiet")
-    found = shell.json("why", "small", "--divergence")["divergence"]
-    assert found["cpus"] == 2
-    assert [{run["cpu"] for run in found[trial]["runs"]} for trial in ("baseline", "own")] == [{0, 1}] * 2
-    told = shell("why", "small", "--divergence")[0]
-    assert told.startswith("They part ")
-    assert "CPU 0: " in told
-    assert "CPU 1: " in told
-    kept = followed(ajuste_home)
+    diverged = shell.json("why", "small", "--divergence")["divergence"]
+    assert diverged["cpus"] == 2
+    assert [{run["cpu"] for run in diverged[trial]["runs"]} for trial in ("baseline", "own")] == [{0, 1}] * 2
+    output = shell("why", "small", "--divergence")[0]
+    assert output.startswith("They part ")
+    assert "CPU 0: " in output
+    assert "CPU 1: " in output
+    recordings = followed(ajuste_home)
     shell("why", "small", "--divergence", "--fresh")
-    assert followed(ajuste_home) == kept
-    assert len(kept) == 2
+    assert followed(ajuste_home) == recordings
+    assert len(recordings) == 2
 
 
 def followed(place: Path) -> dict[str, NamedDecisions]:
     with Store(f"sqlite:///{store_of(place)}") as store:
-        kept = store.recorded(store.find_run("small"))
-    return {name: one.decisions for name, one in kept.items() if one.decisions is not None}
+        recordings = store.recorded(store.find_run("small"))
+    return {name: recording.decisions for name, recording in recordings.items() if recording.decisions is not None}

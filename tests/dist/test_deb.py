@@ -65,10 +65,10 @@ def test_it_installs_measures_and_leaves_only_data(tmp_path: Path) -> None:
         diff /before /after && echo nothing left
         test -e /home/someone/.local/share/ajuste/store.sqlite
     """
-    said = in_overlay(tmp_path, script)
-    assert "installed:  by deb, in /opt/ajuste/" in said
-    assert said.count("results in ~/.local/share/ajuste") == 1
-    assert "nothing left" in said
+    output = in_overlay(tmp_path, script)
+    assert "installed:  by deb, in /opt/ajuste/" in output
+    assert output.count("results in ~/.local/share/ajuste") == 1
+    assert "nothing left" in output
 
 
 def test_it_says_for_which_python_it_is_and_names_no_path_of_the_build(tmp_path: Path) -> None:

@@ -94,14 +94,14 @@ class User:
         return done.stdout
 
     def megabytes(self) -> float:
-        """What the installation takes, with the bytecode of all that was used."""
+        """Return the size of the installation, with the bytecode of all that was used."""
         files = (file for file in (self.home / ".local" / "lib").rglob("*") if file.is_file() and not file.is_symlink())
         return sum(file.stat().st_size for file in files) / 1e6
 
     def files(self) -> set[str]:
-        """All that is there, without what pip and pipx keep to be quick."""
-        found = (file.relative_to(self.home) for file in self.home.rglob("*") if not file.is_dir() or file.is_symlink())
-        return {str(file) for file in found if file.parts[0] not in ("tools", "downloads") and "pip" not in str(file)}
+        """Return all files that are there, without what pip and pipx keep to be quick."""
+        paths = (file.relative_to(self.home) for file in self.home.rglob("*") if not file.is_dir() or file.is_symlink())
+        return {str(file) for file in paths if file.parts[0] not in ("tools", "downloads") and "pip" not in str(file)}
 
     def empty(self) -> list[Path]:
         """Directories that an installation could have made and not removed."""
@@ -160,7 +160,7 @@ def test_every_command_of_the_page_works_in_its_order(user: User) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root installs for all users")
 def test_root_installs_for_all_users_where_sudo_finds_it(user: User) -> None:
-    """In a /usr/local of its own."""
+    """Install into a /usr/local of its own."""
     script = f"""set -eu
     mount -t tmpfs -o mode=0755 none /usr/local
     mkdir -p /usr/local/bin /usr/local/share/man
@@ -206,7 +206,7 @@ def private() -> Iterator[Path]:
 
 
 def installed_by_root(private: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What root's installation in a /usr/local of its own says, and the ``script`` after it."""
+    """Install as root into a /usr/local of its own and run the ``script`` after it; return what both say."""
     begin = 'mount -t tmpfs -o mode=0755 none /usr/local; sh "$1" "$2"/ajuste-*.whl; code=$?; '
     return subprocess.run(
         [
@@ -252,21 +252,21 @@ def test_root_installs_with_a_python_that_everybody_can_run(private: Path) -> No
 def test_from_the_file_to_a_verdict_in_a_guest_and_back_on_a_system_without_apt(user_of_a_fresh_system: User) -> None:
     user = user_of_a_fresh_system
     assert user.run("command -v apt-get || command -v dpkg || command -v qemu-system-x86_64").returncode != 0
-    said = user.must("SHELL=/bin/zsh sh install ajuste-*.whl")
-    assert said.startswith("ajuste 0.1.0\n")
-    assert "Add fpath=(/home/someone/.local/share/zsh/site-functions $fpath) to ~/.zshrc" in said
+    output = user.must("SHELL=/bin/zsh sh install ajuste-*.whl")
+    assert output.startswith("ajuste 0.1.0\n")
+    assert "Add fpath=(/home/someone/.local/share/zsh/site-functions $fpath) to ~/.zshrc" in output
     assert "setup/install, in" in user.must("ajuste --version --verbose")
     assert json.loads(user.must("ajuste compare --blocks 20 --json -- sleep 0.01"))["study"] == "compare"
     verdicts = json.loads(user.must("ajuste run granularity --json"))["verdicts"]
-    assert {one["verdict"] for one in verdicts if one["metric"] == "involuntary-switches"} == {"differs"}
+    assert {verdict["verdict"] for verdict in verdicts if verdict["metric"] == "involuntary-switches"} == {"differs"}
     offered = user.must("COMP_WORDS='ajuste report ' COMP_CWORD=2 _AJUSTE_COMPLETE=complete_bash ajuste")
     assert set(offered.splitlines()) >= {"granularity", "compare"}
     user.must("bash -c '. ~/.local/share/bash-completion/completions/ajuste && complete -p ajuste'")
     missing = user.run("ajuste report granularity --pictures pictures")
     assert missing.stderr.splitlines()[1].strip() == "install it: sh install 'WHEEL[pictures]'"
     assert user.megabytes() <= MOST_MB
-    said = user.must("sh install remove")
-    assert "/home/someone/.local/share/ajuste" in said
+    output = user.must("sh install remove")
+    assert "/home/someone/.local/share/ajuste" in output
     assert {file for file in user.files() if not is_data(file)} == set()
     assert user.empty() == []
 

@@ -32,12 +32,12 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
     pages = (page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md"))
     expected |= {f"ajuste/manual/{page}" for page in pages if page.parts[0] in MANUAL}
     share = "ajuste-0.1.0.data/data/share"
-    expected |= {f"{share}/man/man1/ajuste{name}.1" for name in ("", *(f"-{one}" for one in COMMANDS))}
+    expected |= {f"{share}/man/man1/ajuste{name}.1" for name in ("", *(f"-{command}" for command in COMMANDS))}
     expected |= {f"{share}/bash-completion/completions/ajuste", f"{share}/zsh/site-functions/_ajuste"}
     expected |= {f"{share}/fish/vendor_completions.d/ajuste.fish"}
     with zipfile.ZipFile(wheel) as opened:
-        found = {name for name in opened.namelist() if ".dist-info/" not in name}
-        assert found == expected
+        names = {name for name in opened.namelist() if ".dist-info/" not in name}
+        assert names == expected
         for name in (AGENT, LENS, WORKLOADS, SERVICE, WATCH):
             assert opened.getinfo(f"ajuste/native/{name}").external_attr >> 16 == 0o100755
             assert opened.read(f"ajuste/native/{name}") == native_program(name).read_bytes()
@@ -200,7 +200,7 @@ def for_arm64(program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "said", "mended"),
+    ("harm", "expected", "mended"),
     [
         (
             for_arm64,
@@ -221,14 +221,14 @@ def for_arm64(program: Path) -> None:
     ],
     ids=["of another machine", "missing", "empty", "not executable"],
 )
-def test_half_an_installation_is_one_message(installed: Installed, harm: object, said: str, mended: str) -> None:
+def test_half_an_installation_is_one_message(installed: Installed, harm: object, expected: str, mended: str) -> None:
     agent = installed.native / AGENT
     assert callable(harm)
     harm(agent)
     done = installed.run("compare", "--", "true")
     assert (done.returncode, done.stdout) == (2, "")
     message, hint = done.stderr.splitlines()
-    assert message == "ajuste: " + said.format(agent=agent, native=installed.native)
+    assert message == "ajuste: " + expected.format(agent=agent, native=installed.native)
     assert hint.strip().startswith(mended)
     assert not (installed.prefix.parent / "home" / "data").exists()
 

@@ -1,4 +1,4 @@
-"""What the tests of kernels share."""
+"""Fixtures that the tests of kernels share."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def place(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def say(said: list[str]) -> Callable[[str], None]:
-    return said.append
+def say(messages: list[str]) -> Callable[[str], None]:
+    return messages.append

@@ -27,7 +27,7 @@ def test_the_release_is_the_first_word_of_the_version(tmp_path: Path, bzimage: I
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "it is empty"),
         (b"\x7fELF" + bytes(1000), "it is an ELF file"),
@@ -36,11 +36,11 @@ def test_the_release_is_the_first_word_of_the_version(tmp_path: Path, bzimage: I
         (b"just text", '"HdrS" is missing'),
     ],
 )
-def test_other_files_are_told_apart(tmp_path: Path, content: bytes, said: str) -> None:
+def test_other_files_are_told_apart(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(RequestError, match="is not an x86 kernel image") as caught:
         read_release(tmp_path / "file")
-    assert said in caught.value.message
+    assert message in caught.value.message
 
 
 def test_a_directory_is_no_kernel(tmp_path: Path) -> None:
@@ -77,5 +77,5 @@ def test_cached_kernels_are_what_file_says_they_are() -> None:
     """file(1) reads the same header with code of its own."""
     fetch_kernel("debian:5.10", home())
     for image in [entry.image for entry in cached_entries(home())]:
-        said = subprocess.run(["file", "-b", image.vmlinuz], capture_output=True, text=True, check=True).stdout
-        assert f"version {read_release(image.vmlinuz)} (" in said
+        description = subprocess.run(["file", "-b", image.vmlinuz], capture_output=True, text=True, check=True).stdout
+        assert f"version {read_release(image.vmlinuz)} (" in description

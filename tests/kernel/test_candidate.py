@@ -1,4 +1,4 @@
-"""Which kernels package lists offer."""
+"""Kernels that package lists offer."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ VERSIONS = st.builds(
 @settings(max_examples=30, deadline=None)
 @given(st.lists(VERSIONS, min_size=2, max_size=4, unique=True))
 def test_the_order_is_that_of_dpkg(versions: list[str]) -> None:
-    found = assemble([package(f"linux-image-6.12.{i}-cloud-amd64", v) for i, v in enumerate(versions)], DEBIAN)
-    assert len(found) == len(versions)
-    for newer, older in pairwise(found):
+    candidates = assemble([package(f"linux-image-6.12.{i}-cloud-amd64", v) for i, v in enumerate(versions)], DEBIAN)
+    assert len(candidates) == len(versions)
+    for newer, older in pairwise(candidates):
         compared = subprocess.run(["dpkg", "--compare-versions", newer.version, "ge", older.version], check=False)
         assert compared.returncode == 0, f"{newer.version} was put before {older.version}"
 
 
 def test_signed_comes_before_unsigned_of_the_same_version() -> None:
     names = ["linux-image-6.1.0-9-rt-amd64-unsigned", "linux-image-6.1.0-9-rt-amd64"]
-    found = assemble([package(name, "6.1.27-1") for name in names], DEBIAN)
-    assert [c.packages[0].name for c in found] == names[::-1]
-    assert {(c.release, c.flavour, c.upstream) for c in found} == {("6.1.0-9-rt-amd64", "rt", "6.1.27")}
+    candidates = assemble([package(name, "6.1.27-1") for name in names], DEBIAN)
+    assert [c.packages[0].name for c in candidates] == names[::-1]
+    assert {(c.release, c.flavour, c.upstream) for c in candidates} == {("6.1.0-9-rt-amd64", "rt", "6.1.27")}
 
 
 def test_a_kernel_without_one_of_its_packages_is_none() -> None:
@@ -78,5 +78,5 @@ def test_other_packages_are_left_out() -> None:
 
 def test_the_series_goes_by_the_version_and_not_by_the_name() -> None:
     assert upstream_version("6.1.180-1~deb11u1") == "6.1.180"
-    (found,) = assemble([package("linux-image-6.1.0-0.deb11.52-cloud-amd64", "6.1.180-1~deb11u1")], DEBIAN)
-    assert found.series.name == "6.1"
+    (candidate,) = assemble([package("linux-image-6.1.0-0.deb11.52-cloud-amd64", "6.1.180-1~deb11u1")], DEBIAN)
+    assert candidate.series.name == "6.1"

@@ -34,7 +34,7 @@ Spoil = Callable[[Path], None]
 
 
 def flip(position: int) -> Spoil:
-    """One bit, so many bytes from the beginning (or from the end); size and time stay as they were."""
+    """Flip one bit, so many bytes from the beginning (or from the end); size and time stay as they were."""
 
     def spoil(file: Path) -> None:
         content, before = bytearray(file.read_bytes()), file.stat()
@@ -102,8 +102,8 @@ def entry(place: Home, bzimage: Callable[[str], bytes]) -> Path:
 
 
 def is_whole(directory: Path) -> bool:
-    found = read_entry(directory)
-    return found is not None and found.damage() is None
+    stored = read_entry(directory)
+    return stored is not None and stored.damage() is None
 
 
 @pytest.mark.parametrize("how", SPOILT)
@@ -148,12 +148,12 @@ def test_without_a_mirror_a_damaged_kernel_is_one_error_with_a_hint(
 
 @pytest.mark.parametrize("how", SPOILT)
 def test_a_module_that_is_not_what_was_fetched_is_not_loaded(entry: Path, how: str) -> None:
-    found = read_entry(entry)
-    assert found is not None
-    assert found.image.modules is not None
-    SPOILT[how](found.image.modules / MODULE)
+    stored = read_entry(entry)
+    assert stored is not None
+    assert stored.image.modules is not None
+    SPOILT[how](stored.image.modules / MODULE)
     with pytest.raises(AjusteError) as caught:
-        modules_for(("zram",), found.image)
+        modules_for(("zram",), stored.image)
     assert caught.value.hint == f"fetch it again: ajuste kernel fetch debian:{RELEASE}" or how == "gone"
     if how.endswith("bit"):
         assert f"zram.ko of debian:{RELEASE} is damaged on the disk" in caught.value.message
@@ -167,12 +167,12 @@ def test_what_the_hint_says_repairs_a_module(kernel: KernelImage, place: Home) -
 
 
 def test_a_list_of_what_is_built_in_that_changed_is_not_believed(entry: Path) -> None:
-    found = read_entry(entry)
-    assert found is not None
-    assert found.image.modules is not None
-    flip(-5)(found.image.modules / "modules.builtin")
+    stored = read_entry(entry)
+    assert stored is not None
+    assert stored.image.modules is not None
+    flip(-5)(stored.image.modules / "modules.builtin")
     with pytest.raises(RunError, match=r"modules\.builtin of debian:\S+ is damaged"):
-        modules_for(("zram",), found.image)
+        modules_for(("zram",), stored.image)
 
 
 def test_a_link_in_a_kernel_that_leads_elsewhere_is_noticed(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def built(place: Home, bzimage: Callable[[str], bytes]) -> Path:
 
 @pytest.mark.usefixtures("built")
 def test_another_process_of_the_same_pid_that_names_a_kernel_is_no_trouble(place: Home) -> None:
-    """It is in another container that shares the home."""
+    """The process is in another container that shares the home."""
     kernel = find_built("base", place)
     (kept_by(place) / "names" / f".other.{os.getpid()}").mkdir()
     give_name(kernel, "other", place)
@@ -288,13 +288,13 @@ def test_what_may_not_be_read_is_not_whole_and_no_traceback(open_place: Home, bz
     )
     write_record(directory, image)
     (directory / "vmlinuz").chmod(0)
-    found = read_entry(directory)
-    assert found is not None
-    assert found.damage() is None
+    stored = read_entry(directory)
+    assert stored is not None
+    assert stored.damage() is None
     kernel_sources()  # Whatever it loads is root's.
     os.seteuid(65534)
     try:
-        assert found.damage() == "vmlinuz cannot be read: Permission denied"
+        assert stored.damage() == "vmlinuz cannot be read: Permission denied"
         with pytest.raises(RequestError, match="cannot store kernels in") as caught:
             fetch_kernel("debian:6.1.0", open_place)
     finally:

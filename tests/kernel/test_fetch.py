@@ -93,11 +93,11 @@ def test_a_series_stays_what_the_cache_has_until_refreshed(archive: Archive, pla
 
 
 def test_a_file_that_is_gone_gives_the_next_newest(
-    three_kernels: dict[str, Path], place: Home, said: list[str], say: Say
+    three_kernels: dict[str, Path], place: Home, messages: list[str], say: Say
 ) -> None:
     three_kernels["5.10.100"].unlink()
     assert fetch_kernel("debian:5.10", place, say=say).release == "5.10.0-2-cloud-amd64"
-    assert any("5.10.100-1 not found on the mirror" in text for text in said)
+    assert any("5.10.100-1 not found on the mirror" in text for text in messages)
 
 
 def test_a_file_that_is_not_as_listed_gives_the_next_newest(three_kernels: dict[str, Path], place: Home) -> None:
@@ -153,7 +153,7 @@ def test_image_modules_and_options_come_from_three_packages(archive: Archive, pl
 
 @pytest.mark.parametrize("damage", ["change", "truncate", "remove a module", "remove the record", "garble the record"])
 def test_a_damaged_entry_is_fetched_again(
-    three_kernels: dict[str, Path], place: Home, said: list[str], say: Say, damage: str, bzimage: Image
+    three_kernels: dict[str, Path], place: Home, messages: list[str], say: Say, damage: str, bzimage: Image
 ) -> None:
     image = fetch_kernel("debian:5.10", place)
     assert image.modules is not None
@@ -175,7 +175,7 @@ def test_a_damaged_entry_is_fetched_again(
     assert again == image
     assert again.vmlinuz.read_bytes() == bzimage(image.release)
     assert (image.modules / "kernel/drivers/block/zram.ko").is_file()
-    assert any(text.startswith("downloading") for text in said)
+    assert any(text.startswith("downloading") for text in messages)
     assert sorted(p.name for p in place.kernels.iterdir()) == [".lock", image.vmlinuz.parent.name]
 
 
@@ -223,7 +223,7 @@ def test_no_mirror_and_no_cache_is_one_clear_failure(archive: Archive, place: Ho
 
 
 def test_a_full_disk_is_noticed_before_anything_is_fetched(
-    three_kernels: dict[str, Path], place: Home, said: list[str], say: Say, monkeypatch: pytest.MonkeyPatch
+    three_kernels: dict[str, Path], place: Home, messages: list[str], say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch_kernel("debian:5.10/rt", place)
     real = os.statvfs
@@ -238,7 +238,7 @@ def test_a_full_disk_is_noticed_before_anything_is_fetched(
         fetch_kernel("debian:5.10", place, say=say)
     assert caught.value.hint is not None
     assert "AJUSTE_HOME" in caught.value.hint
-    assert said == []
+    assert messages == []
 
 
 def test_a_home_that_is_no_directory_is_a_wrong_request(archive: Archive, tmp_path: Path) -> None:
@@ -268,15 +268,15 @@ class TestKernelFiles:
         assert (image.release, image.package, image.modules, image.config) == ("6.9.0-mine", "", None, None)
         assert str(image.version) == "6.9"
 
-    @pytest.mark.parametrize("given", ["out", "out/lib/modules", "out/lib/modules/6.9.0-mine"])
+    @pytest.mark.parametrize("option", ["out", "out/lib/modules", "out/lib/modules/6.9.0-mine"])
     def test_its_modules(
-        self, tmp_path: Path, place: Home, monkeypatch: pytest.MonkeyPatch, given: str, bzimage: Image
+        self, tmp_path: Path, place: Home, monkeypatch: pytest.MonkeyPatch, option: str, bzimage: Image
     ) -> None:
         (tmp_path / "bzImage").write_bytes(bzimage("6.9.0-mine"))
         modules = tmp_path / "out/lib/modules/6.9.0-mine"
         modules.mkdir(parents=True)
         monkeypatch.chdir(tmp_path)
-        assert fetch_kernel(f"path:bzImage,modules={given}", place).modules == modules
+        assert fetch_kernel(f"path:bzImage,modules={option}", place).modules == modules
 
     def test_modules_of_another_kernel_are_refused(self, tmp_path: Path, place: Home, bzimage: Image) -> None:
         (tmp_path / "bzImage").write_bytes(bzimage("6.9.0-mine"))

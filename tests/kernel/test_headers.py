@@ -86,20 +86,20 @@ def test_only_a_distributions_kernel_has_headers(image: KernelImage, place: Home
 
 @pytest.mark.skipif(shutil.which("make") is None or shutil.which("gcc") is None, reason="no make and gcc here")
 class TestModule:
-    """One that is built."""
+    """A module that is built."""
 
     def test_it_is_built_once(
-        self, archive: Archive, image: KernelImage, place: Home, say: Say, said: list[str]
+        self, archive: Archive, image: KernelImage, place: Home, say: Say, messages: list[str]
     ) -> None:
         publish(archive, COMPILES)
         module = build_module(MODULE, image, place, say)
         assert module.name == f"{MODULE}.ko"
         assert module.read_bytes().startswith(b"\x7fELF")
         assert build_module(MODULE, image, place, say) == module
-        assert [text for text in said if "building" in text] == [f"building the module {MODULE} for {RELEASE}"]
+        assert [text for text in messages if "building" in text] == [f"building the module {MODULE} for {RELEASE}"]
 
     def test_one_that_is_not_what_was_built_is_built_again(
-        self, archive: Archive, image: KernelImage, place: Home, say: Say, said: list[str]
+        self, archive: Archive, image: KernelImage, place: Home, say: Say, messages: list[str]
     ) -> None:
         publish(archive, COMPILES)
         module = build_module(MODULE, image, place, say)
@@ -107,7 +107,7 @@ class TestModule:
         module.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
         assert build_module(MODULE, image, place, say) == module
         assert module.read_bytes() == whole
-        assert len([text for text in said if "building" in text]) == 2
+        assert len([text for text in messages if "building" in text]) == 2
 
     def test_headers_that_changed_are_fetched_again_before_anything_is_built_with_them(
         self, archive: Archive, image: KernelImage, place: Home

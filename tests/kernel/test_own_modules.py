@@ -1,4 +1,4 @@
-"""Which machines of a study need a module of Ajuste's own, and what is said where it cannot be had."""
+"""Machines of a study that need a module of Ajuste's own, and what is said where it cannot be had."""
 
 from __future__ import annotations
 

@@ -57,12 +57,12 @@ def test_it_is_cached_and_then_needs_no_mirror(bookworm: Archive, place: Home) -
     assert fetch_qemu(place) == cached_qemu(place) == image
 
 
-def test_a_damaged_one_is_fetched_again(bookworm: Archive, place: Home, said: list[str], say: Say) -> None:
+def test_a_damaged_one_is_fetched_again(bookworm: Archive, place: Home, messages: list[str], say: Say) -> None:
     image = fetch_qemu(place)
     (image.firmware / "bios-256k.bin").unlink()
     assert fetch_qemu(place, say) == image
     assert (image.firmware / "bios-256k.bin").read_bytes() == b"bios"
-    assert any("bios-256k.bin is missing" in text for text in said)
+    assert any("bios-256k.bin is missing" in text for text in messages)
 
 
 def test_none_for_this_machine_says_which_suites_were_looked_at(

@@ -1,4 +1,4 @@
-"""How kernels are named."""
+"""Names of kernels."""
 
 from __future__ import annotations
 

@@ -58,17 +58,17 @@ def word_tokens(symbols: Sequence[Symbol]) -> list[bytes]:
 
 
 def compressed(name: str, tokens: list[bytes]) -> bytes:
-    found, rest = bytearray(), name.encode()
+    encoded, rest = bytearray(), name.encode()
     while rest:
         token = max((text for text in tokens if rest.startswith(text)), key=len)
-        found.append(tokens.index(token))
+        encoded.append(tokens.index(token))
         rest = rest[len(token) :]
-    length = bytes([len(found)]) if len(found) < 128 else bytes([len(found) & 127 | 128, len(found) >> 7])
-    return length + found
+    length = bytes([len(encoded)]) if len(encoded) < 128 else bytes([len(encoded) & 127 | 128, len(encoded) >> 7])
+    return length + encoded
 
 
 def tables(symbols: Sequence[Symbol], layout: str, place: int) -> bytes:
-    """As scripts/kallsyms.c of that version writes them, to stand at the address ``place``."""
+    """Return the tables that scripts/kallsyms.c of that version writes, to stand at the address ``place``."""
     tokens = word_tokens(symbols)
     names = [compressed(name, tokens) for _, name in symbols]
     starts = [0, *accumulate(map(len, names))]
@@ -139,7 +139,7 @@ def some_symbols(draw: st.DrawFn) -> list[Symbol]:
     return [(BASE + place, kinds[number % len(kinds)] + names[number]) for number, place in enumerate(places)]
 
 
-def told(symbols: Sequence[KernelSymbol]) -> list[tuple[int, str, bool]]:
+def as_tuples(symbols: Sequence[KernelSymbol]) -> list[tuple[int, str, bool]]:
     return [(symbol.address, symbol.name, symbol.is_text) for symbol in symbols]
 
 
@@ -152,8 +152,8 @@ def test_every_layout_is_read(symbols: list[Symbol], layout: str, before: bytes,
     if layout == "5.10":  # No name takes more than 127 tokens there.
         symbols = [(address, name[:100]) for address, name in symbols]
     content = before + bytes(-len(before) % 16) + tables(symbols, layout, BASE + 16 * -(-len(before) // 16))
-    found = read_symbols(vmlinux(content, BASE), "a kernel")
-    assert told(found) == [(address, name[1:], name[0] in "tTwW") for address, name in symbols]
+    parsed = read_symbols(vmlinux(content, BASE), "a kernel")
+    assert as_tuples(parsed) == [(address, name[1:], name[0] in "tTwW") for address, name in symbols]
 
 
 @settings(max_examples=30, deadline=None)
@@ -196,7 +196,7 @@ def test_of_several_names_a_function_has_the_plainest() -> None:
 
 
 def lz4(content: bytes) -> bytes:
-    """As scripts/Makefile.lib has it compressed, with the size behind."""
+    """Compress as scripts/Makefile.lib does, with the size behind."""
     done = subprocess.run(["lz4", "-l", "-9", "-c"], input=content, capture_output=True, check=True)
     return done.stdout + struct.pack("<I", len(content))
 
@@ -226,7 +226,7 @@ def test_what_an_image_carries_is_decompressed(tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "message"),
     [
         (b"\x89LZO\0\r\n", "LZO is not supported; expected gzip"),
         (b"what", "begins with 77686174 is not supported"),
@@ -238,9 +238,9 @@ def test_what_an_image_carries_is_decompressed(tmp_path: Path, name: str) -> Non
         (gzip.compress(b"no ELF", mtime=0), "does not carry an ELF file"),
     ],
 )
-def test_what_cannot_be_decompressed_says_why(tmp_path: Path, payload: bytes, said: str) -> None:
+def test_what_cannot_be_decompressed_says_why(tmp_path: Path, payload: bytes, message: str) -> None:
     (tmp_path / "bzImage").write_bytes(with_payload(payload))
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(RequestError, match=message):
         read_vmlinux(tmp_path / "bzImage")
 
 
@@ -264,29 +264,29 @@ def test_symbols_are_kept_and_read_again_when_damaged(tmp_path: Path, place: Hom
     symbols = [(BASE + 16 * number, f"tfunction_{number}") for number in range(700)]
     image = an_image(tmp_path, vmlinux(tables(symbols, "6.4", BASE), BASE))
     first = kernel_symbols(image, place)
-    (kept,) = (place.cache / "symbols").iterdir()
+    (path,) = (place.cache / "symbols").iterdir()
     image.vmlinuz.rename(tmp_path / "aside")
     assert kernel_symbols(image, place) == first
     (tmp_path / "aside").rename(image.vmlinuz)
-    kept.write_bytes(kept.read_bytes()[:-20])
+    path.write_bytes(path.read_bytes()[:-20])
     assert kernel_symbols(image, place) == first
     assert len(first) == 700
 
 
 def test_several_threads_may_keep_the_same_symbols(tmp_path: Path, place: Home) -> None:
-    """As guests do that start side by side."""
+    """Read symbols in threads, as guests do that start side by side."""
     symbols = [(BASE + 16 * number, f"tfunction_{number}") for number in range(700)]
     image = an_image(tmp_path, vmlinux(tables(symbols, "6.4", BASE), BASE))
     for number in range(20):
-        one = image.model_copy(update={"sha256": f"{number:064x}"})
+        copied = image.model_copy(update={"sha256": f"{number:064x}"})
         together = threading.Barrier(4)
 
-        def found(image: KernelImage = one, together: threading.Barrier = together) -> int:
+        def count_symbols(image: KernelImage = copied, together: threading.Barrier = together) -> int:
             together.wait()
             return len(kernel_symbols(image, place))
 
         with ThreadPoolExecutor(4) as threads:
-            assert [done.result() for done in [threads.submit(found) for _ in range(4)]] == [700] * 4
+            assert [done.result() for done in [threads.submit(count_symbols) for _ in range(4)]] == [700] * 4
     assert len(list((place.cache / "symbols").iterdir())) == 20
 
 
@@ -302,10 +302,10 @@ def test_kernels_that_were_built_have_the_symbols_of_their_system_map() -> None:
     if not built:
         pytest.skip("no built kernel is cached on this machine")
     for kernel in built[:2]:
-        listed = set(told(read_system_map((kernel.directory / "System.map").read_text())))
-        found = told(read_symbols(read_vmlinux(kernel.image.vmlinuz), kernel.image.spec))
-        assert len(found) > 10_000
-        assert set(found) <= listed
+        listed = set(as_tuples(read_system_map((kernel.directory / "System.map").read_text())))
+        parsed = as_tuples(read_symbols(read_vmlinux(kernel.image.vmlinuz), kernel.image.spec))
+        assert len(parsed) > 10_000
+        assert set(parsed) <= listed
 
 
 def exported(content: bytes) -> dict[str, int]:
@@ -316,13 +316,13 @@ def exported(content: bytes) -> dict[str, int]:
     sections = {section.name: section for section in file.iter_sections()}
     names = sections["__ksymtab_strings"]
     texts = names.data()
-    found = {}
+    addresses = {}
     for section in (sections[name] for name in ("__ksymtab", "__ksymtab_gpl") if name in sections):
         for at, (value, name, _) in enumerate(struct.iter_unpack("<iii", section.data())):
             place = section["sh_addr"] + 12 * at
             begin = place + 4 + name - names["sh_addr"]
-            found[texts[begin : texts.index(b"\0", begin)].decode()] = place + value
-    return found
+            addresses[texts[begin : texts.index(b"\0", begin)].decode()] = place + value
+    return addresses
 
 
 @pytest.mark.vm
@@ -334,6 +334,6 @@ def test_cached_kernels_have_what_they_export() -> None:
         content = read_vmlinux(image.vmlinuz)
         functions = {(s.name, s.address) for s in read_symbols(content, image.spec) if s.is_text}
         names = {name for name, _ in functions}
-        own = {(name, address) for name, address in exported(content).items() if name in names}
-        assert len(own) > 1_000
-        assert own <= functions
+        exports = {(name, address) for name, address in exported(content).items() if name in names}
+        assert len(exports) > 1_000
+        assert exports <= functions

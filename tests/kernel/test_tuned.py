@@ -26,24 +26,24 @@ def test_profiles_are_of_the_distribution_that_a_kernel_is_from(kernel: str, sui
 
 @pytest.mark.network
 def test_it_is_fetched_once_and_unpacked_into_the_cache(tmp_path: Path) -> None:
-    own = home({"AJUSTE_HOME": str(tmp_path)})
-    own.cache.mkdir(parents=True)
-    (own.cache / "lists").symlink_to(home().cache / "lists")
-    said: list[str] = []
-    tree = fetch_tuned("bullseye", own, said.append)
+    place = home({"AJUSTE_HOME": str(tmp_path)})
+    place.cache.mkdir(parents=True)
+    (place.cache / "lists").symlink_to(home().cache / "lists")
+    messages: list[str] = []
+    tree = fetch_tuned("bullseye", place, messages.append)
     assert tree.package.startswith("tuned 2.15")
     assert "throughput-performance" in tree.folders.names()
-    assert any("downloading" in text for text in said)
-    said.clear()
-    assert fetch_tuned("bullseye", own, said.append) == tree
-    assert said == []
+    assert any("downloading" in text for text in messages)
+    messages.clear()
+    assert fetch_tuned("bullseye", place, messages.append) == tree
+    assert messages == []
 
 
 @pytest.mark.network
 def test_a_suite_that_has_none_is_told(tmp_path: Path) -> None:
-    own = home({"AJUSTE_HOME": str(tmp_path)})
-    own.cache.mkdir(parents=True)
-    (own.cache / "lists").symlink_to(home().cache / "lists")
+    place = home({"AJUSTE_HOME": str(tmp_path)})
+    place.cache.mkdir(parents=True)
+    (place.cache / "lists").symlink_to(home().cache / "lists")
     with pytest.raises(RequestError, match="tuned not found in nowhere") as raised:
-        fetch_tuned("nowhere", own, print)
+        fetch_tuned("nowhere", place, print)
     assert "apt install tuned" in (raised.value.hint or "")

@@ -52,7 +52,7 @@ def opened(browser: Any, served: str) -> Iterator[Callable[..., Any]]:
     """Opens a page; at the end nothing may have been said in the console or asked of another machine."""
     complaints: list[str] = []
     contexts = []
-    own = served.partition("/?")[0]
+    origin = served.partition("/?")[0]
 
     def open_page(path: str, width: int = 1400, theme: str = "light") -> Any:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
@@ -61,9 +61,9 @@ def opened(browser: Any, served: str) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))  # type: ignore[func-returns-value]
-        page.on("request", lambda r: None if r.url.startswith((own, "data:", "blob:")) else complaints.append(r.url))
+        page.on("request", lambda r: None if r.url.startswith((origin, "data:", "blob:")) else complaints.append(r.url))
         page.goto(served)
-        page.goto(own + path)
+        page.goto(origin + path)
         return page
 
     yield open_page

@@ -1,4 +1,4 @@
-"""Who may ask what of the lab page. Truth: what a browser of another site, or another person, can send."""
+"""Access to the lab page. Truth: what a browser of another site, or another person, can send."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def stranger(home: Home) -> Iterator[TestClient]:
-    """Who has no token."""
+    """A client without a token."""
     service = LabService(home)
     with TestClient(application(service, token=TOKEN, port=8642), base_url="http://127.0.0.1:8642") as client:
         yield client
@@ -62,7 +62,7 @@ def stranger(home: Home) -> Iterator[TestClient]:
 
 @pytest.fixture
 def person(stranger: TestClient) -> TestClient:
-    """Who has opened the address."""
+    """A client that has opened the address."""
     assert stranger.get(f"/?token={TOKEN}").status_code == 200
     return stranger
 
@@ -104,8 +104,8 @@ def test_no_other_site_changes_anything(person: TestClient, home: Home, headers:
 
 
 def test_the_page_itself_changes_what_it_is_told(person: TestClient, home: Home) -> None:
-    said = {"tags": "mine, second", "pinned": "yes", "note": "see the mail"}
-    assert person.post(f"/runs/{DECIDED}/keep", data=said, headers=OWN).status_code == 200
+    form = {"tags": "mine, second", "pinned": "yes", "note": "see the mail"}
+    assert person.post(f"/runs/{DECIDED}/keep", data=form, headers=OWN).status_code == 200
     assert tags(home) == ["mine pinned second"]
     assert "see the mail" in person.get(f"/runs/{DECIDED}").text
 
@@ -273,8 +273,8 @@ def test_a_run_of_several_kernels_is_found_by_each(person: TestClient, home: Hom
     about: dict[str, Any] = {"seed": 1, "ajuste": "0", "named": "n", "resolved": "{}", "environment": {}}
     with Store(home.store_url) as store:
         run = store.new_run(study="both", fingerprint="f", kernel="debian:6.1, debian:6.12", **about)
-    for kernel, found in (("debian:6.1", True), ("debian:6.12", True), ("debian:6", False)):
-        assert (run.id in person.get("/", params={"kernel": kernel}).text) == found
+    for kernel, expected in (("debian:6.1", True), ("debian:6.12", True), ("debian:6", False)):
+        assert (run.id in person.get("/", params={"kernel": kernel}).text) == expected
 
 
 def test_a_run_that_nobody_measures_can_be_ended_for_good(person: TestClient, home: Home) -> None:
@@ -293,7 +293,7 @@ def test_a_study_whose_lines_end_as_browsers_send_them_is_planned_twice(person: 
 
 
 def test_a_form_becomes_the_study_that_the_command_line_would_write(person: TestClient) -> None:
-    said = {
+    form = {
         "setting_0": "nice",
         "levels_0": "0, 10",
         "workload": "matrix size=60 repetitions=1",
@@ -302,7 +302,7 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
         "blocks": "3..9",
         "title": "A <b> title",
     }
-    answer = person.post("/new/plan", data=said, headers=OWN)
+    answer = person.post("/new/plan", data=form, headers=OWN)
     assert answer.status_code == 200, answer.text
     assert "Nothing was done yet" in answer.text
     assert "name = &#34;a-b-title&#34;" in answer.text
@@ -329,18 +329,18 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
 def test_what_is_wrong_with_a_form_is_said_at_its_field(
     person: TestClient, field: str, value: str, problem: str
 ) -> None:
-    given = {"setting_0": "nice", "levels_0": "0, 10", "workload": "matrix", "kernel": "debian:5.10", "seed": "1"}
+    form = {"setting_0": "nice", "levels_0": "0, 10", "workload": "matrix", "kernel": "debian:5.10", "seed": "1"}
     if field == "levels_1":  # settings with an option of their own come last in the study
-        given |= {"setting_1": "vm.swappiness", "levels_1": "10, 999"}
+        form |= {"setting_1": "vm.swappiness", "levels_1": "10, 999"}
         value = "10, 999"
-    answer = person.post("/new/plan", data={**given, field: value}, headers=OWN)
+    answer = person.post("/new/plan", data={**form, field: value}, headers=OWN)
     assert answer.status_code == 400
     text = unescape(answer.text)
     marked = re.findall(r'<(?:input|select) id="(\w+)"[^>]* aria-invalid="true" aria-describedby="(\w+-problem)"', text)
     assert marked == [(field, f"{field}-problem")]
-    (said,) = re.findall(rf'id="{field}-problem">([^<]*)<', text)
-    assert problem in said
-    assert "study.toml" not in said
+    (message,) = re.findall(rf'id="{field}-problem">([^<]*)<', text)
+    assert problem in message
+    assert "study.toml" not in message
     assert f'value="{value}"' in text
 
 
@@ -351,7 +351,7 @@ OWNERS: Final = frozenset(
         *(f"/api/{name}" for name in ("plan", "run", "watch", "stop", "why", "export", "campaign_propose", "budget")),
     )
 )
-"""What starts, stops or changes something, asks a process or the network, or lets a thread wait."""
+"""Routes that start, stop or change something, ask a process or the network, or let a thread wait."""
 PLACES: Final = {"{run}": "none", "{job}": "none", "{name:path}": "vm.swappiness", "{name}": "style.css"}
 
 
@@ -389,7 +389,7 @@ def test_every_route_is_for_the_owner_or_also_for_viewers(
 
 @pytest.fixture
 def place(home: Home) -> Iterator[tuple[str, int]]:
-    """Where a server of the lab page listens."""
+    """The address at which a server of the lab page listens."""
     listener = listener_at(0)
     place = listener.getsockname()
     guarded = application(LabService(home), token=TOKEN, port=place[1])
@@ -409,12 +409,12 @@ def test_connections_without_a_request_neither_stay_nor_keep_the_owner_out(
     with ExitStack() as stack:
         held = [stack.enter_context(create_connection(place)) for _ in range(MOST_CONNECTIONS + 10)]
         held[-1].sendall(b"GET / HTTP/1.1\r\nHost: ")
-        own = {"Authorization": f"Bearer {TOKEN}"}
-        assert httpx.get(f"http://127.0.0.1:{place[1]}/", headers=own, timeout=20).status_code == 200
-        for one in held:
-            one.settimeout(20)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"http://127.0.0.1:{place[1]}/", headers=headers, timeout=20).status_code == 200
+        for connection in held:
+            connection.settimeout(20)
             with suppress(ConnectionResetError):
-                assert one.recv(100) == b""
+                assert connection.recv(100) == b""
 
 
 OTHERS = """
@@ -432,16 +432,16 @@ sys.stdin.read()
 
 @needs_root
 def test_connections_of_another_user_take_no_place_of_the_owners(place: tuple[str, int]) -> None:
-    with create_connection(place) as own:  # The oldest, and it waits.
+    with create_connection(place) as connection:  # The oldest, and it waits.
         flood = [sys.executable, "-c", OTHERS, str(place[1]), str(2 * MOST_CONNECTIONS)]
         with subprocess.Popen(flood, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as others:
             assert others.stdout is not None
             assert others.stdout.readline() == "held\n"
-            own.settimeout(20)
-            own.sendall(
+            connection.settimeout(20)
+            connection.sendall(
                 f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{place[1]}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
             )
-            assert own.recv(15) == b"HTTP/1.1 200 OK"
+            assert connection.recv(15) == b"HTTP/1.1 200 OK"
             others.communicate()
 
 
@@ -472,9 +472,9 @@ def test_a_flood_that_takes_all_descriptors_is_no_news_for_the_terminal() -> Non
     server.send_signal(signal.SIGSTOP)
     with ExitStack() as stack:
         held = [stack.enter_context(socket()) for _ in range(800)]
-        for one in held:
-            one.setblocking(False)
-            one.connect_ex(place)
+        for connection in held:
+            connection.setblocking(False)
+            connection.connect_ex(place)
         held[0].setblocking(True)
         held[0].sendall(b"\xff" * 100)
         server.send_signal(signal.SIGCONT)

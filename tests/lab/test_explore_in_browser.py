@@ -53,17 +53,17 @@ BLOCKS, CONFIGURATIONS = 8, 9
 
 
 def events(written_s: int) -> str:
-    """Of a workload of 2 s, 8 pages of which are written so many seconds after its start."""
+    """Return the events of a workload of 2 s, 8 pages of which are written so many seconds after its start."""
     exited = {"wall_ns": 2 * SECOND, "exit_code": 0, "user_ns": 0, "system_ns": 0, "peak_rss_bytes": 0}
     zeros = dict.fromkeys(("voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"), 0)
-    found: list[Any] = [
+    recorded: list[Any] = [
         Started(at_ns=SECOND, role="workload", index=0, pid=1),
         Exited.model_validate({"at_ns": 9, "role": "workload", "index": 0, **exited, **zeros}),
     ]
     for second in range(41):
         values = {"nr_written": 100 + 8 * (second >= written_s)}
-        found.append(Sample(at_ns=SECOND + second * SECOND - (second == 0), source="vmstat", values=values))
-    return "".join(event.model_dump_json() + "\n" for event in found)
+        recorded.append(Sample(at_ns=SECOND + second * SECOND - (second == 0), source="vmstat", values=values))
+    return "".join(event.model_dump_json() + "\n" for event in recorded)
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,10 @@ def two(lab_home: Home) -> Run:
             study="two", fingerprint="two", seed=1, ajuste="0", named="two", resolved=text, environment={}
         )
         for block in range(BLOCKS):
-            for position, one in enumerate(resolved.configurations):
-                levels = one.configuration.levels
+            for position, configuration in enumerate(resolved.configurations):
+                levels = configuration.configuration.levels
                 after_s = (int(levels[EXPIRE]) + int(levels[WRITEBACK])) // 100
-                slot = Slot(block=block, position=position, configuration=one.configuration.name, seed=1)
+                slot = Slot(block=block, position=position, configuration=configuration.configuration.name, seed=1)
                 metrics = {"written-after": after_s + 0.01 * (block + position % 2), "elapsed": 2 + 0.001 * position}
                 store.add_trials(run, [Trial(slot=slot, status="ok", metrics=metrics, events=events(after_s))])
         store.stop_run(run, "budget", "it had 8 blocks")
@@ -127,13 +127,13 @@ def test_what_is_chosen_in_one_plot_is_chosen_in_all_and_in_the_address(opened: 
         page.keyboard.press("ArrowUp")
     status = page.wait_for_selector("#explore-status:text('are chosen')")
     until(lambda: "chosen=order" in page.evaluate("location.hash"))
-    said = status.inner_text()
+    summary = status.inner_text()
     page.reload()
-    page.wait_for_selector(f"#explore-status:text-is('{said}')")
+    page.wait_for_selector(f"#explore-status:text-is('{summary}')")
     with page.expect_download() as download:
         page.click("#save-csv")
     rows = Path(download.value.path()).read_text().splitlines()
-    assert len(rows) == 1 + int(said.split()[0])
+    assert len(rows) == 1 + int(summary.split()[0])
 
 
 VIEWS = ("order", "ecdf", "ridge", "scatter", "surface", "parallel", "timelines")
@@ -157,28 +157,32 @@ def test_all_views_are_clean_for_screen_readers_and_fit(opened: Open, two: Run, 
     page = opened(f"/runs/{two.id}/explore", width=width, theme=theme)
     page.wait_for_selector("html[data-explored=yes]")
     assert page.locator("[data-view]:visible").count() == len(VIEWS)
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    violations = Axe().run(page).response["violations"]
+    assert [
+        (violation["id"], violation["nodes"][0]["html"])
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+    ] == []
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
 def test_a_view_of_what_a_run_does_not_have_is_not_shown(opened: Open) -> None:
     page = opened(f"/runs/{DECIDED}/explore")
     page.wait_for_selector("html[data-explored=yes]")
-    shown = page.evaluate(
+    views = page.evaluate(
         "[...document.querySelectorAll('[data-view]')].filter((e) => e.offsetWidth).map((e) => e.dataset.view)"
     )
-    assert shown == ["order", "ecdf", "ridge", "scatter"]
+    assert views == ["order", "ecdf", "ridge", "scatter"]
 
 
 def test_the_set_of_the_best_is_outlined_and_chosen_on_the_surface(explored: Any) -> None:
-    best = [one for one in rows(explored, "surface") if one["in the set of the best"] == "yes"]
-    assert [(one[EXPIRE], one[WRITEBACK]) for one in best] == [("500", "100")]
+    best = [row for row in rows(explored, "surface") if row["in the set of the best"] == "yes"]
+    assert [(row[EXPIRE], row[WRITEBACK]) for row in best] == [("500", "100")]
     assert float(best[0]["mean of written-after"]) == pytest.approx(6.04, abs=0.02)
     drag(explored, "surface", (0.02, 0.2), (0.05, 0.25))  # the lowest row's first cell, which is the best one
     explored.wait_for_selector(f"#explore-status:text('{BLOCKS} of {BLOCKS * CONFIGURATIONS} trials are chosen')")
-    assert {one["configuration"] for one in rows(explored, "order")} == {best[0]["configuration"]}
-    assert {one["configuration"] for one in rows(explored, "timelines")} == {best[0]["configuration"]}
+    assert {row["configuration"] for row in rows(explored, "order")} == {best[0]["configuration"]}
+    assert {row["configuration"] for row in rows(explored, "timelines")} == {best[0]["configuration"]}
     until(lambda: explored.locator("#explore-summary tbody tr").count() == 1)
 
 
@@ -186,8 +190,8 @@ def test_lines_are_aligned_by_the_event_that_is_chosen_and_the_address_keeps_it(
     firsts = {}
     for event in ("start", "end", "written-after"):
         explored.select_option("#align", event)
-        found = rows(explored, "timelines")
-        firsts[event] = {float(one["seconds"]) for one in found if one["value"] == "8"}
+        points = rows(explored, "timelines")
+        firsts[event] = {float(point["seconds"]) for point in points if point["value"] == "8"}
     assert min(firsts["start"]) == 6
     assert min(firsts["end"]) == 4
     assert min(firsts["written-after"]) == pytest.approx(0, abs=0.1)
@@ -203,11 +207,11 @@ def test_chosen_trials_are_looked_at_closely_and_that_is_in_the_address(explored
     explored.click("#zoom")
     explored.wait_for_selector("#zoom:text-is('Show all')")
     until(lambda: "zoom=yes" in explored.evaluate("location.hash"))
-    said = explored.inner_text("#explore-status")
+    summary = explored.inner_text("#explore-status")
     drawing = saved(explored, "order", "svg")
     explored.reload()
     explored.wait_for_selector("html[data-explored=yes]")
     assert explored.inner_text("#zoom") == "Show all"
-    assert explored.inner_text("#explore-status") == said
+    assert explored.inner_text("#explore-status") == summary
     explored.wait_for_timeout(200)
     assert saved(explored, "order", "svg") == drawing

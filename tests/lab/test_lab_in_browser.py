@@ -41,14 +41,18 @@ PAGES = (
 
 def test_every_page_is_clean_for_screen_readers_and_fits_narrow_and_wide(opened: Open) -> None:
     page = opened("/", width=390, theme="dark")
-    own = page.url.rstrip("/")
+    origin = page.url.rstrip("/")
     for place, path in enumerate(PAGES):
         width = (390, 1400)[place % 2]
         page.set_viewport_size({"width": width, "height": 900})
-        page.goto(own + path)
+        page.goto(origin + path)
         page.wait_for_selector("main h1")
-        found = Axe().run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+        violations = Axe().run(page).response["violations"]
+        assert [
+            (violation["id"], violation["nodes"][0]["html"])
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
+        ] == []
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), path
 
 
@@ -137,9 +141,9 @@ def test_a_bundle_is_imported_by_choosing_its_file(opened: Open, tmp_path: Path)
     file = bundle_of(SMALL, tmp_path)
     page = opened("/")
     assert file.stem not in page.content()
-    for said in ("1 trial: imported", "1 trial: it was here already"):
+    for notice in ("1 trial: imported", "1 trial: it was here already"):
         page.set_input_files("#import", file)
-        page.wait_for_selector(f"#import-said .notice:has-text('{said}')")
+        page.wait_for_selector(f"#import-said .notice:has-text('{notice}')")
         assert page.locator(f"#runs a[href='/runs/{file.stem}']").count() == 1
     page.click("#import-said a")
     page.wait_for_url(f"**/runs/{file.stem}")
@@ -174,9 +178,9 @@ def test_a_bundle_that_is_forged_or_none_or_too_large_is_refused_on_the_page(ope
     )
     page = opened("/")
     before = page.inner_text("#runs")
-    for file, said in wrong:
+    for file, alert in wrong:
         page.set_input_files("#import", file)
-        page.wait_for_selector(f"#import-said [role=alert]:has-text('{said}')")
+        page.wait_for_selector(f"#import-said [role=alert]:has-text('{alert}')")
         assert page.inner_text("#import-said").count("Nothing was imported") == 1
         assert page.title() != "owned"
     page.reload()
@@ -205,11 +209,11 @@ def test_a_form_becomes_a_finished_run(opened: Open) -> None:
 
 
 LONG = small(40, 40).replace("repetitions = 2", "repetitions = 1")
-"""Of which many trials are measured before it can end."""
+"""A study of which many trials are measured before it can end."""
 
 
 def trials_of(page: Any, least: int) -> int:
-    """How many trials the page of a run that goes on shows, once there are at least so many."""
+    """Return the number of trials that the page of a run in progress shows, once there are at least ``least``."""
     page.wait_for_selector("html[data-trials]", timeout=200_000)
     until(lambda: int(page.evaluate("document.documentElement.dataset.trials || 0")) >= least, seconds=200)
     return int(page.evaluate("document.documentElement.dataset.trials"))
@@ -228,15 +232,15 @@ def test_a_run_is_paused_resumed_stopped_and_extended_by_its_buttons(opened: Ope
     page.click("button:text-is('Pause')")
     page.wait_for_selector("button:text-is('Resume')", timeout=60_000)
     assert page.url == run
-    kept = measured(page)
-    assert kept >= before
+    at_pause = measured(page)
+    assert at_pause >= before
     page.click("button:text-is('Resume')")
     page.wait_for_url(run, timeout=200_000)
-    assert trials_of(page, kept + 1) > kept
+    assert trials_of(page, at_pause + 1) > at_pause
     page.click("button:text-is('Stop')")
     page.wait_for_selector("button:has-text('Extend')", timeout=60_000)
     stopped = measured(page)
-    assert stopped > kept
+    assert stopped > at_pause
     page.click("button:has-text('Extend')")
     page.wait_for_selector("html[data-trials]", timeout=200_000)
     assert trials_of(page, stopped + 1) > stopped
@@ -246,7 +250,7 @@ def test_a_run_is_paused_resumed_stopped_and_extended_by_its_buttons(opened: Ope
 
 
 def measured(page: Any) -> int:
-    """How many trials the page *Explore* of the run that is shown has."""
+    """Return the number of trials on the page *Explore* of the run that is shown."""
     place = page.url
     page.goto(place + "/explore")
     count = int(page.inner_text("h1").split()[1])

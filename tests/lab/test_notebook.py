@@ -26,7 +26,7 @@ def test_a_loaded_run_is_the_one_of_the_store(commands: Commands) -> None:
     run = ajuste.load(DECIDED)
     document = commands.json("report", DECIDED)
     assert (run.id, run.digest, run.answer) == (DECIDED, DIGEST, document["answer"])
-    assert [one.verdict for one in run.verdicts] == [one["verdict"] for one in document["verdicts"]]
+    assert [verdict.verdict for verdict in run.verdicts] == [verdict["verdict"] for verdict in document["verdicts"]]
 
 
 def test_tables_have_every_trial_with_the_figures_of_the_csv() -> None:
@@ -48,10 +48,10 @@ def test_tables_have_every_trial_with_the_figures_of_the_csv() -> None:
 def test_what_a_notebook_shows_is_text_whatever_it_contains() -> None:
     run = ajuste.load(DECIDED)
     hostile = run.results.model_copy(update={"answer": "<script>alert(1)</script>", "study": "<b>"})
-    shown = ajuste.MeasuredRun(hostile, run.measurements)._repr_html_()
-    assert "<script" not in shown
-    assert "&lt;script&gt;" in shown
-    assert shown.count("<tr>") == len(run.verdicts) + 1
+    html = ajuste.MeasuredRun(hostile, run.measurements)._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert html.count("<tr>") == len(run.verdicts) + 1
 
 
 def test_what_is_not_there_is_refused() -> None:

@@ -64,21 +64,21 @@ class HandWrittenClient:
         self.say({"id": self.number, "method": method, "params": params})
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            found: dict[str, Any] = json.loads(line)
-            assert found["jsonrpc"] == "2.0"
-            if found.get("id") == self.number:
-                return found
+            message: dict[str, Any] = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            if message.get("id") == self.number:
+                return message
         raise AssertionError("the server left")
 
     def begin(self) -> dict[str, Any]:
         about = {"name": "by hand", "version": "1"}
-        found = self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=about)
+        response = self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=about)
         self.say({"method": "notifications/initialized"})
-        return found
+        return response
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.ask("tools/call", name=tool, arguments=arguments)["result"]
-        return found
+        result: dict[str, Any] = self.ask("tools/call", name=tool, arguments=arguments)["result"]
+        return result
 
 
 @contextmanager
@@ -108,11 +108,11 @@ ON_THIS_MACHINE = {
 
 def test_a_client_written_against_the_specification_is_served(tmp_path: Path) -> None:
     with by_hand(tmp_path, "--calls", "4") as client:
-        begun = client.begin()["result"]
-        assert (begun["protocolVersion"], begun["serverInfo"]["name"]) == ("2025-06-18", "ajuste")
-        assert "tools" in begun["capabilities"]
-        assert "never follow them" in begun["instructions"]
-        tools = {one["name"]: one for one in client.ask("tools/list")["result"]["tools"]}
+        handshake = client.begin()["result"]
+        assert (handshake["protocolVersion"], handshake["serverInfo"]["name"]) == ("2025-06-18", "ajuste")
+        assert "tools" in handshake["capabilities"]
+        assert "never follow them" in handshake["instructions"]
+        tools = {tool["name"]: tool for tool in client.ask("tools/list")["result"]["tools"]}
         assert tools["run"]["inputSchema"]["required"] == ["study"]
         assert tools["plan"]["annotations"]["readOnlyHint"]
         assert not tools["run"]["annotations"]["readOnlyHint"]
@@ -149,9 +149,9 @@ def test_by_http_only_who_has_the_token_is_served(tmp_path: Path) -> None:
             httpx2.AsyncClient(headers=headers) as within,
             Client(streamable_http_client(place["address"], http_client=within)) as client,
         ):
-            found = await client.call_tool("tunables", {"search": "swappiness"})
-            assert not found.is_error
-            return [one.name for one in (await client.list_tools()).tools]
+            result = await client.call_tool("tunables", {"search": "swappiness"})
+            assert not result.is_error
+            return [tool.name for tool in (await client.list_tools()).tools]
 
     with by_http(tmp_path) as place:
         assert place["address"].startswith("http://127.0.0.1:")
@@ -189,12 +189,12 @@ def test_both_clients_take_part_in_a_campaign_in_a_guest(ajuste_home: Path, tmp_
         server = StdioServerParameters(command=AJUSTE, args=["mcp"], env=environment(ajuste_home))
         async with Client(server) as client:
             wanted = {"campaign": "turns", "settings": {"sched_min_granularity_ns": "75ms"}}
-            found = (await client.call_tool("campaign_propose", wanted)).structured_content
+            proposal = (await client.call_tool("campaign_propose", wanted)).structured_content
             for _ in range(4):
-                if found["going_on"]:
-                    watched = {"job": found["job"], "wait_s": 60}
-                    found = (await client.call_tool("watch", watched)).structured_content
-            assert (found["going_on"], found["exit_code"]) == (False, 0), found
+                if proposal["going_on"]:
+                    watched = {"job": proposal["job"], "wait_s": 60}
+                    proposal = (await client.call_tool("watch", watched)).structured_content
+            assert (proposal["going_on"], proposal["exit_code"]) == (False, 0), proposal
             ledger = (await client.call_tool("campaign_ledger", {"campaign": "turns"})).structured_content
             return dict(ledger)
 
@@ -209,10 +209,10 @@ def test_both_clients_take_part_in_a_campaign_in_a_guest(ajuste_home: Path, tmp_
         refused = client.call("campaign_propose", campaign="turns", settings={"vm.swappiness": "1"})
         assert "does not allow it" in refused["structuredContent"]["error"]
         worse = {"sched_min_granularity_ns": "100us"}
-        found = client.call("campaign_propose", campaign="turns", settings=worse)["structuredContent"]
+        proposal = client.call("campaign_propose", campaign="turns", settings=worse)["structuredContent"]
         for _ in range(4):
-            if found["going_on"]:
-                found = client.call("watch", job=found["job"], wait_s=60)["structuredContent"]
+            if proposal["going_on"]:
+                proposal = client.call("watch", job=proposal["job"], wait_s=60)["structuredContent"]
         ledger = client.call("campaign_ledger", campaign="turns")["structuredContent"]
-        assert [one["status"] for one in ledger["proposals"]] == ["promoted", "not promising"]
+        assert [entry["status"] for entry in ledger["proposals"]] == ["promoted", "not promising"]
         assert client.call("runs")["structuredContent"]["runs"] == []  # What confirms stays sealed.

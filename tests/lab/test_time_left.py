@@ -1,4 +1,4 @@
-"""How long a run will go on, as its page says: at each trial of a recorded run, compared with what followed."""
+"""The time left that the page of a run shows: at each trial of a recorded run, compared with what followed."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def test_what_is_left_is_right_within_a_factor_of_two(trials: list[NewTrial], ma
     budget = BudgetTable(min_blocks=3, max_blocks=12, max_minutes=max_minutes)
     study = study.model_copy(update={"budget": budget})
     end = max(map(ended, trials))
-    before_pause = [one for one in trials if ended(one) < BEGAN.timestamp() + 3600]
+    before_pause = [trial for trial in trials if ended(trial) < BEGAN.timestamp() + 3600]
     paused = len(before_pause) < len(trials)
-    told = 0
+    checked = 0
     for count in range(3, len(trials)):
         now = ended(trials[count - 1])
-        done = len({one.block for one in trials[:count]}) - (trials[count].block == trials[count - 1].block)
+        done = len({trial.block for trial in trials[:count]}) - (trials[count].block == trials[count - 1].block)
         actual = end - now - (7200 if paused and count <= len(before_pause) else 0)
-        found = time_left(study, trials[:count], done, (), now + 0.05) if done else None
-        if found is not None and actual > 6:
-            told += 1
-            assert 0.5 <= found[0] / actual <= 2, (count, found, actual)
-    assert told > 5
+        estimate = time_left(study, trials[:count], done, (), now + 0.05) if done else None
+        if estimate is not None and actual > 6:
+            checked += 1
+            assert 0.5 <= estimate[0] / actual <= 2, (count, estimate, actual)
+    assert checked > 5
 
 
 def test_nothing_is_said_before_there_is_a_pace() -> None:

@@ -75,8 +75,8 @@ def studied(tmp_path: Path, *changes: tuple[str, str]) -> ResolvedStudy:
 def test_it_ends_with_few_that_may_be_the_best_and_the_best_is_among_them(tmp_path: Path, store: Store) -> None:
     study, run = studied(tmp_path), begin(store)
     stop = carry_out(study, run, store, Valley(step=0.02))
-    found = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-    (surface,) = (one for one in found.surfaces if one.metric == "elapsed")
+    results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
+    (surface,) = (surface for surface in results.surfaces if surface.metric == "elapsed")
     assert stop.why == "decided"
     assert stop.words.startswith(f"{len(surface.best_set)} of 12 configurations may be the best after ")
     assert BEST in surface.best_set
@@ -93,14 +93,14 @@ def test_trials_go_to_the_baseline_and_to_what_may_be_the_best(tmp_path: Path, s
 
 @pytest.mark.slow
 def test_the_true_best_is_left_out_in_less_than_one_of_twenty(tmp_path: Path, store: Store) -> None:
-    kept = 0
+    covered = 0
     for seed in range(16):
         study = studied(tmp_path, ("[design]", f"[design]\nseed = {seed + 1}"))
         run = begin(store)
         stop = carry_out(study, run, store, Valley(step=0.015))
-        found = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-        kept += BEST in found.surfaces[0].best_set
-    assert kept >= 14  # of 16: fewer have a chance of 4 % where each is kept with 95 %
+        results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
+        covered += BEST in results.surfaces[0].best_set
+    assert covered >= 14  # of 16: fewer have a chance of 4 % where each is kept with 95 %
 
 
 def test_where_nothing_differs_the_budget_ends_it_and_nobody_is_named(tmp_path: Path, store: Store) -> None:
@@ -124,8 +124,8 @@ def test_where_it_was_interrupted_makes_no_difference(tmp_path: Path, store: Sto
 def test_a_plan_says_what_later_blocks_hold(tmp_path: Path, store: Store) -> None:
     study, run = studied(tmp_path), begin(store)
     stop = carry_out(study, run, store, Valley(step=0.02))
-    found = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-    assert "a block holds the baseline and the configurations that may be the best" in found.design
+    results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
+    assert "a block holds the baseline and the configurations that may be the best" in results.design
 
 
 @pytest.mark.parametrize(

@@ -51,16 +51,18 @@ def test_what_does_not_look_better_costs_no_test(tmp_path: Path) -> None:
 
 
 def test_seeds_of_proposals_and_phases_differ_and_follow_from_the_secret(tmp_path: Path) -> None:
-    kept = begin(tmp_path)
-    seeds = {kept.seed(number, phase, part) for number in (1, 2) for phase in ("explore", "confirm") for part in (0, 1)}
+    campaign = begin(tmp_path)
+    seeds = {
+        campaign.seed(number, phase, part) for number in (1, 2) for phase in ("explore", "confirm") for part in (0, 1)
+    }
     assert len(seeds) == 8
-    assert KeptCampaign(kept.directory).seed(1, "confirm") == kept.seed(1, "confirm")
+    assert KeptCampaign(campaign.directory).seed(1, "confirm") == campaign.seed(1, "confirm")
     (tmp_path / "other").mkdir()
     assert begin(tmp_path / "other").seed(1, "confirm") not in seeds
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"kernel.sched_autogroup_enabled": "1"}, "does not allow"),
         ({TUNABLE: "5000"}, "out of range"),
@@ -68,9 +70,9 @@ def test_seeds_of_proposals_and_phases_differ_and_follow_from_the_secret(tmp_pat
         ({}, "nothing is proposed"),
     ],
 )
-def test_what_is_not_allowed_leaves_no_trace(settings: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_what_is_not_allowed_leaves_no_trace(settings: dict[str, str], message: str, tmp_path: Path) -> None:
     evaluator = Evaluator(begin(tmp_path), catalogue(), bench())
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(RequestError, match=message):
         evaluator.propose(settings)
     assert evaluator.standing().proposals == ()
 
@@ -83,24 +85,24 @@ def test_the_budget_ends(tmp_path: Path) -> None:
 
 
 class Interrupted(PlayedBench):
-    """Is interrupted in its second measurement, once."""
+    """A bench that is interrupted in its second measurement, once."""
 
     calls = 0
 
-    def measured(self, study: Study, kept: Path) -> SealedTrials:
+    def measured(self, study: Study, store_file: Path) -> SealedTrials:
         self.calls += 1
         if self.calls == 2:
             raise KeyboardInterrupt
-        return super().measured(study, kept)
+        return super().measured(study, store_file)
 
 
 def test_an_interrupted_test_goes_on_at_its_own_level(tmp_path: Path) -> None:
-    kept = begin(tmp_path, proposals=10)
-    evaluator = Evaluator(kept, catalogue(), Interrupted(lambda _: PlayedTrial(0.9), np.random.default_rng(1)))
+    campaign = begin(tmp_path, proposals=10)
+    evaluator = Evaluator(campaign, catalogue(), Interrupted(lambda _: PlayedTrial(0.9), np.random.default_rng(1)))
     with pytest.raises(KeyboardInterrupt):
         evaluator.propose({TUNABLE: "1"})
     assert (evaluator.standing().tests, evaluator.standing().proposals[0].status) == (1, "unfinished")
-    again = Evaluator(KeptCampaign(kept.directory), catalogue(), bench())
+    again = Evaluator(KeptCampaign(campaign.directory), catalogue(), bench())
     assert again.propose({TUNABLE: "1"}).status == "promoted"
     assert (again.standing().tests, len(again.standing().proposals)) == (1, 1)
 
@@ -120,37 +122,37 @@ def _edited(text: str) -> str:
     ],
 )
 def test_a_campaign_that_was_changed_is_not_trusted(file: str, change: object, tmp_path: Path) -> None:
-    kept = begin(tmp_path)
+    campaign = begin(tmp_path)
     bench = PlayedBench(CHEATS["slow trials never end"], np.random.default_rng(1))
     bench.world = lambda moment: PlayedTrial(0.9, ends=not (moment.study == "unseen" and moment.noise > 1))
-    assert Evaluator(kept, catalogue(), bench).propose({TUNABLE: "1"}).status == "refused"
-    path = kept.directory / file
+    assert Evaluator(campaign, catalogue(), bench).propose({TUNABLE: "1"}).status == "refused"
+    path = campaign.directory / file
     before = path.read_text()
     after = change(before)  # type: ignore[operator]
     assert after != before
     path.write_text(after)
     with pytest.raises(RunError, match=r"damaged|changed after it began"):
-        KeptCampaign(kept.directory)
+        KeptCampaign(campaign.directory)
 
 
 def test_a_study_that_changed_meanwhile_is_refused(tmp_path: Path) -> None:
-    kept = begin(tmp_path)
+    campaign = begin(tmp_path)
     unseen = tmp_path / "unseen.toml"
     unseen.write_text(unseen.read_text().replace('"true"', '"false"'))
     with pytest.raises(RequestError, match="hidden study 1 changed") as refused:
-        Evaluator(kept, catalogue(), bench()).propose({TUNABLE: "1"})
+        Evaluator(campaign, catalogue(), bench()).propose({TUNABLE: "1"})
     assert "unseen" not in str(refused.value)
 
 
 def test_the_ledger_does_not_tell_what_is_hidden(tmp_path: Path) -> None:
-    kept = begin(tmp_path)
-    evaluator = Evaluator(kept, catalogue(), bench())
+    campaign = begin(tmp_path)
+    evaluator = Evaluator(campaign, catalogue(), bench())
     evaluator.propose({TUNABLE: "1"})
-    told = evaluator.standing().model_dump_json() + (kept.directory / "ledger.jsonl").read_text()
-    secret = json.loads((kept.directory / "sealed.json").read_text())["secret"]
-    assert "unseen" not in told
-    assert secret not in told
-    assert (kept.directory / "sealed.json").stat().st_mode & 0o077 == 0
+    published = evaluator.standing().model_dump_json() + (campaign.directory / "ledger.jsonl").read_text()
+    secret = json.loads((campaign.directory / "sealed.json").read_text())["secret"]
+    assert "unseen" not in published
+    assert secret not in published
+    assert (campaign.directory / "sealed.json").stat().st_mode & 0o077 == 0
 
 
 def test_a_goal_that_the_workload_prints_requires_a_witness(tmp_path: Path) -> None:

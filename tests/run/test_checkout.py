@@ -1,4 +1,4 @@
-"""What the build of a revision leaves running."""
+"""Processes that the build of a revision leaves running."""
 
 from __future__ import annotations
 

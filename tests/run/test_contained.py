@@ -62,10 +62,10 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Callable[..., Study]:
-    def written(more: str, kernel: str = "debian:5.10", asked: Asked = ALLOWED) -> Study:
+    def written(more: str, kernel: str = "debian:5.10", rights: Asked = ALLOWED) -> Study:
         file = tmp_path / "study.toml"
         file.write_text(f"{SMALL.replace('debian:5.10', kernel)}\n{more}")
-        return read_study(file, catalogue(), parse_kernel=lambda text: parse_study_spec(text, asked))
+        return read_study(file, catalogue(), parse_kernel=lambda text: parse_study_spec(text, rights))
 
     return written
 
@@ -75,8 +75,8 @@ def patch_table(text: str = PATCH, **more: str) -> str:
     return "[[patch]]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
 
 
-def built(study: Study, home: Home, *given: Path, asked: Asked = ALLOWED) -> Any:
-    return with_schedulers(study, home, asked, lambda _: None, given)
+def built(study: Study, home: Home, *programs: Path, rights: Asked = ALLOWED) -> Any:
+    return with_schedulers(study, home, rights, lambda _: None, programs)
 
 
 def test_a_patch_is_taken_from_the_file_itself(study: Callable[..., Study], home: Home) -> None:
@@ -111,7 +111,7 @@ def test_a_file_builds_nothing_unless_that_is_allowed(study: Callable[..., Study
     marked = BUILDS.replace("mkdir", f"touch {tmp_path}/marked; mkdir")
     for asker in ("study file", "project file", "page", "agent", "bundle"):
         with pytest.raises(RequestError, match=r"which .* may "):
-            built(study(marked), home, asked=Asked(asker))
+            built(study(marked), home, rights=Asked(asker))
     assert not (tmp_path / "marked").exists()
 
 
@@ -121,7 +121,7 @@ def test_a_scheduler_is_built_once_from_what_the_file_contains(
     counted = BUILDS.replace("mkdir", f"echo >> {tmp_path}/builds; mkdir")
     for _ in range(2):
         done = built(study(counted), home)
-        assert ([one.sha256 for one in done.study.schedulers], done.notes) == ([TRUE], ())
+        assert ([scheduler.sha256 for scheduler in done.study.schedulers], done.notes) == ([TRUE], ())
     assert (tmp_path / "builds").read_text() == "\n"
     with pytest.raises(RunError, match="scx_mine does not build"):
         built(study(BUILDS.replace("mkdir", "exit 1; mkdir")), home)
@@ -147,7 +147,7 @@ def test_a_scheduler_is_built_at_the_same_place_for_the_types_of_the_kernel(
     # A program contains the paths of its sources.
     build = f"mkdir out && cat /bin/true $VMLINUX_BTF > out/scx_mine && pwd >> {tmp_path}/places\\n"
     table = BUILDS[: BUILDS.index("source")] + f'source = {{ "build.sh" = "{build}" }}\n'
-    (digest,) = [one.sha256 for one in built(study(table), home).study.schedulers]
+    (digest,) = [scheduler.sha256 for scheduler in built(study(table), home).study.schedulers]
     assert digest == hashlib.sha256(Path("/bin/true").read_bytes() + b"types").hexdigest()
     built(study(table), Home(tmp_path / "other", tmp_path / "other-cache", tmp_path / "other-state"))
     place, again = (Path(line) for line in (tmp_path / "places").read_text().splitlines())
@@ -191,13 +191,13 @@ def test_a_program_at_hand_has_the_hash_that_is_expected(
     with pytest.raises(RequestError, match="scx_mine is not contained in the file, only its hash") as lacking:
         built(study(table), home)
     assert "--scheduler" in str(lacking.value.hint)
-    own = tmp_path / "scx_mine"
-    shutil.copy("/bin/false", own)
+    program = tmp_path / "scx_mine"
+    shutil.copy("/bin/false", program)
     with pytest.raises(RequestError, match=f"expected {TRUE}"):
         built(study(f"{table}program = 'scx_mine'"), home)
-    assert "scx_mine has the hash" in built(study(table), home, own).notes[0]
-    shutil.copy("/bin/true", own)
-    assert built(study(table), home, own).notes == ()
+    assert "scx_mine has the hash" in built(study(table), home, program).notes[0]
+    shutil.copy("/bin/true", program)
+    assert built(study(table), home, program).notes == ()
     with pytest.raises(RequestError, match="outside of"):
         built(study(table.replace(TRUE, "1" * 64) + "program = '../scx_mine'"), home)
 
@@ -255,9 +255,9 @@ def test_a_specification_has_a_configuration(config: str) -> None:
 
 def measured(kernel: str, store: Store, directory: Path) -> tuple[Run, Results]:
     """A run that says it measured ``kernel``, and its results."""
-    begun = run_of(SMALL, store, directory)
-    results = results_of(begun, store)
-    run = replace(begun, resolved=begun.resolved.replace("debian:5.10", kernel), stopped="decided")
+    started = run_of(SMALL, store, directory)
+    results = results_of(started, store)
+    run = replace(started, resolved=started.resolved.replace("debian:5.10", kernel), stopped="decided")
     return run, results.model_copy(update={"stopped": "decided"})
 
 
@@ -282,7 +282,7 @@ def test_a_reproducer_contains_what_its_kernel_was_built_from(
     commit = subprocess.run(["git", "-C", repository, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
     name = f"git:{repository}@{commit.stdout.strip()}"
     assert study.target.kernel == f"build:{name}+NUMA=n+longer.patch"
-    assert [(one.name, one.text.encode()) for one in study.patches] == [("longer.patch", kernel.patches[0])]
+    assert [(patch.name, patch.text.encode()) for patch in study.patches] == [("longer.patch", kernel.patches[0])]
     assert study.expect is not None
     assert (study.expect.kernels, study.expect.stalls) == ((kernel.image.sha256,), 0)
     assert "must be at hand" in notes[0]

@@ -62,22 +62,22 @@ class Machines(PlayedExecutor):
         blocks: dict[int, list[TrialRequest]] = {}
         for request in requests:
             blocks.setdefault(request.slot.block, []).append(request)
-        for number, own in blocks.items():
-            machine = own[0].machine
+        for number, block_requests in blocks.items():
+            machine = block_requests[0].machine
             if machine not in self.effects:
                 continue
             self.measured.append((machine, number))
-            yield [self.done(request, machine) for request in own]
+            yield [self.done(request, machine) for request in block_requests]
 
     def done(self, request: TrialRequest, machine: str) -> TrialDone:
         plan = request.plan()
         factor = self.effects[machine] if request.slot.configuration == TRIED else 1.0
         seconds = factor * float(np.exp(self.random.normal(0, self.noise)))
-        observation = Observation(events=tuple(said(plan, seconds)), host_seconds=seconds)
+        observation = Observation(events=tuple(played_events(plan, seconds)), host_seconds=seconds)
         return TrialDone(request, plan, "2026-01-01T00:00:00+00:00", observation, machine=machine)
 
 
-def said(plan: Plan, seconds: float) -> Iterator[Any]:
+def played_events(plan: Plan, seconds: float) -> Iterator[Any]:
     yield Accepted(at_ns=1, id=plan.id)
     for write in plan.writes:
         yield Written(at_ns=1, tunable=write.tunable, asked=write.value, before="60", after=write.value)
@@ -89,15 +89,15 @@ def said(plan: Plan, seconds: float) -> Iterator[Any]:
 
 
 def carry_out(machines: Machines, plan: FleetPlan, place: Path) -> tuple[Stop, CanaryRecord]:
-    kept: list[CanaryRecord] = []
+    records: list[CanaryRecord] = []
     resolved = study()
     with (
         Store(f"sqlite:///{place}/store.sqlite") as store,
         Executors(lambda _: machines, lambda *_: None) as executors,
     ):
-        fleet = Fleet(plan, resolved, lambda: machines.present, kept.append)
+        fleet = Fleet(plan, resolved, lambda: machines.present, records.append)
         stop = Runner(resolved, begin(store), store, executors, Notes(), fleet=fleet).carry_out()
-    return stop, kept[-1]
+    return stop, records[-1]
 
 
 def guard(text: str, sign: Any, limit: float) -> Guard:
@@ -174,10 +174,10 @@ def test_a_guard_beside_the_baseline_needs_three_of_its_trials_on_the_machine(tm
 def test_a_machine_that_leaves_is_not_waited_for(tmp_path: Path) -> None:
     class Leaving(Machines):
         def done(self, request: TrialRequest, machine: str) -> TrialDone:
-            found = super().done(request, machine)
+            completed = super().done(request, machine)
             if len(self.measured) > 8:
                 self.effects.pop("lab1", None)
-            return found
+            return completed
 
     machines = Leaving(dict.fromkeys(names(3), 0.9))
     stop, _ = carry_out(machines, FleetPlan(each=6), tmp_path)

@@ -1,4 +1,4 @@
-"""What is said of a run beside its figures: the command that measures the same again."""
+"""The outcome of a run beside its figures: the command that measures the same again."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from shell import SMALL
     ],
 )
 def test_a_run_says_its_command_again_word_by_word(words: list[str], tmp_path: Path, store: Store) -> None:
-    said = shlex.split(reproduced(shlex.join(words), tmp_path, store))
-    assert said[:3] == ["ajuste", "run", words[0]]
-    assert said[5:] == [*words[1:], "--seed", "1", "--fresh"]
-    assert said[3:5] == ["--kernel", "debian:5.10"]
+    again = shlex.split(reproduced(shlex.join(words), tmp_path, store))
+    assert again[:3] == ["ajuste", "run", words[0]]
+    assert again[5:] == [*words[1:], "--seed", "1", "--fresh"]
+    assert again[3:5] == ["--kernel", "debian:5.10"]
 
 
 def test_a_run_says_what_was_run(tmp_path: Path, store: Store) -> None:
-    workload = results_of(begun("small.toml", tmp_path, store), store).environment["workload"]
+    workload = results_of(start_run("small.toml", tmp_path, store), store).environment["workload"]
     assert workload == "ajuste-workloads matrix --size 100 --repetitions 2; beside it ajuste-workloads spin"
 
 
@@ -80,10 +80,10 @@ def test_what_changed_this_machine_is_measured_again_with_sudo(
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     for name in ("SUDO_UID", "SUDO_GID"):
         monkeypatch.setenv(name, caller) if caller else monkeypatch.delenv(name, raising=False)
-    run = begun("ajuste compare --set a=1,2 -- ./job", tmp_path, store, TargetTable(kind="host"))
-    found = results_of(run, store)
-    assert found.continuation
-    for command in (*found.reproduce, found.continuation.command):
+    run = start_run("ajuste compare --set a=1,2 -- ./job", tmp_path, store, TargetTable(kind="host"))
+    results = results_of(run, store)
+    assert results.continuation
+    for command in (*results.reproduce, results.continuation.command):
         words = shlex.split(command)
         assert words[0] == first
         assert words[words.index("compare") - 1] == "ajuste"
@@ -94,14 +94,14 @@ def test_what_changed_the_machines_of_a_cluster_is_measured_again_without_sudo(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     results = results_of(
-        begun("ajuste compare --cluster tls://lab1:8786 -- ./job", tmp_path, store, TargetTable(kind="host")), store
+        start_run("ajuste compare --cluster tls://lab1:8786 -- ./job", tmp_path, store, TargetTable(kind="host")), store
     )
     assert results.continuation
     assert [command.split()[0] for command in (*results.reproduce, results.continuation.command)] == ["ajuste"] * 2
 
 
 def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(tmp_path: Path, store: Store) -> None:
-    study = ResolvedStudy.model_validate_json(begun("live", tmp_path, store).resolved)
+    study = ResolvedStudy.model_validate_json(start_run("live", tmp_path, store).resolved)
     slices = [
         Trial(
             slot=Slot(block=0, position=place, configuration=name, seed=1),
@@ -118,7 +118,7 @@ def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(t
 def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path, store: Store) -> None:
     metric = Metric(name="took", title="took", unit="ms", direction="lower")
     design = LiveDesign(metrics=(LiveMetric(metric=metric, kind="x", where="y"),), slice_s=2, for_s=60)
-    study = ResolvedStudy.model_validate_json(begun("live", tmp_path, store).resolved)
+    study = ResolvedStudy.model_validate_json(start_run("live", tmp_path, store).resolved)
     study = study.model_copy(update={"live": design, "deciding": (metric,), "described": ()})
     slices = [
         Trial(
@@ -138,12 +138,12 @@ def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path,
 
 
 def reproduced(named: str, tmp_path: Path, store: Store) -> str:
-    """What is said of a run of that name of the small study."""
-    (command,) = results_of(begun(named, tmp_path, store), store).reproduce
+    """Return the command that measures a run of that name of the small study again."""
+    (command,) = results_of(start_run(named, tmp_path, store), store).reproduce
     return command
 
 
-def begun(named: str, tmp_path: Path, store: Store, target: TargetTable | None = None) -> Run:
+def start_run(named: str, tmp_path: Path, store: Store, target: TargetTable | None = None) -> Run:
     (path := tmp_path / "small.toml").write_text(SMALL)
     read = read_study(path, catalogue(), parse_kernel=parse_spec)
     study = resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
@@ -162,7 +162,7 @@ def begun(named: str, tmp_path: Path, store: Store, target: TargetTable | None =
 
 def undecided(named: str, tmp_path: Path, store: Store, *, stopped: str = "budget", blocks: int = 3) -> Run:
     """A run whose blocks took a minute each and contradict each other."""
-    run = begun(named, tmp_path, store)
+    run = start_run(named, tmp_path, store)
     names = ResolvedStudy.model_validate_json(run.resolved).names
     began = datetime(2026, 1, 1, tzinfo=UTC)
     trials = [
@@ -190,10 +190,10 @@ def undecided(named: str, tmp_path: Path, store: Store, *, stopped: str = "budge
     ],
 )
 def test_an_undecided_run_says_how_it_goes_on(named: str, tmp_path: Path, store: Store) -> None:
-    found = results_of(undecided(named, tmp_path, store), store).continuation
-    assert found is not None
-    assert found.seconds_per_block == pytest.approx(60)
-    words = shlex.split(found.command)
+    continuation = results_of(undecided(named, tmp_path, store), store).continuation
+    assert continuation is not None
+    assert continuation.seconds_per_block == pytest.approx(60)
+    words = shlex.split(continuation.command)
     most = int(words[words.index("--blocks") + 1].removeprefix("6.."))
     assert most > 3
     assert [*words[:2], *words[-6:]] == shlex.split("ajuste compare --nice 0,5 -- ./job --blocks 2")
@@ -202,9 +202,11 @@ def test_an_undecided_run_says_how_it_goes_on(named: str, tmp_path: Path, store:
 
 
 def test_a_study_goes_on_by_its_name(tmp_path: Path, store: Store) -> None:
-    found = results_of(undecided("small.toml --max-time 1m", tmp_path, store, stopped="time"), store).continuation
-    assert found is not None
-    words = shlex.split(found.command)
+    continuation = results_of(
+        undecided("small.toml --max-time 1m", tmp_path, store, stopped="time"), store
+    ).continuation
+    assert continuation is not None
+    words = shlex.split(continuation.command)
     assert words[:3] == ["ajuste", "run", "small.toml"]
     assert words[-4:] == ["--seed", "1", "--kernel", "debian:5.10"]
     assert words.count("--max-time") == 1
@@ -225,9 +227,9 @@ def test_what_is_done_does_not_go_on(stopped: str, tmp_path: Path, store: Store)
 
 def test_an_interrupted_run_goes_on_with_the_same_command(tmp_path: Path, store: Store) -> None:
     run = undecided("ajuste compare --nice 0,5 -- ./job", tmp_path, store, stopped="")
-    found = results_of(run, store).continuation
-    assert found is not None
-    assert found.command == run.named
+    continuation = results_of(run, store).continuation
+    assert continuation is not None
+    assert continuation.command == run.named
 
 
 @pytest.mark.parametrize(
@@ -254,6 +256,6 @@ def test_what_ended_undecided_goes_on_with_more_blocks_or_another_analysis(
         environment={},
     )
     store.stop_run(run, stopped, "")
-    own = {name: getattr(study, name).model_copy(update=update) for name, update in changes.items()}
-    asked = resolved.model_copy(update={"study": study.model_copy(update=own)})
-    assert goes_on(Experiment(resolved=asked, images={}, packages={}, fingerprint="f"), store) is expected
+    tables = {name: getattr(study, name).model_copy(update=update) for name, update in changes.items()}
+    changed = resolved.model_copy(update={"study": study.model_copy(update=tables)})
+    assert goes_on(Experiment(resolved=changed, images={}, packages={}, fingerprint="f"), store) is expected

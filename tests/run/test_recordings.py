@@ -1,4 +1,4 @@
-"""What is kept of recorded trials, whatever the machine says; the target is played."""
+"""Storage of recorded trials, whatever the machine says; the target is played."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def test_a_recorded_trial_is_none_of_the_run(run: Run, store: Store) -> None:
 def test_why_there_is_no_recording_is_kept_and_it_is_tried_again(
     run: Run, store: Store, answer: Traced | str, problem: str
 ) -> None:
-    _, kept = recorded(run, store, answer)
-    assert {name: one.problem for name, one in kept.items()} == {BASELINE: problem, OTHER: problem}
+    _, recordings = recorded(run, store, answer)
+    assert {name: recording.problem for name, recording in recordings.items()} == {BASELINE: problem, OTHER: problem}
     assert to_record(run, OTHER, store) == (BASELINE, OTHER)
 
 
@@ -105,27 +105,27 @@ def test_without_root_nothing_of_this_machine_is_carried_out_to_be_recorded(
     with Executors(lambda _: target, lambda *_: None) as targets:
         record_trials(here, ("nice=0", "nice=5"), store, targets, lambda _: None)
     assert target.plans == []
-    assert {one.problem for one in store.recorded(here).values()} == {NEEDS_ROOT}
+    assert {recording.problem for recording in store.recorded(here).values()} == {NEEDS_ROOT}
 
 
 class Counting(Played):
     """Counts too, or says why not."""
 
-    def __init__(self, answer: Traced | str, told: NamedCosts | str) -> None:
+    def __init__(self, answer: Traced | str, costs: NamedCosts | str) -> None:
         super().__init__(answer)
-        self._told = told
+        self._costs = costs
         self.counted: list[tuple[Plan, str]] = []
 
     def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
         self.counted.append((plan, depth))
-        if self._told == "":
+        if self._costs == "":
             return super().count(plan, depth, machine)
-        return Observation(problem=self._told) if isinstance(self._told, str) else Observation(costs=NOTHING)
+        return Observation(problem=self._costs) if isinstance(self._costs, str) else Observation(costs=NOTHING)
 
     def named(self, costs: Costs) -> NamedCosts:
         assert costs == NOTHING
-        assert isinstance(self._told, NamedCosts)
-        return self._told
+        assert isinstance(self._costs, NamedCosts)
+        return self._costs
 
 
 NOTHING = Costs(version=1, depth="functions", user=0, kernel=0, faulted=0, tasks=())
@@ -152,30 +152,30 @@ TOLD = NamedCosts(
 )
 
 
-def counted(run: Run, store: Store, told: NamedCosts | str) -> tuple[Counting, dict[str, Recorded]]:
-    target = Counting(Traced(at_ns=1, not_supported="no tracefs"), told)
+def counted(run: Run, store: Store, costs: NamedCosts | str) -> tuple[Counting, dict[str, Recorded]]:
+    target = Counting(Traced(at_ns=1, not_supported="no tracefs"), costs)
     with Executors(lambda _: target, lambda *_: None) as targets:
         record_trials(run, to_record(run, OTHER, store), store, targets, lambda _: None)
     return target, store.recorded(run)
 
 
 def test_costs_are_of_the_same_trial_without_a_trace(run: Run, store: Store) -> None:
-    target, kept = counted(run, store, TOLD)
+    target, recordings = counted(run, store, TOLD)
     assert [plan.trace for plan, _ in target.counted] == [None, None]
     same = [(plan.model_copy(update={"trace": None}), "functions") for plan in target.plans]
     assert target.counted == same
-    assert {name: one.costs for name, one in kept.items()} == {BASELINE: TOLD, OTHER: TOLD}
+    assert {name: recording.costs for name, recording in recordings.items()} == {BASELINE: TOLD, OTHER: TOLD}
     assert store.trials(run) == []
 
 
 @pytest.mark.parametrize(
-    ("told", "problem"),
+    ("costs", "problem"),
     [("the lens ended early", "the lens ended early"), ("", "only in guests of this machine under the virtual clock")],
 )
-def test_why_costs_could_not_be_counted_is_kept(run: Run, store: Store, told: str, problem: str) -> None:
-    _, kept = counted(run, store, told)
-    assert [one.costs for one in kept.values()] == [None, None]
-    assert all(one.costs_problem.endswith(problem) for one in kept.values())
+def test_why_costs_could_not_be_counted_is_kept(run: Run, store: Store, costs: str, problem: str) -> None:
+    _, recordings = counted(run, store, costs)
+    assert [recording.costs for recording in recordings.values()] == [None, None]
+    assert all(recording.costs_problem.endswith(problem) for recording in recordings.values())
 
 
 def test_what_was_recorded_without_costs_is_recorded_again_where_they_can_be_told(run: Run, store: Store) -> None:
@@ -230,21 +230,23 @@ def followed(run: Run, store: Store, target: Following) -> dict[str, Recorded]:
 def test_decisions_are_of_the_same_trial_and_kept(run: Run, store: Store) -> None:
     target = Following()
     assert to_follow(run, OTHER, store) == (BASELINE, OTHER)
-    kept = followed(run, store, target)
-    assert {name: one.decisions for name, one in kept.items()} == {BASELINE: TAKEN, OTHER: TAKEN}
-    assert [one.costs for one in kept.values()] == [TOLD, TOLD]
+    recordings = followed(run, store, target)
+    assert {name: recording.decisions for name, recording in recordings.items()} == {BASELINE: TAKEN, OTHER: TAKEN}
+    assert [recording.costs for recording in recordings.values()] == [TOLD, TOLD]
     assert [plan for plan, depth in target.counted if depth == "decisions"] == [
         plan for plan, depth in target.counted if depth == "functions"
     ]
     assert to_follow(run, OTHER, store) == ()
     assert to_follow(run, OTHER, store, fresh=True) == (BASELINE, OTHER)
-    store.keep_recorded(run, kept[OTHER].model_copy(update={"seed": 99}))
+    store.keep_recorded(run, recordings[OTHER].model_copy(update={"seed": 99}))
     assert to_follow(run, OTHER, store) == (BASELINE, OTHER)
 
 
 def test_why_decisions_could_not_be_followed_is_kept(run: Run, store: Store) -> None:
-    kept = followed(run, store, Following("the guest hung"))
-    assert [(one.decisions, one.decisions_problem) for one in kept.values()] == [(None, "the guest hung")] * 2
+    recordings = followed(run, store, Following("the guest hung"))
+    assert [(recording.decisions, recording.decisions_problem) for recording in recordings.values()] == [
+        (None, "the guest hung")
+    ] * 2
     assert to_follow(run, OTHER, store) == (BASELINE, OTHER)
 
 

@@ -65,8 +65,8 @@ def test_the_usual_rule_keeps_useless_candidates_and_the_referee_does_not() -> N
 
 
 def test_an_optimiser_that_asks_the_referee_keeps_only_what_is_better(tmp_path: Path) -> None:
-    kept = refereed(tmp_path / "own", 1, rounds=6, improvement=0.1)
-    assert (kept.useless, kept.better) == (0, 1)
+    outcome = refereed(tmp_path / "own", 1, rounds=6, improvement=0.1)
+    assert (outcome.useless, outcome.better) == (0, 1)
 
 
 def test_a_candidate_that_prints_no_score_has_none_and_can_be_mended(bench: CandidateBench, tmp_path: Path) -> None:
@@ -126,26 +126,26 @@ def test_settings_are_not_proposed_to_a_referee(bench: CandidateBench, tmp_path:
 
 
 def test_a_directory_is_a_candidate(tmp_path: Path) -> None:
-    kept, tree = Candidates(tmp_path / "kept"), tmp_path / "tree"
+    candidates, tree = Candidates(tmp_path / "kept"), tmp_path / "tree"
     (tree / "lib").mkdir(parents=True)
     (tree / "run").write_text("#!/bin/sh")
     (tree / "run").chmod(0o700)
     (tree / "lib/data").write_text("1")
-    first = kept.take(tree)
-    assert kept.take(tree) == first
-    assert [Path(one).name for one in kept.files(first)] == ["data", "run"]
-    assert (tmp_path / "kept" / kept.place(first) / "run").stat().st_mode & 0o100
+    first = candidates.take(tree)
+    assert candidates.take(tree) == first
+    assert [Path(path).name for path in candidates.files(first)] == ["data", "run"]
+    assert (tmp_path / "kept" / candidates.place(first) / "run").stat().st_mode & 0o100
     (tree / "lib/data").write_text("2")
-    assert kept.take(tree) != first
+    assert candidates.take(tree) != first
     assert len(list((tmp_path / "kept/candidates").iterdir())) == 2
 
 
 @pytest.mark.parametrize(
-    ("make", "said"), [(Path.mkdir, "empty directory"), (os.mkfifo, "not"), (Path.absolute, "not found")]
+    ("make", "message"), [(Path.mkdir, "empty directory"), (os.mkfifo, "not"), (Path.absolute, "not found")]
 )
-def test_what_cannot_be_a_candidate_is_refused(make: Callable[[Path], None], said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_a_candidate_is_refused(make: Callable[[Path], None], message: str, tmp_path: Path) -> None:
     path = tmp_path / "candidate"
     make(path)
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(RequestError, match=message):
         Candidates(tmp_path / "kept").take(path)
     assert list((tmp_path / "kept/candidates").iterdir()) == []

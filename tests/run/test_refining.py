@@ -95,12 +95,12 @@ def test_where_it_was_interrupted_makes_no_difference(tmp_path: Path, store: Sto
 def test_its_results_tell_of_what_was_measured(tmp_path: Path, store: Store) -> None:
     study, run = studied(tmp_path), begin(store)
     stop = carry_out(study, run, store, Landscape())
-    found = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
+    results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
     measured = {trial.slot.configuration for trial in store.trials(run)}
-    assert {v.configuration for v in found.verdicts} == measured - {study.baseline}
-    assert {c.name for c in found.configurations} == measured
-    assert not found.effects
-    assert "the surface is known worst" in found.design
+    assert {v.configuration for v in results.verdicts} == measured - {study.baseline}
+    assert {c.name for c in results.configurations} == measured
+    assert not results.effects
+    assert "the surface is known worst" in results.design
 
 
 def test_a_plan_shows_the_coarse_grid_first(tmp_path: Path) -> None:

@@ -54,14 +54,14 @@ class Guest(PlayedExecutor):
 
     def run(self, plan: Plan) -> Observation:
         (self.probes if plan.samplers else self.plans).append(plan)
-        return self._said(plan)
+        return self._observe(plan)
 
-    def _said(self, plan: Plan) -> Observation:
+    def _observe(self, plan: Plan) -> Observation:
         if self.broken and plan in self.probes:
             return Observation(problem="the guest hung")
         *events, end = said(plan, 100 + crc32(f"{plan.id} {plan.writes}".encode()) % 40)
-        asked = {sampler.source for sampler in plan.samplers}
-        for source in asked & self.figures.keys():
+        sources = {sampler.source for sampler in plan.samplers}
+        for source in sources & self.figures.keys():
             for place, at_ns in enumerate((3, 10**9)):
                 values: Any = {name: pair[place] for name, pair in self.figures[source].items()}
                 events.append(Sample(at_ns=at_ns, source=source, values=values))  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ class Guest(PlayedExecutor):
             raise RequestError("this QEMU has no plugins")
         costs = Costs(version=1, depth=depth, user=0, kernel=0, faulted=0, tasks=())  # type: ignore[arg-type]
         self.probes.append(plan)
-        return replace(self._said(plan), costs=costs)
+        return replace(self._observe(plan), costs=costs)
 
     def named(self, costs: Costs) -> NamedCosts:
         functions = tuple(CostFunction(name=name, file="", space="kernel") for name in self.ran or ())
@@ -97,18 +97,20 @@ def study(tmp_path: Path) -> Callable[..., ResolvedStudy]:
 class Carried:
     stop: Stop
     guest: Guest
-    told: list[str]
-    found: tuple[NoChance, ...] | None
+    messages: list[str]
+    no_chance: tuple[NoChance, ...] | None
 
 
-def carry_out(resolved: ResolvedStudy, store: Store, guest: Guest, kept: tuple[NoChance, ...] | None = None) -> Carried:
+def carry_out(
+    resolved: ResolvedStudy, store: Store, guest: Guest, known: tuple[NoChance, ...] | None = None
+) -> Carried:
     run = store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
-    told: list[str] = []
-    look = RelevanceLook(GuestObserver(resolved, catalogue(), lambda _: TCP), lambda _: None, told.append, kept)
+    messages: list[str] = []
+    look = RelevanceLook(GuestObserver(resolved, catalogue(), lambda _: TCP), lambda _: None, messages.append, known)
     with Executors(lambda _: guest, lambda *_: None) as executors:
         stop = Runner(resolved, run, store, executors, Notes(), None, look).carry_out()
     assert len(store.trials(run)) == len(guest.plans), "probes are no part of the results"
-    return Carried(stop, guest, told, look.no_chance)
+    return Carried(stop, guest, messages, look.no_chance)
 
 
 def test_a_study_of_what_cannot_matter_ends_with_its_fewest_blocks_and_says_why(
@@ -117,11 +119,11 @@ def test_a_study_of_what_cannot_matter_ends_with_its_fewest_blocks_and_says_why(
     resolved = study(*SWAPPINESS)
     done = carry_out(resolved, store, Guest(NO_SWAP))
     assert done.stop == Stop("irrelevant", "what varies had no chance to matter in 3 blocks")
-    (told,) = done.told
-    assert told.startswith("vm.swappiness cannot matter here: no swap is on. To see an effect, turn swap on")
+    (message,) = done.messages
+    assert message.startswith("vm.swappiness cannot matter here: no swap is on. To see an effect, turn swap on")
     assert len(done.guest.probes) == 2, "one more trial for each level"
-    assert done.found is not None
-    assert done.found[0].where == "in 2 trials beside those of the study"
+    assert done.no_chance is not None
+    assert done.no_chance[0].where == "in 2 trials beside those of the study"
 
 
 def test_as_many_blocks_as_are_asked_for_are_measured(study: Callable[..., ResolvedStudy], store: Store) -> None:
@@ -134,32 +136,32 @@ def test_where_it_mattered_or_nobody_can_tell_nothing_is_said(
     study: Callable[..., ResolvedStudy], store: Store, guest: Guest
 ) -> None:
     done = carry_out(study(*SWAPPINESS), store, guest)
-    assert (done.stop.why, done.told, done.found) == ("budget", [], ())
+    assert (done.stop.why, done.messages, done.no_chance) == ("budget", [], ())
 
 
 def test_what_an_earlier_process_found_is_not_looked_for_again(
     study: Callable[..., ResolvedStudy], store: Store
 ) -> None:
-    kept = (NoChance(factor="vm.swappiness", saw="no swap is on"),)
-    done = carry_out(study(*SWAPPINESS), store, Guest(SWAPPING), kept)
-    assert (done.stop.why, done.told) == ("irrelevant", [])
+    known = (NoChance(factor="vm.swappiness", saw="no swap is on"),)
+    done = carry_out(study(*SWAPPINESS), store, Guest(SWAPPING), known)
+    assert (done.stop.why, done.messages) == ("irrelevant", [])
     assert not done.guest.probes
 
 
 def test_functions_tell_what_no_sampler_can(study: Callable[..., ResolvedStudy], store: Store) -> None:
     resolved = study(("sched_min_granularity_ns", "net.ipv4.tcp_sack"), ("750000, 75000000", "false, true"))
     done = carry_out(resolved, store, Guest({}, ran=("schedule",)))
-    assert done.found is not None
-    assert [one.saw for one in done.found] == ["no TCP segment was sent or received"]
-    assert set(done.found[0].never_ran) == TCP
-    assert carry_out(resolved, store, Guest({}, ran=("schedule", "tcp_connect"))).told == []
-    assert carry_out(resolved, store, Guest({}, ran=None, broken=True)).told == [], "this QEMU has no plugins"
+    assert done.no_chance is not None
+    assert [reason.saw for reason in done.no_chance] == ["no TCP segment was sent or received"]
+    assert set(done.no_chance[0].never_ran) == TCP
+    assert carry_out(resolved, store, Guest({}, ran=("schedule", "tcp_connect"))).messages == []
+    assert carry_out(resolved, store, Guest({}, ran=None, broken=True)).messages == [], "this QEMU has no plugins"
 
 
 def test_nothing_is_looked_for_where_no_condition_is_known(study: Callable[..., ResolvedStudy], store: Store) -> None:
     resolved = study(("sched_min_granularity_ns", "vm.stat_interval"), ("750000, 75000000", "1, 5"))
     done = carry_out(resolved, store, Guest(NO_SWAP))
-    assert (done.found, done.guest.probes) == (None, [])
+    assert (done.no_chance, done.guest.probes) == (None, [])
 
 
 def test_few_trials_have_every_level_or_it_had_hardly_a_chance(
@@ -171,7 +173,7 @@ def test_few_trials_have_every_level_or_it_had_hardly_a_chance(
     many = study(SWAPPINESS[0], ("750000, 75000000", levels))
     assert len(probed(many)[0]) == MOST_PROBES
     done = carry_out(many, store, Guest(NO_SWAP))
-    assert done.told[0].startswith("vm.swappiness can hardly matter here: no swap is on.")
+    assert done.messages[0].startswith("vm.swappiness can hardly matter here: no swap is on.")
     assert done.stop.why != "irrelevant"
 
 
@@ -183,13 +185,13 @@ def test_the_headline_gives_the_reason_and_asks_for_no_more_blocks(
     guest = Guest(NO_SWAP)
     with Executors(lambda _: guest, lambda *_: None) as executors:
         Runner(resolved, run, store, executors, Notes()).carry_out()
-    found = (NoChance(factor="vm.swappiness", saw="no swap is on", instead="turn swap on"),)
-    told = {"run": "R", "stopped": "irrelevant", "stopped_because": ""}
-    results = assemble(resolved, store.trials(run), no_chance=found, **told)  # type: ignore[arg-type]
-    assert results.no_chance == found
+    no_chance = (NoChance(factor="vm.swappiness", saw="no swap is on", instead="turn swap on"),)
+    fields = {"run": "R", "stopped": "irrelevant", "stopped_because": ""}
+    results = assemble(resolved, store.trials(run), no_chance=no_chance, **fields)  # type: ignore[arg-type]
+    assert results.no_chance == no_chance
     assert results.answer.startswith("vm.swappiness had no chance to matter: no swap is on. ")
     assert results.notes[0] == "vm.swappiness had no chance to matter: no swap is on. To see an effect, turn swap on."
-    assert {one.more_blocks for one in results.verdicts} == {None}
+    assert {verdict.more_blocks for verdict in results.verdicts} == {None}
     (headline,) = headlines(results, result_labels(results))
     assert headline.sentence == "In emulation, vm.swappiness had no chance to matter: no swap is on."
 
@@ -206,10 +208,10 @@ def test_a_host_is_read_before_and_after_its_first_block(
     assert observer.before() == ()
     with Executors(lambda _: Guest({}), lambda *_: None) as executors:
         observer.begin()
-        (found,) = observer.end(executors)
-        assert found.saw == "memory never became short: no page was scanned for reclaim"
+        (no_chance,) = observer.end(executors)
+        assert no_chance.saw == "memory never became short: no page was scanned for reclaim"
         observer.begin()
         (proc / "vmstat").write_text(scans.format(2))
         assert observer.end(executors) == (), "something moved it"
     (proc / "meminfo").write_text("SwapTotal: 0 kB\n")
-    assert [one.saw for one in observer.before()] == ["no swap is on"]
+    assert [reason.saw for reason in observer.before()] == ["no swap is on"]

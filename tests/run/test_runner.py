@@ -167,9 +167,9 @@ def test_a_metric_that_the_output_never_has_ends_the_run_after_the_first_block(
 ) -> None:
     pattern = Pattern(metric="speed", pattern="speed ([0-9]+)")
     speed = study.deciding[0].model_copy(update={"name": "speed"})
-    asked = study.model_copy(update={"patterns": (pattern,), "deciding": (speed,)})
+    patterned = study.model_copy(update={"patterns": (pattern,), "deciding": (speed,)})
     target = Played(clear)
-    stop, _ = carry_out(asked, begin(store), store, target)
+    stop, _ = carry_out(patterned, begin(store), store, target)
     assert stop.why == "failed"
     assert 'no line of stdout matches the pattern of "speed"' in stop.words
     assert stop.words.endswith("it said last: matrix size=100 repetitions=2 checksum=1")
@@ -180,10 +180,10 @@ def test_a_pattern_that_backtracks_without_end_ends_the_run_at_once(
     study: ResolvedStudy, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ajuste.outputs.pattern.SECONDS", 0.3)
-    asked = study.model_copy(update={"patterns": (Pattern(metric="speed", pattern="^(.+)+!"),)})
+    patterned = study.model_copy(update={"patterns": (Pattern(metric="speed", pattern="^(.+)+!"),)})
     target, run = Played(clear), begin(store)
     target.parallel = 1
-    stop, _ = carry_out(asked, run, store, target)
+    stop, _ = carry_out(patterned, run, store, target)
     assert stop.why == "failed"
     assert '"speed"' in stop.words
     assert "^(.+)+!" in stop.words
@@ -248,8 +248,8 @@ MEANS = {"750000": 1000, "7500000": 100, "75000000": 940, "750000000": 1000}
 
 def gradual(plan: Plan, seed: int) -> int:
     """The first other level is decided at once; the others only after some more blocks."""
-    own = (seed // (1 + 2 * list(MEANS).index(plan.writes[0].value))) % 60
-    return MEANS[plan.writes[0].value] + own
+    offset = (seed // (1 + 2 * list(MEANS).index(plan.writes[0].value))) % 60
+    return MEANS[plan.writes[0].value] + offset
 
 
 def held(store: Store, run: Run) -> list[frozenset[str]]:
@@ -268,9 +268,9 @@ def test_later_blocks_hold_the_baseline_and_what_is_still_undecided(four: Resolv
     assert "7500000" not in blocks[-1]
     assert all(later <= earlier for earlier, later in pairwise(blocks))
     assert all("750000" in block and len(block) > 1 for block in blocks)
-    found = {v.configuration.partition("=")[2]: v for v in verdicts(four, store.trials(run)) if v.deciding}
-    assert found["7500000"].verdict == "differs"
-    assert found["7500000"].blocks == sum("7500000" in block for block in blocks) < len(blocks)
+    by_value = {v.configuration.partition("=")[2]: v for v in verdicts(four, store.trials(run)) if v.deciding}
+    assert by_value["7500000"].verdict == "differs"
+    assert by_value["7500000"].blocks == sum("7500000" in block for block in blocks) < len(blocks)
 
 
 def test_every_block_holds_everything_if_the_study_says_so(four: ResolvedStudy, store: Store) -> None:
@@ -339,25 +339,25 @@ def test_screening_stops_when_every_effect_is_known(tmp_path: Path, store: Store
 
     def switches(plan: Plan, seed: int) -> int:
         values = {write.tunable: write.value for write in plan.writes}
-        own = sum(map(int, values.values())) * seed % 7  # as good as noise
-        return 1000 + own - (400 if values["sched_min_granularity_ns"] == "75000000" else 0)
+        offset = sum(map(int, values.values())) * seed % 7  # as good as noise
+        return 1000 + offset - (400 if values["sched_min_granularity_ns"] == "75000000" else 0)
 
     run = begin(store)
     stop, notes = carry_out(study, run, store, Played(switches))
     assert stop.why == "decided"
     assert len(store.trials(run)) == 16 * len(notes.blocks)
-    found = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-    assert {e.factors[0]: e.verdict for e in found.effects} == {
+    results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
+    assert {e.factors[0]: e.verdict for e in results.effects} == {
         "sched_min_granularity_ns": "differs",
         **dict.fromkeys(
             ("sched_wakeup_granularity_ns", "sched_latency_ns", "vm.swappiness", "vm.dirty_ratio"), "equivalent"
         ),
     }
-    assert found.effects[0].estimate == pytest.approx(-400, abs=5)
-    assert not any(verdict.deciding for verdict in found.verdicts)
-    assert found.answer.startswith("Involuntary context switches: of 5 factors, each averaged over the others, 1 ")
-    assert "5 effects" in found.correction
-    assert "not mixed up with each other or with interactions of two factors" in found.design
+    assert results.effects[0].estimate == pytest.approx(-400, abs=5)
+    assert not any(verdict.deciding for verdict in results.verdicts)
+    assert results.answer.startswith("Involuntary context switches: of 5 factors, each averaged over the others, 1 ")
+    assert "5 effects" in results.correction
+    assert "not mixed up with each other or with interactions of two factors" in results.design
 
 
 class Shared(Played):
@@ -372,9 +372,9 @@ class Shared(Played):
         for number, request in enumerate(requests):
             plan = request.plan()
             lies = number % 2 == 0 and self.lies < self.caught
-            found = (Played(lambda *_: 1) if lies else self).run(plan)
+            observation = (Played(lambda *_: 1) if lies else self).run(plan)
             by = "bad" if lies else "good"
-            yield [TrialDone(request, plan, "2026-01-01T00:00:00.000+00:00", found, by=by)]
+            yield [TrialDone(request, plan, "2026-01-01T00:00:00.000+00:00", observation, by=by)]
             if lies:
                 self.lies += 1
                 if self.lies == self.caught:

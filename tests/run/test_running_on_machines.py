@@ -26,7 +26,7 @@ from searched import Watching
 from shell import small
 
 Switches = Callable[[str, Plan], int]
-"""By machine and plan."""
+"""Number of switches by machine and plan."""
 
 
 class Labs(PlayedExecutor):
@@ -38,23 +38,26 @@ class Labs(PlayedExecutor):
         super().__init__()
         self.study, self.switches, self.spoilt = study, switches, spoilt
         self.names = ["lab1", "lab2"]
-        self.asked: list[list[int]] = []
+        self.calls: list[list[int]] = []
         self.where: dict[str, str] = {}
 
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         return on_each(self.parallel, pace, limits)
 
     def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
-        blocks = {number: list(own) for number, own in groupby(requests, lambda one: one.slot.block)}
-        self.asked.append(list(blocks))
-        for number, own in blocks.items():
-            name = own[0].machine or self.names[number % len(self.names)]
+        blocks = {
+            number: list(block_requests)
+            for number, block_requests in groupby(requests, lambda request: request.slot.block)
+        }
+        self.calls.append(list(blocks))
+        for number, block_requests in blocks.items():
+            name = block_requests[0].machine or self.names[number % len(self.names)]
             if name in self.names:
-                plans = [request.plan() for request in own]
+                plans = [request.plan() for request in block_requests]
                 self.where |= {plan.id: name for plan in plans}
                 yield [
                     TrialDone(request, plan, now(), self._observed(name, plan), machine=name)
-                    for request, plan in zip(own, plans, strict=True)
+                    for request, plan in zip(block_requests, plans, strict=True)
                 ]
 
     def _observed(self, name: str, plan: Plan) -> Observation:
@@ -89,14 +92,14 @@ def noise(plan: Plan) -> int:
 
 
 def fewer(_: str, plan: Plan) -> int:
-    """As everywhere: the larger value makes a tenth of the switches."""
+    """Return the switches of a plan, alike on all machines: the larger value makes a tenth of them."""
     return (1000 if plan.writes[0].value == "750000" else 100) + noise(plan)
 
 
 def test_every_block_is_asked_for_once_and_its_machine_kept(study: ResolvedStudy, store: Store) -> None:
     target, run = Labs(study, fewer), begin(study, store)
     assert carry_out(study, run, store, target).why == "decided"
-    blocks = [number for asked in target.asked for number in asked]
+    blocks = [number for call in target.calls for number in call]
     assert blocks == sorted(set(blocks))
     assert store.machines(run) == {number: f"lab{number % 2 + 1}" for number in blocks}
     assert len(store.trials(run)) == 2 * len(blocks)
@@ -105,14 +108,14 @@ def test_every_block_is_asked_for_once_and_its_machine_kept(study: ResolvedStudy
 def test_after_the_first_block_every_machine_has_one(study: ResolvedStudy, store: Store) -> None:
     target = Labs(study, fewer)
     carry_out(study, begin(study, store), store, target)
-    assert [len(asked) for asked in target.asked][:2] == [1, 2]
+    assert [len(call) for call in target.calls][:2] == [1, 2]
 
 
 def test_what_is_repeated_is_repeated_where_its_block_is(study: ResolvedStudy, store: Store) -> None:
     target, run = Labs(study, fewer, spoilt=["b1p0a0", "b2p1a0"]), begin(study, store)
     carry_out(study, run, store, target)
     assert (target.where["b1p0a1"], target.where["b2p1a1"]) == ("lab2", "lab1")
-    assert [one.status for one in store.trials(run) if one.attempt == 1] == ["ok", "ok"]
+    assert [trial.status for trial in store.trials(run) if trial.attempt == 1] == ["ok", "ok"]
 
 
 def test_what_would_have_to_be_repeated_on_a_machine_that_is_gone_is_left_out(
@@ -144,7 +147,7 @@ def test_a_study_ends_when_its_machines_certainly_disagree_and_says_so(study: Re
     assert results.verdicts[0].verdict == "undecided"
     assert results.verdicts[0].depends_on_machine
     assert "it depends on the machine" in results.answer
-    assert [one.machine for one in results.machines[0].machines] == ["lab1", "lab2"]
+    assert [machine.machine for machine in results.machines[0].machines] == ["lab1", "lab2"]
 
 
 def test_a_run_goes_on_with_the_machines_that_its_blocks_have(study: ResolvedStudy, store: Store) -> None:
@@ -162,7 +165,7 @@ class Breaking(Labs):
     """Falls down after its first block."""
 
     def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
-        if self.asked:
+        if self.calls:
             raise ZeroDivisionError
         yield from super().carry_out(requests, on_start)
 
@@ -185,7 +188,7 @@ def test_blocks_that_are_measured_together_are_counted_as_each_ends(study: Resol
     target, watcher = Labs(study, fewer), Order()
     with Executors(lambda _: target, lambda *_: None) as targets:
         Runner(study, begin(study, store), store, targets, watcher).carry_out()
-    assert max(map(len, target.asked)) > 1
+    assert max(map(len, target.calls)) > 1
     for block in {number for _, number in watcher.ended}:
         place = watcher.ended.index(("block", block))
         assert ("trial", block) not in watcher.ended[place:]

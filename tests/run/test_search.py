@@ -35,34 +35,36 @@ def valley(values: dict[str, int], seed: int) -> tuple[float, int]:
 
 def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_saw(tmp_path: Path) -> None:
     results = searched(tmp_path, ELAPSED, valley)
-    found = results.tuning
-    assert found is not None
-    assert found.winner == BEST
-    (verdict,) = [one for one in results.verdicts if one.deciding]
+    tuning = results.tuning
+    assert tuning is not None
+    assert tuning.winner == BEST
+    (verdict,) = [verdict for verdict in results.verdicts if verdict.deciding]
     assert (verdict.configuration, verdict.verdict) == (BEST, "improves")
     assert verdict.low is not None
     assert verdict.high is not None
     assert verdict.low <= 1 / 1.66 <= verdict.high
-    checks = [one for one in found.steps if one.phase == "check"]
-    assert verdict.blocks == len(checks) == found.check_blocks
-    assert {one.configuration for one in checks} == {BEST}
-    assert min(one.block for one in checks) > max(one.block for one in found.steps if one.phase != "check")
+    checks = [step for step in tuning.steps if step.phase == "check"]
+    assert verdict.blocks == len(checks) == tuning.check_blocks
+    assert {check.configuration for check in checks} == {BEST}
+    assert min(check.block for check in checks) > max(step.block for step in tuning.steps if step.phase != "check")
     assert results.tally.trials <= 60
     assert supported(results) == BEST
-    assert found.importance[0].factor == "sched_min_granularity_ns"
-    drawn = [one.plot.name for one in results_report(results).pictures if one.plot.name.startswith("search-")]
+    assert tuning.importance[0].factor == "sched_min_granularity_ns"
+    drawn = [
+        picture.plot.name for picture in results_report(results).pictures if picture.plot.name.startswith("search-")
+    ]
     assert drawn == ["search-history", "search-map", "search-importance"]
-    assert all(0 <= one.low <= one.share <= one.high <= 1.01 for one in found.importance)
+    assert all(0 <= importance.low <= importance.share <= importance.high <= 1.01 for importance in tuning.importance)
     # The table has the same estimates as the verdict and the headline, and nothing that looks better.
-    means = {one.name: one.metrics["elapsed"] for one in results.configurations}
-    assert means[BEST].n == found.check_blocks
+    means = {configuration.name: configuration.metrics["elapsed"] for configuration in results.configurations}
+    assert means[BEST].n == tuning.check_blocks
     tables = [
         block for section in results_report(results).sections for block in section.blocks if isinstance(block, Table)
     ]
     (verdicts,) = (table for table in tables if table.name == "verdicts")
     assert verdicts.size == 2
-    assert {name for one in results.rankings for name in (one.winner, *one.contenders)} <= {BEST}
-    best = sum(math.log(one.changes[0]) for one in checks) / len(checks)
+    assert {name for ranking in results.rankings for name in (ranking.winner, *ranking.contenders)} <= {BEST}
+    best = sum(math.log(check.changes[0]) for check in checks) / len(checks)
     assert verdict.estimate == pytest.approx(math.exp(best))
 
 
@@ -82,8 +84,8 @@ def test_every_block_has_the_baseline_and_an_interrupted_search_goes_on_as_if_no
         trials = store.trials(parts)
         assert digest(trials) == digest(store.trials(whole))
         assert stop.why == "decided"
-        blocks = {one.slot.block for one in trials}
-        assert blocks == {one.slot.block for one in trials if one.slot.configuration == study.baseline}
+        blocks = {trial.slot.block for trial in trials}
+        assert blocks == {trial.slot.block for trial in trials if trial.slot.configuration == study.baseline}
         nothing = Surface(valley)
         carry_out(study, made, parts, store, nothing)
         assert nothing.plans == []
@@ -94,8 +96,8 @@ def test_a_constraint_moves_the_choice(tmp_path: Path) -> None:
     results = searched(tmp_path, search, valley)
     assert results.tuning is not None
     assert results.tuning.winner == CORNER
-    (kept,) = results.tuning.limits
-    assert (kept.holds, kept.estimate) == ("yes", 300)
+    (limit,) = results.tuning.limits
+    assert (limit.holds, limit.estimate) == ("yes", 300)
     assert "is kept" in results.answer
 
 
@@ -125,7 +127,7 @@ def test_values_that_the_kernel_makes_one_are_one_configuration(tmp_path: Path) 
     assert results.tuning.winner == CORNER
     assert "became the same configuration as" in " ".join(results.notes)
     assert results.tally.flagged == 0
-    different = {one.configuration for one in results.tuning.steps}
+    different = {step.configuration for step in results.tuning.steps}
     assert len(different) <= 15
 
 
@@ -135,9 +137,9 @@ def test_two_objectives_give_a_front(tmp_path: Path) -> None:
     results = searched(tmp_path, search, valley)
     assert results.tuning is not None
     assert len(results.tuning.chosen) == 3
-    assert "search-front" in [one.plot.name for one in results_report(results).pictures]
+    assert "search-front" in [picture.plot.name for picture in results_report(results).pictures]
     by_metric = {
-        metric: [one.estimate for one in results.verdicts if one.metric == metric]
+        metric: [verdict.estimate for verdict in results.verdicts if verdict.metric == metric]
         for metric in results.tuning.objectives
     }
     assert by_metric["elapsed"] == sorted(by_metric["elapsed"])
@@ -167,7 +169,7 @@ def test_too_few_trials_and_nothing_to_choose_are_refused(tmp_path: Path) -> Non
 
 
 class SharedSurface(Surface):
-    """Every third trial is by somebody who lies that it was quick, and is found out at the ``caught``-th."""
+    """A surface whose every third trial is by a liar who says it was quick, and is found out at the ``caught``-th."""
 
     def __init__(self, caught: int) -> None:
         super().__init__(_bowl)
@@ -178,9 +180,9 @@ class SharedSurface(Surface):
             plan = request.plan()
             self.given += 1
             lies = self.caught > 0 and self.given % 3 == 0
-            found = (Surface(lambda *_: (0.001, 0)) if lies else self).run(plan)
+            observation = (Surface(lambda *_: (0.001, 0)) if lies else self).run(plan)
             by = "bad" if lies else "good"
-            yield [TrialDone(request, plan, "2026-01-01T00:00:00.000+00:00", found, by=by)]
+            yield [TrialDone(request, plan, "2026-01-01T00:00:00.000+00:00", observation, by=by)]
             if lies:
                 self.caught -= 1
                 if self.caught == 0:
@@ -203,7 +205,7 @@ def test_a_search_that_was_misled_suggests_anew(tmp_path: Path) -> None:
             target = SharedSurface(caught)
             carry_out(study, made, run, store, target)
             assert target.caught == 0
-            kept = store.find_run(run.id)
-            legs = ResolvedStudy.model_validate_json(kept.resolved).legs
+            stored = store.find_run(run.id)
+            legs = ResolvedStudy.model_validate_json(stored.resolved).legs
             essence.append((legs, [(t.slot, t.attempt, t.metrics, t.events) for t in store.trials(run)]))
     assert essence[0] == essence[1]

@@ -43,8 +43,8 @@ def test_an_imported_run_has_the_same_report_and_the_same_bundle(
     document = commands.json("report", DECIDED, "--html", str(tmp_path / "b.html"))
     with pytest.MonkeyPatch.context() as patch:
         other = Commands(tmp_path / "other", patch)
-        assert [one["new"] for one in other.json("import", str(bundle))["runs"]] == [True]
-        assert [one["new"] for one in other.json("import", str(bundle))["runs"]] == [False]
+        assert [run["new"] for run in other.json("import", str(bundle))["runs"]] == [True]
+        assert [run["new"] for run in other.json("import", str(bundle))["runs"]] == [False]
         imported = other.json("report", DECIDED, "--html", str(tmp_path / "a.html"))
         assert imported.pop("imported") is True
         assert imported | {"reproduce": 0} == document | {"reproduce": 0}
@@ -60,7 +60,7 @@ def test_an_imported_run_has_the_same_report_and_the_same_bundle(
 def test_a_run_that_is_here_stays_and_an_unfinished_one_is_refused(
     commands: Commands, bundle: Path, tmp_path: Path
 ) -> None:
-    assert [one["new"] for one in commands.json("import", str(bundle))["runs"]] == [False]
+    assert [run["new"] for run in commands.json("import", str(bundle))["runs"]] == [False]
     code, _, complained = commands.run("bundle", GOING_ON, "-o", str(tmp_path / "x.ajuste"))
     assert (code, "not finished" in complained) == (2, True)
     code, _, complained = commands.run("bundle", DECIDED, "-o", str(bundle))
@@ -73,7 +73,7 @@ def test_a_run_that_was_stopped_for_good_is_bundled(commands: Commands, home: Pa
     commands.json("bundle", GOING_ON, "-o", str(tmp_path / "stopped.ajuste"))
     with pytest.MonkeyPatch.context() as patch:
         other = Commands(tmp_path / "other", patch)
-        assert [one["new"] for one in other.json("import", str(tmp_path / "stopped.ajuste"))["runs"]] == [True]
+        assert [run["new"] for run in other.json("import", str(tmp_path / "stopped.ajuste"))["runs"]] == [True]
         assert other.json("report", GOING_ON)["stopped"] == "interrupted"
 
 
@@ -83,7 +83,7 @@ def lines(bundle: Path) -> list[Any]:
 
 def forged(file: Path, documents: list[Any]) -> None:
     """Written as a bundle is, with the right checksum at the end."""
-    texts = [json.dumps(one, separators=(",", ":")) + "\n" for one in documents[:-1]]
+    texts = [json.dumps(document, separators=(",", ":")) + "\n" for document in documents[:-1]]
     last = json.dumps({"sha256": hashlib.sha256("".join(texts).encode()).hexdigest()}, separators=(",", ":")) + "\n"
     file.write_bytes(zstd.compress("".join([*texts, last]).encode()))
 
@@ -139,8 +139,8 @@ def test_what_is_not_as_it_was_written_is_refused_and_nothing_changes(
     forged(bundle, documents)
     with pytest.MonkeyPatch.context() as patch:
         other = Commands(tmp_path / "other", patch)
-        code, said, complained = other.run("import", str(bundle))
-        assert (code, said) == (2, ""), complained
+        code, output, complained = other.run("import", str(bundle))
+        assert (code, output) == (2, ""), complained
         assert complained.startswith("ajuste: ")
         assert complained.count("\n") <= 2
         assert other.json("report") == []
@@ -204,8 +204,8 @@ def test_verdicts_that_do_not_follow_from_the_trials_are_computed_again(
     forged(bundle, documents)
     with pytest.MonkeyPatch.context() as patch:
         other = Commands(tmp_path / "other", patch)
-        (one,) = other.json("import", str(bundle))["runs"]
-        assert one["said_anew"]
+        (imported,) = other.json("import", str(bundle))["runs"]
+        assert imported["said_anew"]
         assert other.json("report", DECIDED)["answer"] == truth["answer"]
 
 
@@ -246,24 +246,24 @@ def hostile(bundle: Path, *, change: Callable[[dict[str, Any]], None] = lambda _
 def test_an_imported_run_stands_behind_ones_own_and_says_what_it_is(commands: Commands, bundle: Path) -> None:
     hostile(bundle)
     commands.json("import", str(bundle))
-    rows = {one["run"]: one["imported"] for one in commands.json("report")}
+    rows = {run["run"]: run["imported"] for run in commands.json("report")}
     assert rows == {DECIDED: False, GOING_ON: False, "20261122-163035-ffffff": True}
     assert commands.json("report", "small")["run"] in (DECIDED, GOING_ON)
-    code, said, _ = commands.run("report", "20261122-163035-ffffff")
-    assert (code, "Imported" in said, "curl" in said) == (0, True, False)
+    code, output, _ = commands.run("report", "20261122-163035-ffffff")
+    assert (code, "Imported" in output, "curl" in output) == (0, True, False)
     assert "imported" in next(line for line in commands.run("report")[1].splitlines() if "ffffff" in line)
     assert commands.json("report", "20261122-163035-ffffff")["reproduce"] == ["ajuste verify 20261122-163035-ffffff"]
     assert "imported" not in commands.json("report", DECIDED)
 
 
 def crontab(resolved: dict[str, Any]) -> None:
-    for one in resolved["configurations"]:
-        one["writes"][0] |= {"location": {"kind": "file", "path": "/etc/cron.d/x"}}
+    for configuration in resolved["configurations"]:
+        configuration["writes"][0] |= {"location": {"kind": "file", "path": "/etc/cron.d/x"}}
 
 
 def companion(resolved: dict[str, Any]) -> None:
-    for one in resolved["configurations"]:
-        one["writes"][0]["companions"] = [{"kind": "file", "path": "/etc/passwd"}]
+    for configuration in resolved["configurations"]:
+        configuration["writes"][0]["companions"] = [{"kind": "file", "path": "/etc/passwd"}]
 
 
 def boots(resolved: dict[str, Any]) -> None:
@@ -275,8 +275,8 @@ def values(resolved: dict[str, Any]) -> None:
 
 
 def other_name(resolved: dict[str, Any]) -> None:
-    for one in resolved["configurations"]:
-        one["writes"][0] |= {"tunable": "kernel.core_pattern"}
+    for configuration in resolved["configurations"]:
+        configuration["writes"][0] |= {"tunable": "kernel.core_pattern"}
 
 
 @pytest.mark.parametrize("form", ["shell", "sysctl.d", "tuned", "systemd", "ansible"])
@@ -287,10 +287,10 @@ def test_what_is_exported_is_the_catalogues(
     hostile(bundle, change=change)
     assert commands.run("import", str(bundle))[0] == 0
     wanted = commands.json("report", DECIDED)["configurations"][1]["name"]
-    code, said, complained = commands.run("export", "20261122-163035-ffffff", wanted, "--format", form)
-    lines_run = [line for line in said.splitlines() if not line.lstrip().startswith("#")]
+    code, output, complained = commands.run("export", "20261122-163035-ffffff", wanted, "--format", form)
+    lines_run = [line for line in output.splitlines() if not line.lstrip().startswith("#")]
     assert not any(evil in line for line in lines_run for evil in ("cron", "passwd", "init=", "* *", "core_pattern"))
-    assert code == 2 or "IMPORTED" in said, complained
+    assert code == 2 or "IMPORTED" in output, complained
 
 
 def on_host(resolved: dict[str, Any]) -> None:

@@ -18,8 +18,8 @@ def trial(begin_s: int, seconds: float) -> Trial:
 
 def minutes(*trials: Trial) -> float:
     spans = Spans()
-    for one in trials:
-        spans.add(one)
+    for trial in trials:
+        spans.add(trial)
     return spans.minutes
 
 
@@ -34,4 +34,4 @@ def test_the_order_in_which_they_came_does_not_matter() -> None:
     chance = random.Random(1)
     many = [(chance.randrange(3000), chance.randrange(1, 60)) for _ in range(300)]
     covered = {second for begin, seconds in many for second in range(begin, begin + seconds)}
-    assert minutes(*(trial(*one) for one in many)) == pytest.approx(len(covered) / 60)
+    assert minutes(*(trial(*span) for span in many)) == pytest.approx(len(covered) / 60)

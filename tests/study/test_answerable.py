@@ -52,7 +52,7 @@ def varied(name: str, levels: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("factor", "said"),
+    ("factor", "message"),
     [
         (ARGUMENTS.format("mitigations=off"), "mitigations: what mitigations cost is flushed buffers"),
         (ARGUMENTS.format("nopti spectre_v2=off"), "nopti, spectre_v2: what mitigations cost"),
@@ -64,11 +64,11 @@ def varied(name: str, levels: str) -> str:
         ),
     ],
 )
-def test_what_a_guest_has_not_is_refused_with_what_to_do_instead(ask: Ask, factor: str, said: str) -> None:
+def test_what_a_guest_has_not_is_refused_with_what_to_do_instead(ask: Ask, factor: str, message: str) -> None:
     target = "" if 'name = "kernel"' in factor else GUEST
     with pytest.raises(RequestError) as raised:
         ask(factor, target)
-    assert said in raised.value.message
+    assert message in raised.value.message
     assert (raised.value.hint or "").startswith(("measure on a host", "boot this machine"))
 
 

@@ -18,20 +18,20 @@ SETTINGS = '[factor.settings]\n"plain" = {}\n"a, b" = { nice = -20 }\n"c" = { ni
 NAME = "sched_min_granularity_ns"
 
 
-def changed(study: Study, *given: str) -> Study:
-    return with_factor_levels(study, given, catalogue(), str)
+def changed(study: Study, *options: str) -> Study:
+    return with_factor_levels(study, options, catalogue(), str)
 
 
 @pytest.mark.parametrize(
-    ("given", "levels"),
+    ("option", "levels"),
     [
         (f"{NAME}=3ms,30ms", ("3ms", "30ms")),
         (f"{NAME}=1ms..3ms:3", ("1000000", "2000000", "3000000")),
         (f"{NAME} = 7500000", ("7500000",)),
     ],
 )
-def test_levels_are_replaced(read: Read, given: str, levels: tuple[str, ...]) -> None:
-    assert changed(read(), given).factors[0].levels == levels
+def test_levels_are_replaced(read: Read, option: str, levels: tuple[str, ...]) -> None:
+    assert changed(read(), option).factors[0].levels == levels
 
 
 def test_the_baseline_stays_where_it_is_still_a_level(read: Read) -> None:
@@ -50,7 +50,7 @@ def test_named_settings_are_chosen_by_their_names(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("option", "words"),
     [
         (NAME, "expected FACTOR=LEVEL"),
         ("=1,2", "expected FACTOR=LEVEL"),
@@ -61,7 +61,7 @@ def test_named_settings_are_chosen_by_their_names(read: Read) -> None:
         (f"{NAME}=1ms..3ms:x", "after a range"),
     ],
 )
-def test_what_is_wrong_names_the_option(read: Read, given: str, words: str) -> None:
+def test_what_is_wrong_names_the_option(read: Read, option: str, words: str) -> None:
     with pytest.raises(RequestError, match=words) as caught:
-        changed(read(), given)
-    assert str(caught.value.place) == f"--set {given}"
+        changed(read(), option)
+    assert str(caught.value.place) == f"--set {option}"

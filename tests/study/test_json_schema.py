@@ -92,8 +92,8 @@ def test_every_field_is_described() -> None:
     tables = {"Study": schema, **schema["$defs"]}
     bare = [
         f"{table}.{name}"
-        for table, own in tables.items()
-        for name, field in own["properties"].items()
+        for table, table_schema in tables.items()
+        for name, field in table_schema["properties"].items()
         if not field.get("description") and "$ref" not in str(field)
     ]
     assert bare == []

@@ -1,4 +1,4 @@
-"""What is too large for a study is refused at once, in one short message with its line."""
+"""Values too large for a study are refused at once, in one short message with their line."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def test_of_very_many_problems_some_are_told_and_the_others_counted(
     path = tmp_path / "study.toml"
     path.write_text("\n".join(f"unknown{n}{'x' * 80} = '{'y' * 90}'" for n in range(900)))
     assert exit_code(lambda: read_study(path)) == 2
-    said = capsys.readouterr().err
-    assert said.count(": unknown field") <= MOST_LISTED
-    assert re.search(r"and (at least )?\d+ more problems", said)
-    assert len(said) < 20_000
-    assert "Traceback" not in said
+    messages = capsys.readouterr().err
+    assert messages.count(": unknown field") <= MOST_LISTED
+    assert re.search(r"and (at least )?\d+ more problems", messages)
+    assert len(messages) < 20_000
+    assert "Traceback" not in messages
 
 
 def test_levels_that_are_all_wrong_are_soon_refused(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_what_is_missing_is_placed_at_the_table_around_it() -> None:
 
 
 def paths(value: Any, base: KeyPath = ()) -> Iterator[KeyPath]:
-    """Every path that tomllib finds."""
+    """Yield every path that tomllib finds."""
     if base:
         yield base
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -103,9 +103,9 @@ VALUES = st.recursive(
 def check(text: str) -> None:
     lines = locate(text)
     rows = text.split("\n")
-    found = list(paths(tomllib.loads(text)))
-    assert set(lines) == set(found)
-    for path in found:
+    locations = list(paths(tomllib.loads(text)))
+    assert set(lines) == set(locations)
+    for path in locations:
         key = path[-1]
         if isinstance(key, str):
             row = rows[lines[path] - 1]

@@ -61,12 +61,12 @@ def resolved(study: Study) -> ResolvedStudy:
 
 
 def test_its_metrics_are_those_of_the_model(tmp_path: Path) -> None:
-    found = resolved(read(tmp_path))
-    assert found.modelled == found.machine_of_trials == catalogue().machines["textbook"]
-    assert found.counts_instructions
-    (deciding,) = found.deciding
+    study = resolved(read(tmp_path))
+    assert study.modelled == study.machine_of_trials == catalogue().machines["textbook"]
+    assert study.counts_instructions
+    (deciding,) = study.deciding
     assert deciding.title == "L1 data cache misses (modelled)"
-    described = {metric.name: metric for metric in found.described}
+    described = {metric.name: metric for metric in study.described}
     assert {deciding.name, *described} >= set(MODELLED_METRICS)
     assert all(metric.title.endswith("(modelled)") for name, metric in described.items() if name in MODELLED_METRICS)
 
@@ -95,9 +95,9 @@ def test_trials_that_need_no_model_are_as_without_one(tmp_path: Path) -> None:
 
 def test_a_file_of_ones_own_is_as_good(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
-    found = resolved(read(tmp_path, target='machine.model = "./own.toml"'))
-    assert found.modelled is not None
-    assert (found.modelled.name, found.modelled.llc) == ("own", None)
+    study = resolved(read(tmp_path, target='machine.model = "./own.toml"'))
+    assert study.modelled is not None
+    assert (study.modelled.name, study.modelled.llc) == ("own", None)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_on_the_command_line_the_modelled_time_decides_where_nothing_else_is_nam
 
 
 def test_a_study_that_names_what_it_describes_describes_the_modelled_time_too(tmp_path: Path) -> None:
-    for table, found in (
+    for table, described in (
         ('metrics = ["elapsed"], describe = ["page-faults"]', ("page-faults", "modelled-time")),
         ('metrics = ["modelled-time"], describe = ["page-faults"]', ("page-faults",)),
         ('metrics = ["elapsed"]', None),
@@ -182,7 +182,7 @@ def test_a_study_that_names_what_it_describes_describes_the_modelled_time_too(tm
             f'target = {{ kernel = "debian:6.1", machine = {{ model = "textbook" }} }}\nanalysis = {{ {table} }}\n'
         )
         study = read_study(tmp_path / "cache.toml", catalogue(), parse_kernel=parse_spec)
-        assert with_machine(study, "zen4-8c", catalogue()).analysis.describe == found
+        assert with_machine(study, "zen4-8c", catalogue()).analysis.describe == described
 
 
 def test_a_study_gets_another_machine(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a study names, and who may name it: no field that names a path, a command or a kernel is undecided."""
+"""Things that a study names, and who may name them: no field that names a path, a command or a kernel is undecided."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from harmful import BASE, HARMFUL, HOST
 
 
 def study(**tables: Any) -> Study:
-    found = BASE | tables
-    return checked_study(found, StudySource(Path("study.toml"), ""), catalogue(), with_files=False)
+    document = BASE | tables
+    return checked_study(document, StudySource(Path("study.toml"), ""), catalogue(), with_files=False)
 
 
 def kinds(**tables: Any) -> set[Kind]:
-    return {one.kind for one in named_in(study(**tables), catalogue(), kernel_kind)}
+    return {mention.kind for mention in named_in(study(**tables), catalogue(), kernel_kind)}
 
 
 def tables(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
@@ -46,8 +46,8 @@ def parts(annotation: Any) -> Iterator[Any]:
         return
     if not get_args(annotation):
         yield annotation
-    for one in get_args(annotation):
-        yield from parts(one)
+    for argument in get_args(annotation):
+        yield from parts(argument)
 
 
 def test_every_text_of_a_study_file_is_declared() -> None:
@@ -73,8 +73,9 @@ def test_every_parameter_of_the_catalogue_says_who_may_choose_it() -> None:
     open_files = [
         f"{kind.name}.{name}"
         for kind in catalogue().workloads.values()
-        for name, one in kind.parameters.items()
-        if one.chosen_by == "anyone" and (one.type == "file" or name in ("file", "source", "directory", "port"))
+        for name, parameter in kind.parameters.items()
+        if parameter.chosen_by == "anyone"
+        and (parameter.type == "file" or name in ("file", "source", "directory", "port"))
     ]
     assert open_files == []
 
@@ -87,18 +88,18 @@ def test_what_reaches_this_machine_is_found_and_refused_to_agents(name: str) -> 
     with pytest.raises(RequestError, match="an agent may"):
         require_allowed(study(**tables), agent, catalogue(), kernel_kind)
     for asker in get_args(Asker):
-        asked, found = Asked(asker), kinds(**tables)
-        if all(rule(asker, one) == "yes" for one in found):
-            require_allowed(study(**tables), asked, catalogue(), kernel_kind)
+        rights, reached = Asked(asker), kinds(**tables)
+        if all(rule(asker, kind) == "yes" for kind in reached):
+            require_allowed(study(**tables), rights, catalogue(), kernel_kind)
         else:
             with pytest.raises(RequestError, match="may"):
-                require_allowed(study(**tables), asked, catalogue(), kernel_kind)
+                require_allowed(study(**tables), rights, catalogue(), kernel_kind)
     require_allowed(study(**tables), Asked("owner").planning, catalogue(), kernel_kind)
 
 
 def test_a_modelled_machine_by_its_file_is_a_path() -> None:
-    found = Study.model_validate(BASE | {"target": BASE["target"] | {"machine": {"model": "/root/m.toml"}}})
-    assert "path" in {one.kind for one in named_in(found, catalogue(), kernel_kind)}
+    modelled = Study.model_validate(BASE | {"target": BASE["target"] | {"machine": {"model": "/root/m.toml"}}})
+    assert "path" in {mention.kind for mention in named_in(modelled, catalogue(), kernel_kind)}
 
 
 @pytest.mark.parametrize(

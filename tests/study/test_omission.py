@@ -30,7 +30,7 @@ def test_a_level_with_settings_goes_with_what_it_sets(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("option", "words"),
     [
         ("sched_min_granularity_ns", "expected FACTOR=LEVEL"),
         ("=7500000", "expected FACTOR=LEVEL"),
@@ -39,7 +39,7 @@ def test_a_level_with_settings_goes_with_what_it_sets(read: Read) -> None:
         ("sched_min_granularity_ns=750000", "cannot leave out the baseline"),
     ],
 )
-def test_what_cannot_be_left_out_names_the_option(read: Read, given: str, words: str) -> None:
+def test_what_cannot_be_left_out_names_the_option(read: Read, option: str, words: str) -> None:
     with pytest.raises(RequestError, match=words) as caught:
-        without_levels(read(), [given])
-    assert str(caught.value.place) == f"--without {given}"
+        without_levels(read(), [option])
+    assert str(caught.value.place) == f"--without {option}"

@@ -65,10 +65,10 @@ def test_with_packages_a_guest_has_more_memory_unless_it_is_said() -> None:
 
 
 def test_more_packages_can_be_given_to_a_study(tmp_path: Path) -> None:
-    plain, own = read(tmp_path, ""), read(tmp_path, 'packages = ["redis-server"]\nmemory_mib = 700')
+    plain, extended = read(tmp_path, ""), read(tmp_path, 'packages = ["redis-server"]\nmemory_mib = 700')
     assert with_packages(plain, ["a1,b1"]).target.packages == ("a1", "b1")
     assert with_packages(plain, ["a1"]).target.memory_mib == 512
-    both = with_packages(own, ["redis-tools", "redis-server"]).target
+    both = with_packages(extended, ["redis-tools", "redis-server"]).target
     assert (both.packages, both.memory_mib) == (("redis-server", "redis-tools"), 700)
 
 
@@ -91,9 +91,9 @@ def test_only_guests_have_packages(tmp_path: Path) -> None:
 
 def test_a_program_of_the_packages_comes_before_one_of_this_machine() -> None:
     host = {"redis-server": "/opt/redis-server", "make": "/usr/bin/make"}
-    found = resolved(ask("redis-server", "--port", "7", package=("redis-server",)), IN_PACKAGES, host)
-    assert found.configurations[0].workload.argv == ("/usr/bin/redis-server", "--port", "7")
-    assert found.programs == ()
+    study = resolved(ask("redis-server", "--port", "7", package=("redis-server",)), IN_PACKAGES, host)
+    assert study.configurations[0].workload.argv == ("/usr/bin/redis-server", "--port", "7")
+    assert study.programs == ()
     assert resolved(ask("make", package=("redis-server",)), IN_PACKAGES, host).programs == ("/usr/bin/make",)
 
 

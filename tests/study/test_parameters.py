@@ -20,7 +20,7 @@ def test_what_is_given_replaces_what_the_study_says(read: Read, catalogue: Catal
 
 
 @pytest.mark.parametrize(
-    ("change", "given", "words"),
+    ("change", "parameters", "words"),
     [
         (("", ""), {"sise": "3"}, "did you mean size"),
         (("", ""), {"size": "0"}, "out of range"),
@@ -33,9 +33,9 @@ def test_what_is_given_replaces_what_the_study_says(read: Read, catalogue: Catal
     ],
 )
 def test_what_cannot_be_chosen_names_the_option(
-    read: Read, catalogue: Catalogue, change: tuple[str, str], given: dict[str, str] | None, words: str
+    read: Read, catalogue: Catalogue, change: tuple[str, str], parameters: dict[str, str] | None, words: str
 ) -> None:
     study = read(change)
     with pytest.raises(RequestError, match=words) as caught:
-        with_parameters(study, given or {"size": "3"}, catalogue)
+        with_parameters(study, parameters or {"size": "3"}, catalogue)
     assert "--parameter " in str(caught.value.place)

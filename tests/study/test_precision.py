@@ -21,11 +21,11 @@ def study(**more: str) -> Study:
 
 def test_it_is_a_field_of_the_analysis_that_is_absent_by_default() -> None:
     assert "precision" not in study().model_dump()["analysis"]
-    asked = study(precision="2%")
-    assert asked.analysis.precision == 0.02
+    precise = study(precision="2%")
+    assert precise.analysis.precision == 0.02
     document, _ = adhoc_document(Request(TWO, precision="2%"), catalogue())
     assert document["analysis"]["precision"] == 0.02
-    assert Study.model_validate(asked.model_dump(by_alias=True)).analysis.precision == 0.02
+    assert Study.model_validate(precise.model_dump(by_alias=True)).analysis.precision == 0.02
 
 
 def test_a_command_line_overrides_that_of_a_study() -> None:

@@ -41,7 +41,7 @@ def written(directory: Path, text: str) -> Path:
 
 
 def complaint(directory: Path, text: str) -> str:
-    """All that is said of a wrong project file, from reading it to the studies it comes to."""
+    """Return the error of a wrong project file, from reading it to the studies it comes to."""
     with pytest.raises(RequestError) as caught:
         read_all(written(directory, text))
     assert caught.value.exit_code == 2
@@ -69,7 +69,7 @@ def test_a_benchmark_becomes_a_study_of_both_revisions(tmp_path: Path) -> None:
     )
     assert (copy.in_guest, count.in_guest) == (False, True)
     study = project.study(copy, catalogue(), parse_study_spec)
-    assert [(one.name, one.command, one.directory) for one in study.workload.variants] == [
+    assert [(variant.name, variant.command, variant.directory) for variant in study.workload.variants] == [
         ("base", ("base/copy", "a b"), "base"),
         ("head", ("head/copy", "a b"), "head"),
     ]
@@ -82,7 +82,7 @@ def test_a_benchmark_becomes_a_study_of_both_revisions(tmp_path: Path) -> None:
 def test_programs_of_the_machine_stay_as_they_are(tmp_path: Path) -> None:
     project = read_project(written(tmp_path, changed('["./copy", "a b"]', '"sh bench.sh"')))
     study = project.study(project.benchmarks[0], catalogue(), parse_study_spec)
-    assert [one.command for one in study.workload.variants] == [("sh", "bench.sh")] * 2
+    assert [variant.command for variant in study.workload.variants] == [("sh", "bench.sh")] * 2
 
 
 def test_a_project_below_the_top_has_its_place_in_both_revisions(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_project_below_the_top_has_its_place_in_both_revisions(tmp_path: Path)
             (tmp_path / side / "sub" / name).touch()
     trees = Trees(tmp_path, PurePosixPath("sub"), {"base": "old", "head": "new"})
     study = project.study(project.benchmarks[0], catalogue(), parse_study_spec, trees)
-    assert [one.directory for one in study.workload.variants] == ["base/sub", "head/sub"]
+    assert [variant.directory for variant in study.workload.variants] == ["base/sub", "head/sub"]
     assert missing(project.benchmarks[0], trees, "base") == ""
     (tmp_path / "base" / "sub" / "copy").unlink()
     assert missing(project.benchmarks[0], trees, "base") == "./copy not found in old after its build"
@@ -101,8 +101,8 @@ def test_a_project_below_the_top_has_its_place_in_both_revisions(tmp_path: Path)
 
 def test_benchmarks_are_chosen_by_name(tmp_path: Path) -> None:
     project = read_project(written(tmp_path, WHOLE))
-    assert [one.name for one in project.chosen(())] == ["copy", "count"]
-    assert [one.name for one in project.chosen(("count",))] == ["count"]
+    assert [benchmark.name for benchmark in project.chosen(())] == ["copy", "count"]
+    assert [benchmark.name for benchmark in project.chosen(("count",))] == ["count"]
     with pytest.raises(RequestError, match=r'benchmark "cout" not found in .*; did you mean count'):
         project.chosen(("cout",))
 
@@ -131,7 +131,7 @@ def test_anything_else_is_none(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (changed('limit = "2.5%"', "limit = 0.025"), "6: benchmark[1].limit: found 0.025; expected a perce"),
         (changed('limit = "2.5%"', 'limit = "250%"'), '6: benchmark[1].limit: found "250%"; expected a per'),
@@ -157,15 +157,15 @@ def test_anything_else_is_none(value: Any) -> None:
         ("a = " + "[" * 40 + "]" * 40, "is nested in more than 16 tables"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_file_line_field_and_what_is_right(tmp_path: Path, text: str, said: str) -> None:
-    found = complaint(tmp_path, text)
-    assert found.startswith("ajuste.toml:")
-    assert said in found
+def test_what_is_wrong_is_told_with_file_line_field_and_what_is_right(tmp_path: Path, text: str, message: str) -> None:
+    problem = complaint(tmp_path, text)
+    assert problem.startswith("ajuste.toml:")
+    assert message in problem
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    said = complaint(tmp_path, WHOLE.replace("%", "").replace('name = "copy"\n', ""))
-    assert [line.partition(": ")[0] for line in said.splitlines()] == [
+    problems = complaint(tmp_path, WHOLE.replace("%", "").replace('name = "copy"\n', ""))
+    assert [line.partition(": ")[0] for line in problems.splitlines()] == [
         "ajuste.toml:1",
         "ajuste.toml:5",
         "ajuste.toml:14",

@@ -26,8 +26,8 @@ Resolve = Callable[..., ResolvedStudy]
 @pytest.fixture
 def resolved(read: Callable[..., Study], catalogue: Catalogue) -> Resolve:
     def resolving(*parts: Any, programs: tuple[str, ...] = ("hackbench", "dd")) -> ResolvedStudy:
-        found = {name: f"/usr/bin/{name}" for name in programs}
-        return resolve(read(*parts), catalogue, KERNELS, lambda name: found.get(name))
+        paths = {name: f"/usr/bin/{name}" for name in programs}
+        return resolve(read(*parts), catalogue, KERNELS, lambda name: paths.get(name))
 
     return resolving
 
@@ -44,18 +44,18 @@ WITH_SUCCESSOR = ("7500000]", "7500000]\nsuccessor = true")
     ],
 )
 def test_a_tunable_is_written_where_that_kernel_has_it(resolved: Resolve, kernel: str, path: str) -> None:
-    found = resolved((KERNEL, f'kernel = "{kernel}"'))
-    assert [c.writes[0].location for c in found.configurations] == [FileLocation(path=path)] * 2
-    assert [c.writes[0].value for c in found.configurations] == ["750000", "7500000"]
-    assert [c.configuration.baseline for c in found.configurations] == [True, False]
-    assert found.names == ("sched_min_granularity_ns=750000", "sched_min_granularity_ns=7500000")
-    assert {c.kernel for c in found.configurations} == {kernel}
+    study = resolved((KERNEL, f'kernel = "{kernel}"'))
+    assert [c.writes[0].location for c in study.configurations] == [FileLocation(path=path)] * 2
+    assert [c.writes[0].value for c in study.configurations] == ["750000", "7500000"]
+    assert [c.configuration.baseline for c in study.configurations] == [True, False]
+    assert study.names == ("sched_min_granularity_ns=750000", "sched_min_granularity_ns=7500000")
+    assert {c.kernel for c in study.configurations} == {kernel}
 
 
 def test_a_flag_is_written_as_a_flag(resolved: Resolve) -> None:
-    found = resolved(("sched_min_granularity_ns", "sched_feat_hrtick"), ("[750000, 7500000]", "[false, true]"))
-    assert found.configurations[1].writes[0].location == Flag(path="/sys/kernel/debug/sched_features", name="HRTICK")
-    assert [c.writes[0].value for c in found.configurations] == ["0", "1"]
+    study = resolved(("sched_min_granularity_ns", "sched_feat_hrtick"), ("[750000, 7500000]", "[false, true]"))
+    assert study.configurations[1].writes[0].location == Flag(path="/sys/kernel/debug/sched_features", name="HRTICK")
+    assert [c.writes[0].value for c in study.configurations] == ["0", "1"]
 
 
 def test_a_kernel_without_the_tunable_is_refused_with_those_that_have_it_and_the_successor(resolved: Resolve) -> None:
@@ -72,15 +72,15 @@ def test_a_kernel_without_the_tunable_is_refused_with_those_that_have_it_and_the
 
 
 def test_a_successor_is_varied_only_when_asked_and_named_as_such_everywhere(resolved: Resolve) -> None:
-    found = resolved((KERNEL, 'kernel = "debian:6.12"'), WITH_SUCCESSOR)
-    assert found.names == ("base_slice_ns=750000", "base_slice_ns=7500000")
-    assert found.factors[0].name == "base_slice_ns"
-    assert found.configurations[0].configuration.levels == {"base_slice_ns": "750000"}
-    assert found.configurations[0].writes[0].tunable == "base_slice_ns"
-    assert [e.name for e in found.explained] == ["base_slice_ns"]
-    assert "successor of sched_min_granularity_ns" in found.explained[0].note
-    assert len(found.notes) == 1
-    assert "successor base_slice_ns, a related but different tunable" in found.notes[0]
+    study = resolved((KERNEL, 'kernel = "debian:6.12"'), WITH_SUCCESSOR)
+    assert study.names == ("base_slice_ns=750000", "base_slice_ns=7500000")
+    assert study.factors[0].name == "base_slice_ns"
+    assert study.configurations[0].configuration.levels == {"base_slice_ns": "750000"}
+    assert study.configurations[0].writes[0].tunable == "base_slice_ns"
+    assert [e.name for e in study.explained] == ["base_slice_ns"]
+    assert "successor of sched_min_granularity_ns" in study.explained[0].note
+    assert len(study.notes) == 1
+    assert "successor base_slice_ns, a related but different tunable" in study.notes[0]
 
 
 def test_a_successor_changes_nothing_where_it_is_not_needed(resolved: Resolve) -> None:
@@ -96,27 +96,27 @@ def test_levels_are_checked_against_the_successor_too(resolved: Resolve) -> None
 
 
 def test_kernels_as_factor_use_the_knob_of_each(resolved: Resolve) -> None:
-    found = resolved(
+    study = resolved(
         (KERNEL, ""),
         (
             "7500000]",
             '7500000]\nsuccessor = true\n[[factor]]\nname = "kernel"\nlevels = ["debian:5.10", "debian:6.12"]',
         ),
     )
-    assert found.names == (
+    assert study.names == (
         "sched_min_granularity_ns=750000 kernel=debian:5.10",
         "base_slice_ns=750000 kernel=debian:6.12",
         "sched_min_granularity_ns=7500000 kernel=debian:5.10",
         "base_slice_ns=7500000 kernel=debian:6.12",
     )
-    assert [f.name for f in found.factors] == ["sched_min_granularity_ns/base_slice_ns", "kernel"]
-    assert all(set(c.configuration.levels) == {f.name for f in found.factors} for c in found.configurations)
-    assert [c.kernel for c in found.configurations] == ["debian:5.10", "debian:6.12"] * 2
-    assert [c.writes[0].tunable for c in found.configurations] == ["sched_min_granularity_ns", "base_slice_ns"] * 2
+    assert [f.name for f in study.factors] == ["sched_min_granularity_ns/base_slice_ns", "kernel"]
+    assert all(set(c.configuration.levels) == {f.name for f in study.factors} for c in study.configurations)
+    assert [c.kernel for c in study.configurations] == ["debian:5.10", "debian:6.12"] * 2
+    assert [c.writes[0].tunable for c in study.configurations] == ["sched_min_granularity_ns", "base_slice_ns"] * 2
 
 
 def test_attributes_and_parameters_vary_the_workload_and_only_it(resolved: Resolve) -> None:
-    found = resolved(
+    study = resolved(
         ("sched_min_granularity_ns", "nice"),
         ("[750000, 7500000]", '[0, 4]\nbaseline = 4\n[[factor]]\nname = "workload.size"\nlevels = [10, 20]'),
         (
@@ -125,30 +125,30 @@ def test_attributes_and_parameters_vary_the_workload_and_only_it(resolved: Resol
             '[[workload.background]]\nkind = "spin"\ncount = 2\nattributes.nice = 9',
         ),
     )
-    assert [c.workload.argv[1:] for c in found.configurations[:2]] == [
+    assert [c.workload.argv[1:] for c in study.configurations[:2]] == [
         ("matrix", "--size", "10", "--repetitions=3"),
         ("matrix", "--size", "20", "--repetitions=3"),
     ]
-    assert [c.workload.attributes for c in found.configurations[1:3]] == [
+    assert [c.workload.attributes for c in study.configurations[1:3]] == [
         Attributes(nice=0, policy="batch"),
         Attributes(nice=4, policy="batch"),
     ]
-    assert [c.configuration.baseline for c in found.configurations] == [False, False, True, False]
-    assert found.names[2] == "nice=4 workload.size=10"
-    assert all(c.background == found.configurations[0].background for c in found.configurations)
-    assert len(found.configurations[0].background) == 2
-    assert found.configurations[0].background[0].attributes == Attributes(nice=9)
-    assert found.configurations[0].loads == (Load(number=1, endless=True),) * 2
-    assert all(c.writes == () for c in found.configurations)
+    assert [c.configuration.baseline for c in study.configurations] == [False, False, True, False]
+    assert study.names[2] == "nice=4 workload.size=10"
+    assert all(c.background == study.configurations[0].background for c in study.configurations)
+    assert len(study.configurations[0].background) == 2
+    assert study.configurations[0].background[0].attributes == Attributes(nice=9)
+    assert study.configurations[0].loads == (Load(number=1, endless=True),) * 2
+    assert all(c.writes == () for c in study.configurations)
 
 
 def test_a_priority_goes_with_the_real_time_policies_only(resolved: Resolve) -> None:
-    found = resolved(
+    study = resolved(
         ("sched_min_granularity_ns", "policy"),
         ("[750000, 7500000]", '["other", "fifo", "rr"]'),
         ("[target]", 'attributes = { priority = 30, affinity = "0" }\n[target]'),
     )
-    assert [c.workload.attributes for c in found.configurations] == [
+    assert [c.workload.attributes for c in study.configurations] == [
         Attributes(policy="other", affinity=(0,)),
         Attributes(policy="fifo", priority=30, affinity=(0,)),
         Attributes(policy="rr", priority=30, affinity=(0,)),
@@ -158,15 +158,15 @@ def test_a_priority_goes_with_the_real_time_policies_only(resolved: Resolve) -> 
 def test_the_bundled_program_is_in_the_guest_and_others_are_taken_along(resolved: Resolve, tmp_path: Path) -> None:
     assert resolved().configurations[0].workload.argv[0] == "/ajuste/bin/ajuste-workloads"
     assert resolved().programs == ()
-    found = resolved(('kind = "matrix"', 'kind = "hackbench"\nparameters.mode = "threads"\nprograms = ["dd"]'))
-    assert found.configurations[0].workload.argv == ("/usr/bin/hackbench", "-T", "-g", "10")
-    assert found.programs == ("/usr/bin/dd", "/usr/bin/hackbench")
+    study = resolved(('kind = "matrix"', 'kind = "hackbench"\nparameters.mode = "threads"\nprograms = ["dd"]'))
+    assert study.configurations[0].workload.argv == ("/usr/bin/hackbench", "-T", "-g", "10")
+    assert study.programs == ("/usr/bin/dd", "/usr/bin/hackbench")
     (tmp_path / "job").write_text("#!/bin/sh\n")
     (tmp_path / "data.txt").write_text("x")
-    found = resolved(('kind = "matrix"', 'command = ["./job", "-x"]\nfiles = ["data.txt"]'))
-    assert found.configurations[0].workload.argv == ("/study/job", "-x")
-    assert found.configurations[0].workload.directory == "/study"
-    assert found.files == {"data.txt": str(tmp_path / "data.txt"), "job": str(tmp_path / "job")}
+    study = resolved(('kind = "matrix"', 'command = ["./job", "-x"]\nfiles = ["data.txt"]'))
+    assert study.configurations[0].workload.argv == ("/study/job", "-x")
+    assert study.configurations[0].workload.directory == "/study"
+    assert study.files == {"data.txt": str(tmp_path / "data.txt"), "job": str(tmp_path / "job")}
 
 
 def test_a_missing_program_is_named_with_its_package_and_line(resolved: Resolve) -> None:
@@ -184,36 +184,36 @@ def test_a_command_in_one_pair_of_quotes_is_no_program_to_install(resolved: Reso
 
 
 def test_metrics_and_counters_follow_from_what_is_asked(resolved: Resolve) -> None:
-    found = resolved(('metrics = ["elapsed"]', 'metrics = ["elapsed"]\ndescribe = ["task-clock"]'))
-    assert [m.name for m in found.deciding] == ["elapsed"]
-    assert [m.name for m in found.described] == ["task-clock"]
-    assert found.counters == ("task-clock",)
+    study = resolved(('metrics = ["elapsed"]', 'metrics = ["elapsed"]\ndescribe = ["task-clock"]'))
+    assert [m.name for m in study.deciding] == ["elapsed"]
+    assert [m.name for m in study.described] == ["task-clock"]
+    assert study.counters == ("task-clock",)
     everything = resolved(('kind = "matrix"', 'kind = "hackbench"'))
     assert [m.name for m in everything.described] == ["hackbench.time", "task-clock", "involuntary-switches", "ipc"]
     assert set(everything.counters) == {"task-clock", "cycles", "instructions"}
-    own = resolved(
+    with_pattern = resolved(
         (
             'kind = "matrix"',
             'command = ["dd"]\n[[workload.metric]]\nname = "rate"\ndirection = "higher"\npattern = "(.)"',
         ),
         ('"elapsed"', '"rate"'),
     )
-    assert (own.deciding[0].direction, own.deciding[0].title) == ("higher", "rate")
-    assert own.patterns[0].metric == "rate"
+    assert (with_pattern.deciding[0].direction, with_pattern.deciding[0].title) == ("higher", "rate")
+    assert with_pattern.patterns[0].metric == "rate"
 
 
 def test_instructions_are_counted_where_a_study_names_them_and_the_lens_can_look(resolved: Resolve) -> None:
     plain = resolved()
     assert not plain.counts_instructions
     assert "user-instructions" not in {metric.name for metric in plain.described}
-    asked = resolved(('metrics = ["elapsed"]', 'metrics = ["user-instructions"]'))
-    assert asked.counts_instructions
-    assert [metric.name for metric in asked.deciding] == ["user-instructions"]
+    counting = resolved(('metrics = ["elapsed"]', 'metrics = ["user-instructions"]'))
+    assert counting.counts_instructions
+    assert [metric.name for metric in counting.deciding] == ["user-instructions"]
     assert resolved(
         ('metrics = ["elapsed"]', 'metrics = ["elapsed"]\ndescribe = ["kernel-instructions"]')
     ).counts_instructions
     assert resolved(('metrics = ["elapsed"]', 'metrics = ["user-instructions@p95"]')).counts_instructions
-    assert fingerprint(asked) != fingerprint(plain)
+    assert fingerprint(counting) != fingerprint(plain)
 
 
 def test_a_fingerprint_covers_what_is_measured_and_nothing_else(resolved: Resolve) -> None:
@@ -246,13 +246,13 @@ def test_too_many_configurations_are_refused(resolved: Resolve) -> None:
 
 
 def test_a_resolved_study_survives_being_stored(resolved: Resolve) -> None:
-    found = resolved(
+    study = resolved(
         ('kind = "matrix"', 'kind = "hackbench"\nattributes = { affinity = "0", policy = "rr" }'),
         ("7500000]", '7500000]\n[[factor]]\nname = "sched_feat_hrtick"\nlevels = [false, true]'),
     )
-    again = ResolvedStudy.model_validate_json(found.model_dump_json())
-    assert again.model_dump() == found.model_dump()
-    assert fingerprint(again) == fingerprint(found)
+    again = ResolvedStudy.model_validate_json(study.model_dump_json())
+    assert again.model_dump() == study.model_dump()
+    assert fingerprint(again) == fingerprint(study)
 
 
 HOST = Site(
@@ -310,7 +310,7 @@ def test_a_cpu_that_the_host_does_not_offer_is_refused(on_host: Resolve) -> None
 
 
 def test_a_load_runs_only_with_the_levels_that_it_names(resolved: Resolve) -> None:
-    found = resolved(
+    study = resolved(
         ("sched_min_granularity_ns", "nice"),
         ("[750000, 7500000]", "[0, 4, 19]"),
         (
@@ -319,17 +319,17 @@ def test_a_load_runs_only_with_the_levels_that_it_names(resolved: Resolve) -> No
             '[[workload.background]]\nkind = "matrix"\nwhen = { nice = [4, 19] }',
         ),
     )
-    assert [[load.number for load in c.loads] for c in found.configurations] == [[], [1, 2], [2]]
-    assert [len(c.background) for c in found.configurations] == [0, 2, 1]
-    assert found.configurations[1].loads[0].endless
-    assert not found.configurations[1].loads[1].endless
+    assert [[load.number for load in c.loads] for c in study.configurations] == [[], [1, 2], [2]]
+    assert [len(c.background) for c in study.configurations] == [0, 2, 1]
+    assert study.configurations[1].loads[0].endless
+    assert not study.configurations[1].loads[1].endless
 
 
 def test_a_quantile_of_a_metric_is_a_metric_and_needs_the_same_counters(resolved: Resolve) -> None:
-    found = resolved(('metrics = ["elapsed"]', 'metrics = ["elapsed@p95", "task-clock@p50"]\ndescribe = ["elapsed"]'))
-    assert [(m.name, m.column, m.quantile) for m in found.deciding] == [
+    study = resolved(('metrics = ["elapsed"]', 'metrics = ["elapsed@p95", "task-clock@p50"]\ndescribe = ["elapsed"]'))
+    assert [(m.name, m.column, m.quantile) for m in study.deciding] == [
         ("elapsed@p95", "elapsed", 0.95),
         ("task-clock@p50", "task-clock", 0.5),
     ]
-    assert found.counters == ("task-clock",)
-    assert [m.name for m in found.described] == ["elapsed"]
+    assert study.counters == ("task-clock",)
+    assert [m.name for m in study.described] == ["elapsed"]

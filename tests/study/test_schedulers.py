@@ -51,7 +51,7 @@ def test_a_guest_has_the_schedulers_of_all_its_configurations(resolved: Callable
 def test_it_can_be_one_of_several_settings(resolved: Callable[..., ResolvedStudy]) -> None:
     settings = '["own", "simple"]\nsettings.own = {}\nsettings.simple = { sched_ext = "scx_simple" }'
     study = resolved(settings, "6.12", ('"sched_ext"', '"scheduler"'))
-    assert [one.scheduler for one in study.configurations] == ["", "scx_simple"]
+    assert [configuration.scheduler for configuration in study.configurations] == ["", "scx_simple"]
 
 
 def test_a_kernel_that_is_too_old_and_a_scheduler_that_is_unknown_are_refused(

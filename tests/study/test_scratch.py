@@ -1,4 +1,4 @@
-"""From the options of a file system to the arguments of mkfs and mount."""
+"""The way from the options of a file system to the arguments of mkfs and mount."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ajuste.study.site import GUEST, MAKE, MOUNT, MOUNT_POINT, QUIETLY, Site, sc
 
 
 def made(varied: dict[str, str] | None = None, site: Site = GUEST, **table: Any) -> tuple[tuple[str, ...], str]:
-    found = scratch(ScratchTable.model_validate(table), varied or {}, site, lambda name: f"/usr/sbin/{name}")
-    return found.make, found.options
+    planned = scratch(ScratchTable.model_validate(table), varied or {}, site, lambda name: f"/usr/sbin/{name}")
+    return planned.make, planned.options
 
 
 def test_options_go_to_mkfs_or_to_mount() -> None:
@@ -59,10 +59,15 @@ def test_what_a_type_does_not_have_is_refused(table: dict[str, Any], words: str)
 
 def test_without_a_device_it_is_a_file_of_that_size_where_the_caller_is() -> None:
     host = Site(bundled="/b", directory="/home/ada", in_place=True, user=User(uid=7, gid=7))
-    found = scratch(ScratchTable(size_mib=64), {}, host, str)
-    assert (found.size_bytes, found.directory, found.device, found.user) == (64 << 20, "/home/ada", "", host.user)
-    given = scratch(ScratchTable(device="/dev/sdz"), {}, host, str)
-    assert (given.size_bytes, given.directory, given.device) == (0, "", "/dev/sdz")
+    in_file = scratch(ScratchTable(size_mib=64), {}, host, str)
+    assert (in_file.size_bytes, in_file.directory, in_file.device, in_file.user) == (
+        64 << 20,
+        "/home/ada",
+        "",
+        host.user,
+    )
+    on_device = scratch(ScratchTable(device="/dev/sdz"), {}, host, str)
+    assert (on_device.size_bytes, on_device.directory, on_device.device) == (0, "", "/dev/sdz")
 
 
 def test_every_attribute_is_one_of_the_catalogue_and_every_one_of_the_catalogue_has_a_meaning() -> None:
@@ -83,17 +88,17 @@ def study(**more: Any) -> Study:
     return Study.model_validate(document | more)
 
 
-def resolved(one: Study) -> ResolvedStudy:
-    return resolve(one, catalogue(), {"debian:6.1": KernelVersion(major=6, minor=1)}, lambda name: f"/bin/{name}")
+def resolved(study: Study) -> ResolvedStudy:
+    return resolve(study, catalogue(), {"debian:6.1": KernelVersion(major=6, minor=1)}, lambda name: f"/bin/{name}")
 
 
 def test_each_configuration_has_its_file_system_and_works_in_it() -> None:
-    found = resolved(study())
-    systems = [c.scratch for c in found.configurations]
+    resolved_study = resolved(study())
+    systems = [c.scratch for c in resolved_study.configurations]
     assert [system.options for system in systems if system] == ["data=ordered", "data=journal"]
-    assert {c.workload.directory for c in found.configurations} == {MOUNT_POINT}
-    assert {command.directory for c in found.configurations for command in c.before} == {MOUNT_POINT}
-    assert any(program.endswith("mkfs.ext4") for program in found.programs)
+    assert {c.workload.directory for c in resolved_study.configurations} == {MOUNT_POINT}
+    assert {command.directory for c in resolved_study.configurations for command in c.before} == {MOUNT_POINT}
+    assert any(program.endswith("mkfs.ext4") for program in resolved_study.programs)
 
 
 @pytest.mark.parametrize(

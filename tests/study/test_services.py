@@ -67,31 +67,33 @@ def argvs(commands: Any) -> list[tuple[str, ...]]:
 
 def test_a_service_is_started_before_the_workload_and_stopped_after_it(resolved: Resolving) -> None:
     study = resolved(REDIS)
-    one = study.configurations[0]
+    configuration = study.configurations[0]
     directory = "/tmp/ajuste-services-1000/redis-server"
     start: tuple[str, ...] = ("/ajuste/bin/ajuste-service", "start", "--name", "redis-server", "--directory", directory)
     start += ("--ready", "port:21700", "--port", "21700", "--within", "30000", "--stop", "TERM", "--patience", "10000")
     start += ("--", "/bin/redis-server", "--port", "21700")
-    assert argvs(one.before) == [start, ("/ajuste/bin/ajuste-service", "begin", directory)]
-    assert argvs(one.after) == [("/ajuste/bin/ajuste-service", "stop", directory)]
-    assert one.workload.argv == ("/bin/client", "-p", "21700")
-    assert [(service.name, service.command.argv) for service in one.services] == [
+    assert argvs(configuration.before) == [start, ("/ajuste/bin/ajuste-service", "begin", directory)]
+    assert argvs(configuration.after) == [("/ajuste/bin/ajuste-service", "stop", directory)]
+    assert configuration.workload.argv == ("/bin/client", "-p", "21700")
+    assert [(service.name, service.command.argv) for service in configuration.services] == [
         ("redis-server", ("/bin/redis-server", "--port", "21700"))
     ]
     assert study.programs == ("/bin/redis-server", "/bin/client")
     assert {"service-cpu", "service-peak-rss"} <= {metric.name for metric in study.described}
 
 
-@pytest.mark.parametrize(("own", "expected"), [((), ["redis"]), (("valkey {port}",), ["valkey"])])
+@pytest.mark.parametrize(("service", "expected"), [((), ["redis"]), (("valkey {port}",), ["valkey"])])
 def test_a_workload_of_the_catalogue_brings_its_service_unless_the_study_has_one(
-    own: tuple[str, ...], expected: list[str]
+    service: tuple[str, ...], expected: list[str]
 ) -> None:
     known = real_catalogue()
-    study = adhoc_study(Request(commands=(("redis-benchmark",),), nice="0,5", service=own), known)
-    one = resolve(study, known, {HOST_KERNEL: KernelVersion.parse("6.1.0")}, lambda name: f"/bin/{name}", HERE)
-    served = one.configurations[0]
+    study = adhoc_study(Request(commands=(("redis-benchmark",),), nice="0,5", service=service), known)
+    resolved_study = resolve(
+        study, known, {HOST_KERNEL: KernelVersion.parse("6.1.0")}, lambda name: f"/bin/{name}", HERE
+    )
+    served = resolved_study.configurations[0]
     assert [service.name for service in served.services] == expected
-    port = served.services[0].command.argv[-1 if own else 2]
+    port = served.services[0].command.argv[-1 if service else 2]
     assert served.workload.argv[:5] == ("/bin/redis-benchmark", "-h", "127.0.0.1", "-p", port)
 
 
@@ -100,8 +102,8 @@ def test_an_ordinary_user_plans_a_daemon_of_usr_sbin() -> None:
     study = adhoc_study(Request(commands=(("redis-benchmark",),), nice="0,5", service=("tuned {port}",)), known)
     kernels = {HOST_KERNEL: KernelVersion.parse("6.1.0")}
     outside_path = {"tuned": None, "/usr/sbin/tuned": "/usr/sbin/tuned"}
-    one = resolve(study, known, kernels, lambda name: outside_path.get(name, f"/bin/{name}"), HERE)
-    assert one.configurations[0].services[0].command.argv[0] == "/usr/sbin/tuned"
+    resolved_study = resolve(study, known, kernels, lambda name: outside_path.get(name, f"/bin/{name}"), HERE)
+    assert resolved_study.configurations[0].services[0].command.argv[0] == "/usr/sbin/tuned"
     with pytest.raises(RequestError, match='program "tuned" not found'):
         resolve(study, known, kernels, lambda name: None if "tuned" in name else f"/bin/{name}", HERE)
 
@@ -109,7 +111,7 @@ def test_an_ordinary_user_plans_a_daemon_of_usr_sbin() -> None:
 def test_without_services_nothing_is_added(resolved: Resolving) -> None:
     study = resolved('command = ["jq", "{data}"]')
     document = study.model_dump(mode="json")
-    assert all("services" not in one for one in document["configurations"])
+    assert all("services" not in configuration for configuration in document["configurations"])
     assert "services" not in document["study"]["workload"]
     assert "service" not in document["study"]["workload"]
     assert study.configurations[0].workload.argv == ("/bin/jq", "{data}")
@@ -183,9 +185,9 @@ def test_in_a_guest_data_is_made_in_each_trial(resolved: Resolving) -> None:
 
 
 def test_several_services_have_ports_of_their_own(resolved: Resolving) -> None:
-    one = resolved(TWO).configurations[0]
-    assert one.workload.argv == ("/bin/client", "21701", "21700")
-    back, front, begin = one.before
+    configuration = resolved(TWO).configurations[0]
+    assert configuration.workload.argv == ("/bin/client", "21701", "21700")
+    back, front, begin = configuration.before
     assert (back.argv[-1], front.argv[-2:]) == ("21700", ("21701", "21700"))
     assert front.argv[6:8] == ("--ready", "log:up")
     assert [path.rpartition("/")[2] for path in begin.argv[2:]] == ["back", "front"]
@@ -199,18 +201,18 @@ def test_a_port_that_is_in_use_is_passed_over(resolved: Resolving) -> None:
 @pytest.mark.parametrize("name", ["service.nice", "service.redis-server.nice"])
 def test_attributes_of_a_service_can_be_varied(resolved: Resolving, name: str) -> None:
     study = resolved(REDIS, (FACTOR[0], FACTOR[1].replace("NAME", name)))
-    assert [one.before[0].attributes.nice for one in study.configurations] == [0, 5]
-    assert [one.before[1].attributes.nice for one in study.configurations] == [None, None]
-    assert [one.workload.attributes.nice for one in study.configurations] == [None, None]
-    assert [one.configuration.name for one in study.configurations] == [f"{name}=0", f"{name}=5"]
+    assert [configuration.before[0].attributes.nice for configuration in study.configurations] == [0, 5]
+    assert [configuration.before[1].attributes.nice for configuration in study.configurations] == [None, None]
+    assert [configuration.workload.attributes.nice for configuration in study.configurations] == [None, None]
+    assert [configuration.configuration.name for configuration in study.configurations] == [f"{name}=0", f"{name}=5"]
 
 
 def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving) -> None:
     site = replace(HERE, uid=0, user=User(uid=7, gid=7), find_user=lambda name: User(uid=9, gid=9))
-    one = resolved(REDIS + 'user = "redis"\n', FACTOR_OF_SERVICE, site=site).configurations[0]
-    assert one.before[0].user == User(uid=9, gid=9)
-    assert one.before[0].argv[5] == "/var/tmp/s-9/redis-server"
-    assert one.workload.user == User(uid=7, gid=7)
+    configuration = resolved(REDIS + 'user = "redis"\n', FACTOR_OF_SERVICE, site=site).configurations[0]
+    assert configuration.before[0].user == User(uid=9, gid=9)
+    assert configuration.before[0].argv[5] == "/var/tmp/s-9/redis-server"
+    assert configuration.workload.user == User(uid=7, gid=7)
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,9 @@ def test_levels_of_settings_use_a_successor_when_asked(resolved: Resolve) -> Non
         RequestError, match=r"factor\[1\]\.settings: sched_min_granularity_ns is not supported by Linux 6.12"
     ):
         resolved(LADDER, ("debian:5.10", "debian:6.12"))
-    found = resolved(LADDER, ("debian:5.10", "debian:6.12"), ('"isolation"', '"isolation"\nsuccessor = true'))
-    assert found.configurations[2].writes[0].tunable == "base_slice_ns"
-    assert "varies instead" in found.notes[0]
+    study = resolved(LADDER, ("debian:5.10", "debian:6.12"), ('"isolation"', '"isolation"\nsuccessor = true'))
+    assert study.configurations[2].writes[0].tunable == "base_slice_ns"
+    assert "varies instead" in study.notes[0]
 
 
 OF_KERNELS = LADDER.replace("nice = -20\n", 'kernel = "debian:6.12"\n')
@@ -143,10 +143,10 @@ OF_KERNELS = LADDER.replace("nice = -20\n", 'kernel = "debian:6.12"\n')
 
 
 def test_a_level_can_have_a_kernel_of_its_own(resolved: Resolve) -> None:
-    found = resolved(OF_KERNELS)
-    assert [c.kernel for c in found.configurations] == ["debian:5.10", "debian:6.12", "debian:5.10"]
-    assert found.study.kernels == ("debian:5.10", "debian:6.12")
-    assert [write.tunable for write in found.configurations[2].writes] == ["sched_min_granularity_ns"]
+    study = resolved(OF_KERNELS)
+    assert [c.kernel for c in study.configurations] == ["debian:5.10", "debian:6.12", "debian:5.10"]
+    assert study.study.kernels == ("debian:5.10", "debian:6.12")
+    assert [write.tunable for write in study.configurations[2].writes] == ["sched_min_granularity_ns"]
 
 
 def test_a_kernel_that_only_some_levels_name_is_chosen_nowhere_else(resolved: Resolve) -> None:
@@ -205,29 +205,38 @@ def test_wrong_settings_are_refused_with_their_place(resolved: Resolve, change: 
 
 
 def test_variants_are_the_levels_of_the_factor_command(resolved: Resolve) -> None:
-    found = resolved(COMMANDS)
-    assert found.names == ("fast one", "slow one")
-    assert [c.workload.argv for c in found.configurations] == [("/bin/dd", "if=/dev/zero"), ("/bin/sleep", "2")]
-    assert [c.configuration.baseline for c in found.configurations] == [True, False]
-    assert set(found.programs) == {"/bin/dd", "/bin/sleep", "/bin/sync", "/bin/mkdir", "/bin/rmdir"}
-    assert [p.pointer for p in found.pointers] == ["/jobs/0/iops"]
-    assert found.explained[0].what == "What is run. slow one: sleep 2; fast one: dd if=/dev/zero"
+    study = resolved(COMMANDS)
+    assert study.names == ("fast one", "slow one")
+    assert [c.workload.argv for c in study.configurations] == [("/bin/dd", "if=/dev/zero"), ("/bin/sleep", "2")]
+    assert [c.configuration.baseline for c in study.configurations] == [True, False]
+    assert set(study.programs) == {"/bin/dd", "/bin/sleep", "/bin/sync", "/bin/mkdir", "/bin/rmdir"}
+    assert [p.pointer for p in study.pointers] == ["/jobs/0/iops"]
+    assert study.explained[0].what == "What is run. slow one: sleep 2; fast one: dd if=/dev/zero"
 
 
 def test_a_variant_runs_in_a_directory_of_its_own(resolved: Resolve, tmp_path: Path) -> None:
-    """In a guest it is there if the study has files in it."""
+    """The directory is there in a guest if the study has files in it."""
     for name in ("fast", "slow"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "data.txt").touch()
     in_own = [(f'name = "{name} one"\n', f'name = "{name} one"\ndirectory = "{name}"\n') for name in ("fast", "slow")]
     beside = resolved(COMMANDS, *in_own)
-    assert [one.workload.directory for one in beside.configurations] == ["/tmp", "/tmp"]
+    assert [configuration.workload.directory for configuration in beside.configurations] == ["/tmp", "/tmp"]
     files = ("[workload]", '[workload]\nfiles = ["fast/data.txt", "slow/data.txt"]')
     there = resolved(COMMANDS, *in_own, files)
-    assert [one.workload.directory for one in there.configurations] == ["/study/fast", "/study/slow"]
-    assert [one.workload.directory for one in resolved(COMMANDS, files).configurations] == ["/study", "/study"]
+    assert [configuration.workload.directory for configuration in there.configurations] == [
+        "/study/fast",
+        "/study/slow",
+    ]
+    assert [configuration.workload.directory for configuration in resolved(COMMANDS, files).configurations] == [
+        "/study",
+        "/study",
+    ]
     here = resolved(COMMANDS, *in_own, ('kernel = "debian:5.10"', 'kind = "host"'), site=HOST)
-    assert [one.workload.directory for one in here.configurations] == [str(tmp_path / "fast"), str(tmp_path / "slow")]
+    assert [configuration.workload.directory for configuration in here.configurations] == [
+        str(tmp_path / "fast"),
+        str(tmp_path / "slow"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -248,11 +257,11 @@ def test_the_directory_of_a_variant_is_below_that_of_the_study(
 
 
 def test_in_a_guest_every_trial_is_set_up_and_cleaned_up(resolved: Resolve) -> None:
-    found = resolved(COMMANDS)
-    assert (found.setup, found.cleanup) == ((), ())
-    for one in found.configurations:
-        assert [c.argv for c in one.before] == [("/bin/mkdir", "work"), ("/bin/sync",)]
-        assert [c.argv for c in one.after] == [("/bin/rmdir", "work")]
+    study = resolved(COMMANDS)
+    assert (study.setup, study.cleanup) == ((), ())
+    for configuration in study.configurations:
+        assert [c.argv for c in configuration.before] == [("/bin/mkdir", "work"), ("/bin/sync",)]
+        assert [c.argv for c in configuration.after] == [("/bin/rmdir", "work")]
 
 
 @pytest.mark.parametrize(
@@ -272,21 +281,21 @@ def test_wrong_variants_are_refused(resolved: Resolve, change: tuple[str, str], 
 
 def test_without_a_factor_there_is_one_configuration_named_like_the_command(resolved: Resolve) -> None:
     study = LADDER[: LADDER.index("[[factor]]")] + "factor = []\n" + LADDER[LADDER.index("[workload]") :]
-    found = resolved(study)
-    assert found.names == ("matrix",)
-    assert found.configurations[0].configuration.baseline
-    found = resolved(study, ('kind = "matrix"', 'command = ["sh", "-c", "exit 0"]'))
-    assert found.names == ("sh -c 'exit 0'",)
+    resolved_study = resolved(study)
+    assert resolved_study.names == ("matrix",)
+    assert resolved_study.configurations[0].configuration.baseline
+    resolved_study = resolved(study, ('kind = "matrix"', 'command = ["sh", "-c", "exit 0"]'))
+    assert resolved_study.names == ("sh -c 'exit 0'",)
 
 
 def test_one_at_a_time_is_the_baseline_and_each_other_level(resolved: Resolve) -> None:
     second = '[[factor]]\nname = "policy"\nlevels = ["other", "batch", "idle"]\n[design]\ncombine = "one-at-a-time"\n'
-    found = resolved(LADDER, ("[workload]", f"{second}[workload]"))
-    assert found.names == (
+    study = resolved(LADDER, ("[workload]", f"{second}[workload]"))
+    assert study.names == (
         "isolation=plain policy=other",
         "isolation=favoured policy=other",
         "isolation=alone policy=other",
         "isolation=plain policy=batch",
         "isolation=plain policy=idle",
     )
-    assert sum(c.configuration.baseline for c in found.configurations) == 1
+    assert sum(c.configuration.baseline for c in study.configurations) == 1

@@ -61,7 +61,7 @@ def suite_of(directory: Path, text: str = TEXT) -> Suite:
 def studies(suite: Suite, request: Request, names: tuple[str, ...] = ()) -> list[Study]:
     members = suite.chosen(names)
     together = shares(suite, members, request)
-    return [member_study(suite, one, request, together, catalogue(), parse_kernel=parse_spec) for one in members]
+    return [member_study(suite, member, request, together, catalogue(), parse_kernel=parse_spec) for member in members]
 
 
 def complaint(directory: Path, text: str, request: Request = HOST) -> str:
@@ -88,15 +88,18 @@ def test_errors_of_all_members_add_up_to_those_of_the_suite(tmp_path: Path) -> N
 
 
 def test_time_is_shared_out(tmp_path: Path) -> None:
-    assert [one.budget.max_minutes for one in studies(suite_of(tmp_path), HOST)] == [3.0, 3.0]
-    assert [one.budget.max_minutes for one in studies(suite_of(tmp_path), replace(HOST, max_time="1m"))] == [0.5, 0.5]
+    assert [study.budget.max_minutes for study in studies(suite_of(tmp_path), HOST)] == [3.0, 3.0]
+    assert [study.budget.max_minutes for study in studies(suite_of(tmp_path), replace(HOST, max_time="1m"))] == [
+        0.5,
+        0.5,
+    ]
 
 
 def test_the_command_line_overrides_the_suite(tmp_path: Path) -> None:
-    (one, _) = studies(suite_of(tmp_path), HOST)
-    assert (one.budget.max_blocks, one.analysis.smallest_effect) == (7, 0.03)
-    (one, _) = studies(suite_of(tmp_path), replace(HOST, blocks="2..4", min_effect="10%"))
-    assert (one.budget.min_blocks, one.budget.max_blocks, one.analysis.smallest_effect) == (2, 4, 0.1)
+    (study, _) = studies(suite_of(tmp_path), HOST)
+    assert (study.budget.max_blocks, study.analysis.smallest_effect) == (7, 0.03)
+    (study, _) = studies(suite_of(tmp_path), replace(HOST, blocks="2..4", min_effect="10%"))
+    assert (study.budget.min_blocks, study.budget.max_blocks, study.analysis.smallest_effect) == (2, 4, 0.1)
 
 
 def test_a_guest_is_that_of_the_suite_unless_the_member_says_otherwise(tmp_path: Path) -> None:
@@ -123,15 +126,15 @@ def test_one_guest_has_the_programs_of_all_members(tmp_path: Path) -> None:
     beside = guest_programs(suite, catalogue())
     assert beside == ("cat", "hackbench", "sh")
     together = shares(suite, suite.table.members, GUEST)
-    found = [
-        member_study(suite, one, GUEST, together, catalogue(), beside=beside, parse_kernel=parse_spec)
-        for one in suite.table.members
+    member_studies = [
+        member_study(suite, member, GUEST, together, catalogue(), beside=beside, parse_kernel=parse_spec)
+        for member in suite.table.members
     ]
-    assert [set(one.workload.programs) for one in found] == [set(beside), set(beside)]
+    assert [set(study.workload.programs) for study in member_studies] == [set(beside), set(beside)]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("max_blocks = 7", "max_block = 7", "mine.toml:11: budget.max_block: unknown field"),
         ('name = "files"', 'name = "messages"', 'member[2].name: the member "messages" is given twice'),
@@ -142,9 +145,9 @@ def test_one_guest_has_the_programs_of_all_members(tmp_path: Path) -> None:
         ("schema = 1", "schema = 2", "schema"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in TEXT
-    assert said in complaint(tmp_path, TEXT.replace(old, new, 1))
+    assert message in complaint(tmp_path, TEXT.replace(old, new, 1))
 
 
 def test_several_commands_are_no_member(tmp_path: Path) -> None:
@@ -166,11 +169,11 @@ def test_a_suite_that_is_not_there() -> None:
         find_suite("schedule")
 
 
-@pytest.mark.parametrize("suite", builtin_suites(), ids=lambda one: one.table.name)
+@pytest.mark.parametrize("suite", builtin_suites(), ids=lambda suite: suite.table.name)
 def test_built_in_suites_are_called_as_their_files_and_make_studies(suite: Suite) -> None:
     assert suite.table.name == suite.source.file.stem
     assert suite.table.title
     for request in (HOST, GUEST):
-        found = studies(suite, request)
-        assert len(found) == len(suite.table.members)
-        assert all(len(one.analysis.metrics) <= 2 for one in found)
+        member_studies = studies(suite, request)
+        assert len(member_studies) == len(suite.table.members)
+        assert all(len(member.analysis.metrics) <= 2 for member in member_studies)

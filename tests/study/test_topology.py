@@ -75,7 +75,7 @@ def test_it_is_part_of_what_is_measured_only_where_it_is_given(tmp_path: Path) -
     study = read(tmp_path)
     without = study.model_copy(update={"target": study.target.model_copy(update={"topology": None})})
     flat = read(tmp_path, "cores = 8")
-    assert len({fingerprint(resolved(one)) for one in (study, without, flat)}) == 3
+    assert len({fingerprint(resolved(variant)) for variant in (study, without, flat)}) == 3
     assert "topology" not in without.target.model_dump()
     assert "topology" not in resolved(without).study.target.model_dump_json()
 

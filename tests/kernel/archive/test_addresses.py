@@ -1,4 +1,4 @@
-"""From where this machine gets its packages."""
+"""The addresses from which this machine gets its packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def configure(
     monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
 
 
-def found(**environment: str) -> Addresses:
+def addresses(**environment: str) -> Addresses:
     return find_addresses(DEBIAN, environment)
 
 
@@ -48,7 +48,7 @@ def test_the_mirror_of_apt_serves_all_suites_of_an_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, sources: str
 ) -> None:
     configure(tmp_path, monkeypatch, sources, format_)
-    suites = found().suites
+    suites = addresses().suites
     assert suites["bookworm"] == suites["bullseye"] == suites["sid"] == "http://mirror.example.org/debian"
     # It says nothing of the security archive.
     assert suites["bookworm-security"] == SECURITY.uri
@@ -58,7 +58,7 @@ def test_archives_of_others_with_the_same_suite_names_are_no_mirror(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(tmp_path, monkeypatch, "deb http://packages.example.org/tools bookworm main\n")
-    assert uris(found()) == {ARCHIVE.uri, SECURITY.uri}
+    assert uris(addresses()) == {ARCHIVE.uri, SECURITY.uri}
 
 
 @pytest.mark.parametrize(
@@ -74,37 +74,37 @@ def test_a_mirror_on_a_disk_is_read_and_what_only_apt_can_read_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, uri: str
 ) -> None:
     configure(tmp_path, monkeypatch, f"{line}\n")
-    assert found().suites["bookworm"] == uri
+    assert addresses().suites["bookworm"] == uri
 
 
 def test_a_machine_without_sources_uses_the_catalogues_addresses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(tmp_path, monkeypatch)
-    assert uris(found()) == {ARCHIVE.uri, SECURITY.uri}
-    assert all(uri.startswith("https://") for uri in uris(found()))
+    assert uris(addresses()) == {ARCHIVE.uri, SECURITY.uri}
+    assert all(uri.startswith("https://") for uri in uris(addresses()))
 
 
 def test_a_machine_without_apt_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert found() == Addresses(suites=found().suites, proxies={}, expires=True)
-    assert uris(found()) == {ARCHIVE.uri, SECURITY.uri}
+    assert addresses() == Addresses(suites=addresses().suites, proxies={}, expires=True)
+    assert uris(addresses()) == {ARCHIVE.uri, SECURITY.uri}
 
 
 def test_settings_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"deb http://mirror.example.org/debian {suite} main\n" for suite in ("bookworm", "bookworm-security")]
     configure(tmp_path, monkeypatch, "".join(lines))
-    suites = found(AJUSTE_MIRROR="https://other.example.org/debian/").suites
+    suites = addresses(AJUSTE_MIRROR="https://other.example.org/debian/").suites
     assert suites["bookworm"] == suites["sid"] == "https://other.example.org/debian"
     assert suites["bookworm-security"] == "http://mirror.example.org/debian"
-    both = found(AJUSTE_MIRROR="https://a.example.org/d", AJUSTE_SECURITY_MIRROR="file:///srv/security")
+    both = addresses(AJUSTE_MIRROR="https://a.example.org/d", AJUSTE_SECURITY_MIRROR="file:///srv/security")
     assert uris(both) == {"https://a.example.org/d", "file:///srv/security"}
 
 
 @pytest.mark.parametrize("text", ["deb.debian.org/debian", "ftp://example.org", "https://", "/srv/debian", "http:x"])
 def test_a_setting_that_is_no_address_is_a_wrong_request(text: str) -> None:
     with pytest.raises(RequestError, match=r"AJUSTE_MIRROR = .* is not a mirror; expected an address") as caught:
-        found(AJUSTE_MIRROR=text)
+        addresses(AJUSTE_MIRROR=text)
     assert "https://" in (caught.value.hint or "")
 
 
@@ -126,7 +126,7 @@ def test_the_proxies_of_apt_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, proxies: dict[str, str]
 ) -> None:
     configure(tmp_path, monkeypatch, settings=settings)
-    assert found().proxies == proxies
+    assert addresses().proxies == proxies
 
 
 @pytest.mark.parametrize(("settings", "expires"), [("", True), ('Acquire::Check-Valid-Until "false";', False)])
@@ -134,4 +134,4 @@ def test_whether_suites_expire_is_as_apt_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, expires: bool
 ) -> None:
     configure(tmp_path, monkeypatch, settings=settings)
-    assert found().expires is expires
+    assert addresses().expires is expires

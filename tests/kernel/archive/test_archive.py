@@ -62,17 +62,17 @@ def test_a_version_that_two_suites_have_is_one(lists: Lists, archive: Archive) -
     assert versions(lists)["1.0-1"] == ("bullseye", "bookworm")
 
 
-def test_lists_are_fetched_once(lists: Lists, archive: Archive, said: list[str]) -> None:
+def test_lists_are_fetched_once(lists: Lists, archive: Archive, messages: list[str]) -> None:
     for suite in lists.suites:
         archive.stanzas.setdefault(suite, [])
     archive.publish()
     lists.refresh()
-    asked = len(archive.server.asked)
-    assert asked == 2 * len(lists.suites)
+    requests = len(archive.server.asked)
+    assert requests == 2 * len(lists.suites)
     lists.refresh()
     versions(lists)
-    assert len(archive.server.asked) == asked
-    assert said == ["fetching package lists"]
+    assert len(archive.server.asked) == requests
+    assert messages == ["fetching package lists"]
 
 
 def test_only_the_suites_that_are_needed_are_fetched(lists: Lists, archive: Archive) -> None:
@@ -99,7 +99,7 @@ def test_what_did_not_change_is_not_fetched_again(lists: Lists, archive: Archive
 
 
 def test_another_mirror_is_asked_at_once(
-    lists: Lists, archive: Archive, monkeypatch: pytest.MonkeyPatch, said: list[str]
+    lists: Lists, archive: Archive, monkeypatch: pytest.MonkeyPatch, messages: list[str]
 ) -> None:
     archive.publish()
     lists.refresh()
@@ -127,7 +127,7 @@ def spoil_signature(archive: Archive) -> None:
 
 
 def spoil_lists(archive: Archive) -> None:
-    """As a mirror would that adds a package of its own: the list is another one than what was signed."""
+    """Change the lists as a mirror would that adds a package of its own: they differ from what was signed."""
     archive.publish()
     for file in archive.root.rglob("Packages.xz"):
         content = lzma.decompress(file.read_bytes()).replace(b"hello", b"jello")
@@ -145,7 +145,7 @@ def expire(archive: Archive) -> None:
 
 
 def swap(archive: Archive) -> None:
-    """Every suite is said to be another one, by good signatures."""
+    """Publish every suite as another one, with good signatures."""
     archive.publish()
     for file in archive.root.rglob("InRelease"):
         text = file.read_text().partition("\n\n")[2].partition("-----BEGIN")[0]
@@ -189,7 +189,7 @@ def test_a_suite_that_is_lacking_among_good_ones_says_why_to_the_next_command_to
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_the_good_lists_that_are_here_stay(lists: Lists, archive: Archive, lie: str, said: list[str]) -> None:
+def test_the_good_lists_that_are_here_stay(lists: Lists, archive: Archive, lie: str, messages: list[str]) -> None:
     archive.publish(date=NOW - timedelta(days=10))
     lists.refresh()
     before = versions(lists)
@@ -197,11 +197,11 @@ def test_the_good_lists_that_are_here_stay(lists: Lists, archive: Archive, lie: 
     LIES[lie][0](archive)
     lists.refresh(force=True)
     assert versions(lists) == before
-    assert said[-1].startswith("could not fetch all package lists: ")
-    assert "; using those fetched on " in said[-1]
+    assert messages[-1].startswith("could not fetch all package lists: ")
+    assert "; using those fetched on " in messages[-1]
 
 
-def test_lists_do_not_become_older(lists: Lists, archive: Archive, said: list[str]) -> None:
+def test_lists_do_not_become_older(lists: Lists, archive: Archive, messages: list[str]) -> None:
     """Well signed, but from before a correction."""
     archive.publish()
     lists.refresh()
@@ -209,10 +209,10 @@ def test_lists_do_not_become_older(lists: Lists, archive: Archive, said: list[st
     archive.publish(date=NOW - timedelta(days=3))
     lists.refresh(force=True)
     assert "2.0-1" in versions(lists)
-    assert "older than those already here" in said[-1]
+    assert "older than those already here" in messages[-1]
 
 
-def test_without_a_network_the_older_lists_are_used(lists: Lists, archive: Archive, said: list[str]) -> None:
+def test_without_a_network_the_older_lists_are_used(lists: Lists, archive: Archive, messages: list[str]) -> None:
     archive.publish()
     lists.refresh()
     before = NOW - timedelta(days=10)
@@ -222,8 +222,8 @@ def test_without_a_network_the_older_lists_are_used(lists: Lists, archive: Archi
     for _ in range(2):
         lists.refresh(force=True)
         assert "2.0-1" in versions(lists)
-        assert "Connection refused" in said[-1]
-        assert said[-1].endswith(f"; using those fetched on {before:%Y-%m-%d}")
+        assert "Connection refused" in messages[-1]
+        assert messages[-1].endswith(f"; using those fetched on {before:%Y-%m-%d}")
 
 
 def test_a_mirror_that_does_not_answer_is_asked_once(
@@ -330,8 +330,8 @@ class TestDownload:
 @pytest.mark.slow
 def test_a_real_package_is_what_apt_and_dpkg_make_of_it(tmp_path: Path, say: Say) -> None:
     """Debian's own hello of this machine's suite."""
-    shown = subprocess.run(["apt-cache", "show", "hello"], check=True, capture_output=True, text=True).stdout
-    theirs = next(iter(Deb822.iter_paragraphs(shown, use_apt_pkg=False)))
+    control = subprocess.run(["apt-cache", "show", "hello"], check=True, capture_output=True, text=True).stdout
+    theirs = next(iter(Deb822.iter_paragraphs(control, use_apt_pkg=False)))
     lists = Lists(tmp_path / "lists", DEBIAN, say)
     lists.refresh()
     (ours,) = (p for p in lists.packages(["hello"]) if p.version == theirs["Version"])

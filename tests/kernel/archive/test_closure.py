@@ -1,4 +1,4 @@
-"""Which packages come along: all that is required, in versions that fit, and nothing that conflicts."""
+"""Packages that come along: all that is required, in versions that fit, and nothing that conflicts."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def package(name: str, depends: str = "", version: str = "1", *, provides: str =
 
 
 def chosen(wanted: str, *packages: Package) -> list[str]:
-    return [str(one) for one in closure(wanted.split(), Packages(packages), "bookworm")]
+    return [str(package) for package in closure(wanted.split(), Packages(packages), "bookworm")]
 
 
 def test_what_is_required_comes_along_once_and_what_was_asked_for_comes_first() -> None:
-    found = chosen("b a", package("a", "c, d (>= 1)"), package("b", "c"), package("c", "a"), package("d"), package("e"))
-    assert found == ["b 1", "a 1", "c 1", "d 1"]
+    names = chosen("b a", package("a", "c, d (>= 1)"), package("b", "c"), package("c", "a"), package("d"), package("e"))
+    assert names == ["b 1", "a 1", "c 1", "d 1"]
 
 
 def test_the_newest_version_that_fits_is_taken() -> None:
@@ -85,7 +85,7 @@ def test_of_another_architecture_there_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packages", "said"),
+    ("packages", "message"),
     [
         ([package("a", conflicts="b"), package("b")], "b: a 1 conflicts with b 1"),
         ([package("a"), package("b", conflicts="a (<< 2)")], "b: b 1 conflicts with a 1"),
@@ -94,14 +94,14 @@ def test_of_another_architecture_there_is_nothing() -> None:
          r"b 1 requires lib \(= 2\): lib 1 is required as well"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_had_together_is_an_error(packages: list[Package], said: str) -> None:
-    with pytest.raises(RequestError, match=f"^{said}"):
+def test_what_cannot_be_had_together_is_an_error(packages: list[Package], message: str) -> None:
+    with pytest.raises(RequestError, match=f"^{message}"):
         chosen("a b", *packages)
 
 
 def test_another_alternative_is_taken_where_the_first_conflicts() -> None:
-    found = chosen("a b", package("a", conflicts="x"), package("b", "x | y"), package("x"), package("y"))
-    assert found == ["a 1", "b 1", "y 1"]
+    names = chosen("a b", package("a", conflicts="x"), package("b", "x | y"), package("x"), package("y"))
+    assert names == ["a 1", "b 1", "y 1"]
 
 
 def test_a_package_does_not_conflict_with_itself() -> None:
@@ -117,7 +117,7 @@ def release(draw: st.DrawFn) -> list[Package]:
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=8, unique=True)):
         for version in draw(st.lists(st.sampled_from(["1", "2", "3~rc1"]), min_size=1, max_size=2, unique=True)):
             relation = st.sampled_from([*NAMES, "virtual"]).flatmap(
-                lambda one: st.sampled_from([one, f"{one} (>= 2)", f"{one} (<< 2)", f"{one} (= 1)"])
+                lambda name: st.sampled_from([name, f"{name} (>= 2)", f"{name} (<< 2)", f"{name} (= 1)"])
             )
             group = st.lists(relation, min_size=1, max_size=3).map(" | ".join)
             depends = ", ".join(draw(st.lists(group, max_size=3)))
@@ -129,20 +129,23 @@ def release(draw: st.DrawFn) -> list[Package]:
 @given(release())
 def test_every_requirement_of_a_chosen_package_is_met_by_a_chosen_one(packages: list[Package]) -> None:
     try:
-        found = closure([packages[0].name], Packages(packages), "bookworm")
+        closed = closure([packages[0].name], Packages(packages), "bookworm")
     except RequestError:
         return
-    assert found[0].name == packages[0].name
-    assert len({one.name for one in found}) == len(found)
-    for one in found:
-        for alternatives in relations(one.depends):
-            assert any(relation.is_met_by(other) for relation in alternatives for other in found), (one, alternatives)
-        for (relation,) in relations(one.conflicts):
-            assert not any(relation.is_met_by(other) for other in found if other.name != one.name)
+    assert closed[0].name == packages[0].name
+    assert len({package.name for package in closed}) == len(closed)
+    for package in closed:
+        for alternatives in relations(package.depends):
+            assert any(relation.is_met_by(other) for relation in alternatives for other in closed), (
+                package,
+                alternatives,
+            )
+        for (relation,) in relations(package.conflicts):
+            assert not any(relation.is_met_by(other) for other in closed if other.name != package.name)
 
 
 @given(st.sampled_from(["<<", "<=", "=", ">=", ">>"]), st.sampled_from(["1", "1~", "1:0", "2"]), st.sampled_from("12"))
-def test_versions_are_compared_as_by_debian(order: str, one: str, other: str) -> None:
+def test_versions_are_compared_as_by_debian(order: str, version: str, other: str) -> None:
     ((relation,),) = relations(f"x ({order} {other})")
-    a, b = Version(one), Version(other)
-    assert relation.holds_for(one) == {"<<": a < b, "<=": a <= b, "=": a == b, ">=": a >= b, ">>": a > b}[order]
+    a, b = Version(version), Version(other)
+    assert relation.holds_for(version) == {"<<": a < b, "<=": a <= b, "=": a == b, ">=": a >= b, ">>": a > b}[order]

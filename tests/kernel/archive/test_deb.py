@@ -16,18 +16,18 @@ from ajuste.model.error import RunError
 
 
 def look(tree: Path) -> dict[str, tuple[str, int, bytes]]:
-    """Of everything below ``tree``: kind, modification time, content."""
-    found = {}
+    """Return the kind, modification time and content of everything below ``tree``, by path."""
+    entries = {}
     for path in sorted(tree.rglob("*")):
         status = path.lstat()
         name = str(path.relative_to(tree))
         if path.is_symlink():
-            found[name] = ("link", 0, os.fsencode(path.readlink()))
+            entries[name] = ("link", 0, os.fsencode(path.readlink()))
         elif path.is_dir():
-            found[name] = (f"directory {status.st_mode & 0o777:o}", int(status.st_mtime), b"")
+            entries[name] = (f"directory {status.st_mode & 0o777:o}", int(status.st_mtime), b"")
         else:
-            found[name] = (f"file {status.st_mode & 0o777:o}", int(status.st_mtime), path.read_bytes())
-    return found
+            entries[name] = (f"file {status.st_mode & 0o777:o}", int(status.st_mtime), path.read_bytes())
+    return entries
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "xz", "zstd"])

@@ -175,7 +175,7 @@ class TestHttps:
 
     @pytest.fixture
     def secure(self, mirror: Server, tmp_path: Path) -> Iterator[Server]:
-        """Its certificate is in ``tmp_path / "certificate"``."""
+        """A server whose certificate is in ``tmp_path / "certificate"``."""
         with serving(mirror.root, self_signed(tmp_path)) as server:
             yield server
 
@@ -200,19 +200,19 @@ class TestHttps:
 
 
 def test_a_transfer_says_how_much_has_come_and_how_long_the_rest_takes() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     now = 0.0
-    transfer = Transfer("fetching lists", 40_000_000, said.append, is_read=True, clock=lambda: now)
+    transfer = Transfer("fetching lists", 40_000_000, messages.append, is_read=True, clock=lambda: now)
     transfer.arrived(1_000_000)
-    assert said == [], "too soon to say anything"
+    assert messages == [], "too soon to say anything"
     now = 1.0
     transfer.arrived(9_000_000)
     now = 6.0
     transfer.read(10_000_000)
     now = 6.1
     transfer.arrived(1_000_000)
-    assert said == [
+    assert messages == [
         "fetching lists: 10.0 of 40.0 MB",
         "fetching lists: 10.0 of 40.0 MB · about 18 s left",
     ]
-    assert all(isinstance(text, Ongoing) for text in said)
+    assert all(isinstance(text, Ongoing) for text in messages)

@@ -120,8 +120,8 @@ def test_fields_are_read_as_by_python_debian(stanzas: list[dict[str, str]], uppe
                 stanza.get("Filename", ""),
             )
         )
-    found = [(p.name, p.version, p.size_bytes, p.installed_bytes, p.depends, p.path) for p in read_packages(text)]
-    assert found == expected
+    packages = [(p.name, p.version, p.size_bytes, p.installed_bytes, p.depends, p.path) for p in read_packages(text)]
+    assert packages == expected
 
 
 @settings(max_examples=200)
@@ -139,8 +139,8 @@ def test_lists_are_found_again_by_name(tmp_path: Path) -> None:
     assert read_listed(file) == LISTED
     assert find_names(file, "linux-") == {"linux-image-6.1.0-9-amd64"}
     assert find_names(file, "") == {"linux-image-6.1.0-9-amd64", "gnumach-image-6.1.0-9-amd64"}
-    found = find_packages(file, ["linux-image-6.1.0-9-amd64", "nothing"], "bookworm")
-    assert [(p.version, p.suites) for p in found] == [("6.1.27-1", ("bookworm",)), ("6.1.28-1", ("bookworm",))]
+    packages = find_packages(file, ["linux-image-6.1.0-9-amd64", "nothing"], "bookworm")
+    assert [(p.version, p.suites) for p in packages] == [("6.1.27-1", ("bookworm",)), ("6.1.28-1", ("bookworm",))]
     assert [p.name for p in tmp_path.iterdir()] == ["bookworm.sqlite"]
 
 

@@ -90,7 +90,7 @@ def test_of_what_stands_around_the_signed_text_nothing_is_read() -> None:
 
 
 def test_a_signature_by_an_unknown_key_beside_a_known_one_does_no_harm(tmp_path: Path) -> None:
-    """As Debian's, by the keys of two releases; made by gpg, which is another program than the one that reads it."""
+    """Sign as Debian does, by the keys of two releases; with gpg, another program than the one that reads it."""
     home = tmp_path / "g"
     home.mkdir(mode=0o700)
     gpg = ["gpg", "--homedir", str(home), "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback"]
@@ -156,7 +156,7 @@ def test_a_suite_expires() -> None:
 
 
 def test_the_keys_that_ajuste_has_are_debians_of_three_releases() -> None:
-    """Their fingerprints are those of https://ftp-master.debian.org/keys.html."""
+    """The fingerprints are those of https://ftp-master.debian.org/keys.html."""
     keys = {key.fingerprint for key in read_keys(DEBIAN.keyring, ())}
     assert {
         "1f89983e0081fde018f3cc9673a4f27b8dd47936",

@@ -24,12 +24,12 @@ from small_kernel import OPTIONS, PATCH, RELEASE, small_kernel
 class Watcher:
     """Remembers what it was told."""
 
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     expected: list[int | None] = field(default_factory=list)
     count: int = 0
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
     def compiling(self, expected: int | None) -> None:
         self.expected.append(expected)
@@ -48,7 +48,7 @@ class Workshop:
     directory: Path
 
     def build(self, *settings: str, patches: tuple[Path, ...] = (), name: str | None = None, source: str = "") -> int:
-        """How many objects were compiled."""
+        """Return the number of objects that were compiled."""
         return self.watched(*settings, patches=patches, name=name, source=source)[1].count
 
     def watched(
@@ -98,7 +98,7 @@ def test_a_kernel_that_was_built_before_is_there_at_once(workshop: Workshop) -> 
     log = workshop.home.cache / "build" / first.provenance.workspace / "make.log"
     log.unlink()
     again, watcher = workshop.watched(name="two")
-    assert (again.key, watcher.said, log.exists()) == (first.key, [], False)
+    assert (again.key, watcher.messages, log.exists()) == (first.key, [], False)
     assert built_names(workshop.home) == ["one", "two"]
 
 
@@ -316,7 +316,7 @@ def test_an_interrupted_build_goes_on_and_leaves_no_process(workshop: Workshop, 
 
 
 def _sleeps(tree: Path) -> bool:
-    """Whether a make of this tree is still at work."""
+    """Return whether a make of this tree is still at work."""
     for cwd in Path("/proc").glob("[0-9]*/cwd"):
         try:
             if tree.parent in cwd.readlink().parents:

@@ -1,4 +1,4 @@
-"""What is shown of what make said."""
+"""The part of make's output that is shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ajuste.kernel.building.make import first_error
 
 
 def test_the_compiler_comes_before_make() -> None:
-    said = [
+    lines = [
         "  CC      kernel/fork.o",
         "make[2]: *** [scripts/Makefile.build:250: kernel/sched/fair.o] Error 1",
         "kernel/sched/fair.c:7730:9: error: 'undeclared' undeclared (first use in this function)",
@@ -15,7 +15,7 @@ def test_the_compiler_comes_before_make() -> None:
         "  CC      kernel/exit.o",
         "kernel/sched/fair.c:7731:9: error: another",
     ]
-    assert first_error(said) == said[2:5]
+    assert first_error(lines) == lines[2:5]
 
 
 def test_a_linker_and_a_missing_header_are_told() -> None:

@@ -1,4 +1,4 @@
-"""Which objects of a tree another configuration begins with. What make does with them is seen in test_build."""
+"""Objects of a tree that another configuration begins with. What make does with them is seen in test_build."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ajuste.kernel.building.make import Workspace, find_damage, unsettle
 
 
 class Disk(NamedTuple):
-    """As shutil.disk_usage gives it."""
+    """The result of shutil.disk_usage."""
 
     total: int
     used: int
@@ -30,7 +30,7 @@ def tree(tmp_path: Path) -> Workspace:
 
 
 def make(tree: Workspace, *, read: str = "HZ", **options: str) -> None:
-    """As make leaves it."""
+    """Write what make leaves in a tree."""
     for number in range(12):
         names = f"  $(wildcard include/config/{read}) \\\n" if number < 2 else ""
         extra = "  $(wildcard include/config/NUMA) \\\n"

@@ -138,7 +138,7 @@ def test_any_text_is_a_patch_or_a_wrong_request(lines: list[str]) -> None:
         file = Path(name) / "any.patch"
         file.write_text("\n".join(lines))
         try:
-            found = read_patches([file])
+            patches = read_patches([file])
         except RequestError:
             return
-        assert found[0].touched == {"x"}
+        assert patches[0].touched == {"x"}

@@ -169,7 +169,7 @@ def test_a_program_has_another_name_than_its_file_if_that_is_asked_for(tmp_path:
     file.parent.mkdir()
     shutil.copy("/bin/true", file)
     read = read_schedulers((file, Path(f"scx_new={file}")))
-    assert [(one.name, one.file) for one in read] == [("scx_mine", file), ("scx_new", file)]
+    assert [(scheduler.name, scheduler.file) for scheduler in read] == [("scx_mine", file), ("scx_new", file)]
     with pytest.raises(RequestError, match="same name") as refused:
         read_schedulers((file, file))
     assert f"scx_mine_2={file}" in str(refused.value.hint)
@@ -182,7 +182,7 @@ def test_what_a_project_names_is_in_the_project(tmp_path: Path) -> None:
     shutil.copy("/bin/true", tmp_path / "scx_out")
     (project / "scx_link").symlink_to("../scx_out")
     read = read_schedulers((Path("build/scx_mine"), Path("scx_new=build/scx_mine")), project)
-    assert [(one.name, one.file) for one in read] == [
+    assert [(scheduler.name, scheduler.file) for scheduler in read] == [
         ("scx_mine", project / "build/scx_mine"),
         ("scx_new", project / "build/scx_mine"),
     ]

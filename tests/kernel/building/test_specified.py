@@ -28,11 +28,11 @@ from small_kernel import PATCH, RELEASE, small_kernel
 class Watcher:
     """Remembers what it was told."""
 
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     builds: int = 0
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
     def compiling(self, expected: int | None) -> None:
         self.builds += 1
@@ -46,7 +46,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
 
 
@@ -57,56 +57,56 @@ def patch(directory: Path, name: str, granularity: int) -> Path:
     return file
 
 
-def version_of(text: str, own: Home) -> KernelVersion:
+def version_of(text: str, home: Home) -> KernelVersion:
     spec = parse_spec(text)
     assert isinstance(spec, KernelToBuild)
-    return version_to_build(spec, own)
+    return version_to_build(spec, home)
 
 
-def test_each_is_built_once_and_stands_by_its_name(tree: Path, own: Home) -> None:
+def test_each_is_built_once_and_stands_by_its_name(tree: Path, home: Home) -> None:
     watcher = Watcher()
     texts = [f"build:{tree}", f"build:{tree}+HZ=100", f"build:{tree}+CONFIG_HZ=100"]
-    built = build_specified(texts, own, watcher)
+    built = build_specified(texts, home, watcher)
     names = [f"mine:{RELEASE}-lab", f"mine:{RELEASE}-lab-hz-100", f"mine:{RELEASE}-lab-hz-100"]
     assert [built[text].image.spec for text in texts] == names
-    assert (watcher.builds, len(built_names(own))) == (2, 2)
+    assert (watcher.builds, len(built_names(home))) == (2, 2)
     again = Watcher()
-    assert build_specified(texts, own, again) == built
-    assert (again.builds, again.said) == (0, [])
+    assert build_specified(texts, home, again) == built
+    assert (again.builds, again.messages) == (0, [])
 
 
-def test_kernels_that_are_there_are_no_business_of_it(tree: Path, own: Home) -> None:
-    build_kernel(BuildRequest(str(tree), name="base"), own, Watcher())
+def test_kernels_that_are_there_are_no_business_of_it(tree: Path, home: Home) -> None:
+    build_kernel(BuildRequest(str(tree), name="base"), home, Watcher())
     watcher = Watcher()
-    assert build_specified(["mine:base"], own, watcher) == {}
-    assert list(build_specified(["mine:base", f"build:{tree}"], own, watcher)) == [f"build:{tree}"]
+    assert build_specified(["mine:base"], home, watcher) == {}
+    assert list(build_specified(["mine:base", f"build:{tree}"], home, watcher)) == [f"build:{tree}"]
     assert watcher.builds == 0
 
 
-def test_patches_of_one_file_name_make_kernels_with_names_of_their_own(tree: Path, own: Home, tmp_path: Path) -> None:
+def test_patches_of_one_file_name_make_kernels_with_names_of_their_own(tree: Path, home: Home, tmp_path: Path) -> None:
     files = [patch(tmp_path, "a/turns.patch", 1), patch(tmp_path, "b/turns.patch", 2)]
-    built = build_specified([f"build:{tree}+{file}" for file in files], own, Watcher())
+    built = build_specified([f"build:{tree}+{file}" for file in files], home, Watcher())
     first, second = (kernel.image.spec for kernel in built.values())
     assert first == f"mine:{RELEASE}-lab-turns"
     assert second.startswith(f"mine:{RELEASE}-lab-turns-")
     assert len({kernel.key for kernel in built.values()}) == 2
 
 
-def test_what_gives_the_same_kernel_is_nothing_to_compare(tree: Path, own: Home) -> None:
-    built = build_specified([f"build:{tree}", f"build:{tree}+EXPERT=y"], own, Watcher())
+def test_what_gives_the_same_kernel_is_nothing_to_compare(tree: Path, home: Home) -> None:
+    built = build_specified([f"build:{tree}", f"build:{tree}+EXPERT=y"], home, Watcher())
     with pytest.raises(RequestError, match=r"build:\S+ and build:\S+EXPERT=y give the same kernel; there is nothing"):
         require_different(built)
 
 
 @pytest.fixture
-def untouched(tree: Path, own: Home) -> Iterator[None]:
+def untouched(tree: Path, home: Home) -> Iterator[None]:
     """Nothing was made of the tree: building runs its Makefile, which leaves a file."""
     makefile = tree / "Makefile"
     makefile.write_text(f"$(shell touch {tree.parent}/ran)\n{makefile.read_text()}")
     yield
     assert not (tree.parent / "ran").exists()
-    assert built_names(own) == []
-    assert not own.kernels.exists()
+    assert built_names(home) == []
+    assert not home.kernels.exists()
 
 
 @pytest.mark.usefixtures("untouched")
@@ -130,24 +130,24 @@ def untouched(tree: Path, own: Home) -> Iterator[None]:
     ],
 )
 def test_nothing_is_built_or_fetched_where_one_of_them_is_wrong(
-    tree: Path, own: Home, wrong: str, message: str, hint: str
+    tree: Path, home: Home, wrong: str, message: str, hint: str
 ) -> None:
     (tree.parent / "old.patch").write_text(PATCH.replace("750000", "500000"))
     with pytest.raises(RequestError) as caught:
-        build_specified([f"build:{tree}+HZ=100", "debian:5.10", wrong.format(tree=tree)], own, Watcher())
+        build_specified([f"build:{tree}+HZ=100", "debian:5.10", wrong.format(tree=tree)], home, Watcher())
     assert message.format(tree=tree) in caught.value.message
     assert hint in (caught.value.hint or "")
 
 
 @pytest.mark.usefixtures("untouched")
-def test_the_version_is_known_before_anything_is_fetched_or_built(tree: Path, own: Home) -> None:
-    assert version_of(f"build:{tree}+HZ=100", own) == KernelVersion.parse(RELEASE)
+def test_the_version_is_known_before_anything_is_fetched_or_built(tree: Path, home: Home) -> None:
+    assert version_of(f"build:{tree}+HZ=100", home) == KernelVersion.parse(RELEASE)
     for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message=one")):
         who = ("-c", "user.name=Someone", "-c", "user.email=s@example.org")
         subprocess.run(["git", "-C", tree, *who, *words], check=True)
-    assert version_of(f"build:git:{tree}@HEAD+HZ=100", own) == KernelVersion.parse(RELEASE)
+    assert version_of(f"build:git:{tree}@HEAD+HZ=100", home) == KernelVersion.parse(RELEASE)
     with pytest.raises(RequestError, match="option HZZ is not supported"):
-        version_of(f"build:git:{tree}+HZZ=100", own)
-    assert version_of("build:debian:6.1+NUMA=n", own) == KernelVersion.parse("6.1")
-    assert version_of("build:debian:6.12.94", own) == KernelVersion.parse("6.12.94")
-    assert KernelVersion.parse("7.0") < version_of("build:debian:7", own) < KernelVersion.parse("8.0")
+        version_of(f"build:git:{tree}+HZZ=100", home)
+    assert version_of("build:debian:6.1+NUMA=n", home) == KernelVersion.parse("6.1")
+    assert version_of("build:debian:6.12.94", home) == KernelVersion.parse("6.12.94")
+    assert KernelVersion.parse("7.0") < version_of("build:debian:7", home) < KernelVersion.parse("8.0")

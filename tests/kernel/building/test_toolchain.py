@@ -1,4 +1,4 @@
-"""What building takes is asked for before anything is built."""
+"""Requirements of building are asked for before anything is built."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def compared(source: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
-    """What differs between two configurations, each completed by the rules of the tree."""
+    """Compare two configurations, each completed by the rules of the tree."""
     monkeypatch.setenv("srctree", str(source))
     monkeypatch.setenv("KERNELVERSION", "6.1.9-rc1")
     tree = KconfigTree()
@@ -30,16 +30,16 @@ def compared(source: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
     def complete(text: str) -> ConfigFile:
         return parse_config(completed(tree, text))
 
-    def asked(names: tuple[str, ...], own: ConfigFile, other: ConfigFile) -> KconfigAnswer:
+    def answered(names: tuple[str, ...], config: ConfigFile, other: ConfigFile) -> KconfigAnswer:
         wanted: dict[str, str | None] = {name: other[name].text or "n" for name in names}
-        return answer(tree, KconfigQuestion(config=as_values(own), explain=wanted, defaults=names))
+        return answer(tree, KconfigQuestion(config=as_values(config), explain=wanted, defaults=names))
 
     def compare(a: str, b: str) -> KernelDifference:
         first, second = complete(a), complete(b)
         names = differing(first, second)
         known_a, known_b = (
-            KnownOptions(first, asked(names, first, second)),
-            KnownOptions(second, asked(names, second, first)),
+            KnownOptions(first, answered(names, first, second)),
+            KnownOptions(second, answered(names, second, first)),
         )
         return KernelDifference(a=Side(name="a"), b=Side(name="b"), changes=changes(known_a, known_b, same_source=True))
 

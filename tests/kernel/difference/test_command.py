@@ -39,18 +39,18 @@ def run(*arguments: str | Path) -> str:
 
 
 def document(*arguments: str | Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*arguments, "--json"))
-    return found
+    difference: dict[str, Any] = json.loads(run(*arguments, "--json"))
+    return difference
 
 
 def test_with_a_source_it_is_told_what_each_difference_comes_from(files: Path) -> None:
     source = write_source(files / "linux")
-    shown = run(files / "a", files / "b", "--source", source)
-    assert "3 options differ in B: 1 set explicitly, 2 following from others." in shown
-    assert "NUMA: y → n, set explicitly" in shown
-    assert "NUMA_BALANCING: y → absent, because of NUMA" in shown
-    assert "Memory placement aware NUMA scheduler" in shown
-    assert max(map(len, shown.splitlines())) <= 80
+    output = run(files / "a", files / "b", "--source", source)
+    assert "3 options differ in B: 1 set explicitly, 2 following from others." in output
+    assert "NUMA: y → n, set explicitly" in output
+    assert "NUMA_BALANCING: y → absent, because of NUMA" in output
+    assert "Memory placement aware NUMA scheduler" in output
+    assert max(map(len, output.splitlines())) <= 80
 
 
 def test_a_fragment_is_taken_to_be_for_the_source_that_was_named(files: Path) -> None:
@@ -62,23 +62,23 @@ def test_a_fragment_is_taken_to_be_for_the_source_that_was_named(files: Path) ->
 
 def test_a_source_of_another_series_explains_nothing(files: Path) -> None:
     (files / "b").write_text(B.replace("6.1.9", "5.10.9"))
-    shown = run(files / "a", files / "b", "--source", write_source(files / "linux"))
-    assert "the source of kernel 5.10 is not cached" in shown
+    output = run(files / "a", files / "b", "--source", write_source(files / "linux"))
+    assert "the source of kernel 5.10 is not cached" in output
 
 
 def test_without_a_source_it_is_said_what_is_lacking_and_how_to_get_it(files: Path) -> None:
-    shown = run(files / "a", files / "b")
-    assert "NUMA: y → n\n" in shown
-    assert "3 of unknown cause" in shown
-    assert "the source of kernel 6.1 is not cached" in shown
-    assert "--source debian:6.1 fetches it" in shown
+    output = run(files / "a", files / "b")
+    assert "NUMA: y → n\n" in output
+    assert "3 of unknown cause" in output
+    assert "the source of kernel 6.1 is not cached" in output
+    assert "--source debian:6.1 fetches it" in output
 
 
 def test_the_document_has_every_change_with_its_cause(files: Path) -> None:
-    found = document(files / "a", files / "b", "--source", write_source(files / "linux"))
-    assert found["a"]["kernel"] == "6.1.9"
-    assert found["counts"] == {"total": 3, "asked": 1, "follows": 2, "in_neither": 0}
-    changes = {change["name"]: change for change in found["changes"]}
+    difference = document(files / "a", files / "b", "--source", write_source(files / "linux"))
+    assert difference["a"]["kernel"] == "6.1.9"
+    assert difference["counts"] == {"total": 3, "asked": 1, "follows": 2, "in_neither": 0}
+    changes = {change["name"]: change for change in difference["changes"]}
     assert changes["HAVE_NODES"]["follows_from"] == ["NUMA"]
     assert changes["NUMA"]["subsystem"] == "Processor type and features"
 
@@ -110,9 +110,9 @@ def test_a_directory_that_was_built_in_stands_for_its_config(files: Path) -> Non
 
 def test_kernels_to_be_built_are_compared_by_their_names(files: Path) -> None:
     tree = small_kernel(files / "linux")
-    shown = run(f"build:{tree}", f"build:{tree}+HZ=100+NUMA=n")
-    assert f"mine:{RELEASE}-lab-hz-100-no-numa" in shown
-    assert "HZ: 250 → 100" in shown
+    output = run(f"build:{tree}", f"build:{tree}+HZ=100+NUMA=n")
+    assert f"mine:{RELEASE}-lab-hz-100-no-numa" in output
+    assert "HZ: 250 → 100" in output
 
 
 def test_what_is_neither_file_nor_kernel_is_refused(files: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a whole configuration comes to, by the judgement of the kernel's own Kconfig; where its source is here."""
+"""The result of a whole configuration, by the judgement of the kernel's own Kconfig; where its source is here."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ajuste.model.kernel import KernelImage, KernelVersion
 
 
 def pairs() -> list[tuple[PackagedSource, KernelImage]]:
-    """Each source with a distribution's kernel of its series."""
-    found = []
+    """Return each source with a distribution's kernel of its series."""
+    matches = []
     for source in cached_sources(home()):
         series = KernelVersion.parse(source_version(source.tree))
         for image in (entry.image for entry in cached_entries(home())):
             if image.version == series and image.config and "cloud" in image.release:
-                found.append((source, image))
+                matches.append((source, image))
                 break
-    return found
+    return matches
 
 
 @pytest.mark.skipif(not (shutil.which("flex") and shutil.which("bison")), reason="no flex or bison")
 def test_a_distributions_configuration_comes_to_what_olddefconfig_makes_of_it(tmp_path: Path) -> None:
-    found = pairs()
-    if not found:
+    matches = pairs()
+    if not matches:
         pytest.skip("no source of a kernel is in the cache")
-    for source, image in found:
+    for source, image in matches:
         assert image.config is not None
         objects = tmp_path / image.release
         objects.mkdir()

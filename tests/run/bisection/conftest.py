@@ -28,12 +28,12 @@ class Lab:
     ratios: Mapping[str, float] = field(default_factory=dict)
     broken: frozenset[str] = frozenset()
     width: float = 0.1
-    asked: list[tuple[str, int]] = field(default_factory=list)
+    measured: list[tuple[str, int]] = field(default_factory=list)
 
     def __call__(self, study: Study) -> StepMeasurement:
         _, kernel = study.factors[0].levels
         blocks = study.budget.min_blocks
-        self.asked.append((kernel, blocks))
+        self.measured.append((kernel, blocks))
         if kernel in self.broken:
             raise RequestError(f"{kernel} does not boot")
         ratio = self.effect(kernel)

@@ -49,10 +49,10 @@ def test_the_commit_is_found_past_one_that_does_not_compile(
     home = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
     played = lab_by_config(home, lambda config: 2.0 if "CONFIG_HZ=100" in config else 1.0)
     ask = Ask(f"git:{tree}@base", f"git:{tree}@main", config=str(tmp_path / "config"))
-    found = bisect(ask, Workshop(home, silent, lambda _: None), session_in(played))
-    assert [text.partition(" ")[2] for text in found.culprits] == ["fewer ticks"]
-    assert (found.kind, found.among, found.is_certain) == ("revisions", 5, True)
-    tested = {step.candidate.partition(" ")[2]: step for step in found.steps}
+    result = bisect(ask, Workshop(home, silent, lambda _: None), session_in(played))
+    assert [text.partition(" ")[2] for text in result.culprits] == ["fewer ticks"]
+    assert (result.kind, result.among, result.is_certain) == ("revisions", 5, True)
+    tested = {step.candidate.partition(" ")[2]: step for step in result.steps}
     if "does not compile" in tested:
         assert tested["does not compile"].outcome == "unusable"
         assert "core.c" in tested["does not compile"].note

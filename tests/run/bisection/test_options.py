@@ -34,8 +34,10 @@ def difference(*changes: tuple[str, str, Reason], source: str = "linux") -> Kern
 
 
 def test_only_what_can_be_set_is_a_candidate() -> None:
-    found = option_changes(difference(("NUMA", "absent", "asked"), ("HZ", "100", "default"), ("HZ_X", "n", "follows")))
-    assert found.some(found.names) == ("NUMA=n", "HZ=100")
+    changes = option_changes(
+        difference(("NUMA", "absent", "asked"), ("HZ", "100", "default"), ("HZ_X", "n", "follows"))
+    )
+    assert changes.some(changes.names) == ("NUMA=n", "HZ=100")
 
 
 def test_kernels_of_two_sources_are_refused() -> None:
@@ -97,11 +99,11 @@ def test_of_the_options_of_two_built_kernels_the_guilty_one_is_named(
 ) -> None:
     pair.build("CONFIG_EXPERT=y\nCONFIG_BLOCK=y\nCONFIG_KYBER=y\nCONFIG_MODULES=y\n", "KYBER=n", "HZ=100", "MODULES=n")
     played = lab_by_config(pair.home, lambda config: 1.0 if "CONFIG_KYBER=y" in config else 2.0)
-    found = pair.bisected(session_in(played))
-    assert found.culprits == ("KYBER=n",)
-    assert (found.kind, found.among) == ("options", 3)
-    assert found.answer() == "Of 3 differing options, 1 makes the difference: KYBER=n."
-    for step in found.steps:
+    result = pair.bisected(session_in(played))
+    assert result.culprits == ("KYBER=n",)
+    assert (result.kind, result.among) == ("options", 3)
+    assert result.answer() == "Of 3 differing options, 1 makes the difference: KYBER=n."
+    for step in result.steps:
         kernel = find_built(step.kernel.removeprefix("mine:"), pair.home)
         assert kernel.image.config is not None
         assert ("CONFIG_KYBER=y" in kernel.image.config.read_text()) == (step.outcome == "absent")
@@ -113,9 +115,9 @@ def test_ends_that_are_to_be_built_are_bisected_by_their_names(
     tree = small_kernel(pair.directory / "linux")
     played = lab_by_config(pair.home, lambda config: 1.0 if "CONFIG_HZ=250" in config else 2.0)
     ask = Ask(f"build:{tree}", f"build:{tree}+HZ=100+NUMA=n")
-    found = bisect(ask, Workshop(pair.home, pair.silent, lambda _: None), session_in(played))
-    assert (found.good, found.bad) == (f"mine:{RELEASE}-lab", f"mine:{RELEASE}-lab-hz-100-no-numa")
-    assert found.culprits == ("HZ=100",)
+    result = bisect(ask, Workshop(pair.home, pair.silent, lambda _: None), session_in(played))
+    assert (result.good, result.bad) == (f"mine:{RELEASE}-lab", f"mine:{RELEASE}-lab-hz-100-no-numa")
+    assert result.culprits == ("HZ=100",)
 
 
 def test_an_end_that_is_no_kernel_costs_no_build_of_the_other(
@@ -135,7 +137,7 @@ def test_an_option_that_cannot_be_had_alone_leaves_no_doubt(
 ) -> None:
     pair.build("CONFIG_EXPERT=y\nCONFIG_MODULES=y\n", "BLOCK=y", "KYBER=y", "HZ=100", "MODULES=n")
     played = lab_by_config(pair.home, lambda config: 2.0 if "CONFIG_KYBER=y" in config else 1.0)
-    found = pair.bisected(session_in(played))
-    assert {step.candidate: step.outcome for step in found.steps}["KYBER"] == "impossible"
-    assert (set(found.culprits), found.is_certain) == ({"BLOCK=y", "KYBER=y"}, True)
-    assert found.answer().endswith("; all are required.")
+    result = pair.bisected(session_in(played))
+    assert {step.candidate: step.outcome for step in result.steps}["KYBER"] == "impossible"
+    assert (set(result.culprits), result.is_certain) == ({"BLOCK=y", "KYBER=y"}, True)
+    assert result.answer().endswith("; all are required.")

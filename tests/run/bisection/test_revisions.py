@@ -34,10 +34,10 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def test(self, commit: str, _: str) -> Outcome:
-        """Whether the file ``state`` of a commit says that the difference is there."""
+        """Return what the file ``state`` of a commit says of the difference."""
         return self.git("show", f"{commit}:state")  # type: ignore[return-value]
 
-    def found(self, good: str, bad: str) -> tuple[str, ...]:
+    def culprits(self, good: str, bad: str) -> tuple[str, ...]:
         ends = revision_ends(f"git:{self.directory}@{good}", f"git:{self.directory}@{bad}")
         return bisect_revisions(ends, self.test)
 
@@ -54,7 +54,7 @@ def test_the_commit_is_found_in_a_line(repository: Repository) -> None:
     guilty = repository.commit("the difference", state="there")
     for number in range(4):
         repository.commit(f"after {number}")
-    assert repository.found(good, "main") == (f"{guilty[:12]} the difference",)
+    assert repository.culprits(good, "main") == (f"{guilty[:12]} the difference",)
 
 
 def test_it_is_found_on_a_side_branch_that_was_merged(repository: Repository) -> None:
@@ -68,7 +68,7 @@ def test_it_is_found_on_a_side_branch_that_was_merged(repository: Repository) ->
         repository.commit(f"main {number}")
     repository.git("merge", "--quiet", "--no-ff", "--message", "merge", "side")
     repository.commit("after")
-    assert repository.found(good, "main") == (f"{guilty[:12]} side 2, the difference",)
+    assert repository.culprits(good, "main") == (f"{guilty[:12]} side 2, the difference",)
 
 
 def test_commits_that_cannot_be_told_stay_suspects(repository: Repository) -> None:
@@ -78,7 +78,7 @@ def test_commits_that_cannot_be_told_stay_suspects(repository: Repository) -> No
     repository.commit("broken too")
     repository.commit("works again", state="there")
     repository.commit("last")
-    assert [text.partition(" ")[2] for text in repository.found(good, "main")] == [
+    assert [text.partition(" ")[2] for text in repository.culprits(good, "main")] == [
         "broken",
         "broken too",
         "works again",

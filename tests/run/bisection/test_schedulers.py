@@ -74,18 +74,18 @@ class Rack:
     lab: Lab
     home: Home
     failing: float = 1.0
-    asked: list[str] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
 
     def __call__(self, study: Study) -> StepMeasurement:
         good, candidate = (self.state(study, name) for name in study.factors[0].levels)
-        self.asked.append(candidate)
+        self.candidates.append(candidate)
         self.blocks.append(blocks := study.budget.min_blocks)
         failures = [self.failures(state, blocks) for state in (good, candidate)]
         self.lab.ratios = {study.factors[0].levels[1]: 2.0 if "slow" in candidate else 1.0}
-        found = self.lab(study)
-        verdict = None if failures[1].failed else found.verdict
-        return StepMeasurement(verdict, found.run, found.report, failures[0], failures[1])
+        measurement = self.lab(study)
+        verdict = None if failures[1].failed else measurement.verdict
+        return StepMeasurement(verdict, measurement.run, measurement.report, failures[0], failures[1])
 
     def failures(self, state: str, blocks: int) -> Failures:
         failed = max(1, round(self.failing * blocks)) if "stalls" in state else 0
@@ -108,8 +108,8 @@ class Bench:
     silent: Watching
 
     def __call__(self, metric: str = "elapsed", **more: str) -> BisectionResult:
-        asked: Mapping[str, str] = {"scheduler": "out/scx_mine", "kernel": "debian:6.18", **more}
-        ask = Ask(f"git:{self.clone.directory}@base", f"git:{self.clone.directory}@main", **asked)  # type: ignore[arg-type]
+        fields: Mapping[str, str] = {"scheduler": "out/scx_mine", "kernel": "debian:6.18", **more}
+        ask = Ask(f"git:{self.clone.directory}@base", f"git:{self.clone.directory}@main", **fields)  # type: ignore[arg-type]
 
         def session_for(good: str, tests: int) -> BisectionSession:
             session = self.session_in(self.rack)(good, tests)  # type: ignore[arg-type]
@@ -138,8 +138,8 @@ def bench(
     return Bench(clone, home, Rack(lab(), home), session_in, silent)
 
 
-def subjects(found: BisectionResult) -> list[str]:
-    return [text.partition(" ")[2] for text in found.culprits]
+def subjects(result: BisectionResult) -> list[str]:
+    return [text.partition(" ")[2] for text in result.culprits]
 
 
 def test_the_commit_that_made_a_scheduler_slow_is_found(bench: Bench, tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_the_commit_that_made_a_scheduler_slow_is_found(bench: Bench, tmp_path: 
     clone.commit("the regression", state="works # slow\n")
     clone.commit("a note", README="read me")
     clone.commit("later", state="works # slow, later\n")
-    found = bench()
-    assert (subjects(found), found.kind, found.among) == (["the regression"], "revisions", 6)
-    for step in found.steps:
+    result = bench()
+    assert (subjects(result), result.kind, result.among) == (["the regression"], "revisions", 6)
+    for step in result.steps:
         if "does not compile" in step.candidate:
             assert step.outcome == "unusable"
             assert "does not build" in step.note
@@ -162,9 +162,9 @@ def test_the_commit_that_made_a_scheduler_slow_is_found(bench: Bench, tmp_path: 
 def test_commits_that_do_not_compile_stay_suspects(bench: Bench) -> None:
     bench.clone.commit("does not compile", state="works (\n")
     bench.clone.commit("slow", state="works # slow\n")
-    found = bench()
-    assert subjects(found) == ["does not compile", "slow"]
-    assert not found.is_certain
+    result = bench()
+    assert subjects(result) == ["does not compile", "slow"]
+    assert not result.is_certain
 
 
 @pytest.mark.parametrize("metric", ["elapsed", STALLS])
@@ -173,10 +173,10 @@ def test_a_scheduler_that_fails_its_trials_is_what_is_sought(bench: Bench, metri
         bench.clone.commit(f"before {number}", state=f"works # {number}\n")
     bench.clone.commit("forgets a task", state="stalls\n")
     bench.clone.commit("later", state="stalls # later\n")
-    found = bench(metric)
-    assert (subjects(found), found.metric) == (["forgets a task"], STALLS)
-    assert "the kernel ejected the scheduler" in found.steps[0].note
-    assert {step.outcome for step in found.steps} == {"there", "absent"}
+    result = bench(metric)
+    assert (subjects(result), result.metric) == (["forgets a task"], STALLS)
+    assert "the kernel ejected the scheduler" in result.steps[0].note
+    assert {step.outcome for step in result.steps} == {"there", "absent"}
 
 
 def test_rare_stalls_are_ruled_out_by_more_trials(bench: Bench) -> None:
@@ -191,20 +191,20 @@ def test_another_failure_on_the_way_is_skipped(bench: Bench) -> None:
     bench.clone.commit("stalls", state="stalls\n")
     bench.clone.commit("works again", state="works # again\n")
     bench.clone.commit("slow", state="works # slow\n")
-    found = bench()
-    assert subjects(found) == ["slow"]
-    assert {step.outcome for step in found.steps if "stalls" in step.candidate} <= {"unusable"}
+    result = bench()
+    assert subjects(result) == ["slow"]
+    assert {step.outcome for step in result.steps if "stalls" in step.candidate} <= {"unusable"}
 
 
 def test_what_was_built_is_not_built_again(bench: Bench) -> None:
     bench.clone.commit("slow", state="works # slow\n")
     bench()
-    asked = list(bench.rack.asked)
+    candidates = list(bench.rack.candidates)
     built = sorted(bench.home.cache.glob("contained/*/built"))
     before = [note.stat().st_mtime_ns for note in built]
     assert subjects(bench()) == ["slow"]
     assert [note.stat().st_mtime_ns for note in built] == before
-    assert bench.rack.asked == [*asked, *asked]
+    assert bench.rack.candidates == [*candidates, *candidates]
     with pytest.raises(RunError, match="does not build"):
         bench(make="sh -c 'exit 1'")
 
@@ -214,7 +214,7 @@ def test_a_commit_with_the_same_program_is_not_measured(bench: Bench) -> None:
         bench.clone.commit(f"note {number}", README=str(number))
     bench.clone.commit("slow", state="works # slow\n")
     assert subjects(bench()) == ["slow"]
-    assert len(bench.rack.asked) == 1
+    assert len(bench.rack.candidates) == 1
 
 
 def test_ends_that_fail_or_do_not_differ_are_told(bench: Bench) -> None:

@@ -44,7 +44,7 @@ def test_a_small_difference_is_not_the_one_that_is_sought(session_in: In, lab: t
 def test_an_undecided_step_goes_on_with_more_blocks(session_in: In, lab: type[Lab]) -> None:
     played = lab({"bad": 2.0, "near": 1.45}, width=0.6)
     assert opened(session_in, played).test("near", lambda: "near") == "there"
-    blocks = [count for kernel, count in played.asked if kernel == "near"]
+    blocks = [count for kernel, count in played.measured if kernel == "near"]
     assert blocks == sorted(set(blocks))
     assert len(blocks) > 1
 
@@ -53,7 +53,7 @@ def test_what_stays_undecided_is_said_to_be_so_when_the_budget_is_spent(session_
     played = lab({"bad": 2.0, "half": 2.0**0.5})
     session = opened(session_in, played)
     assert session.test("half", lambda: "half") == "undecided"
-    assert played.asked[-1] == ("half", session.study.budget.max_blocks)
+    assert played.measured[-1] == ("half", session.study.budget.max_blocks)
 
 
 def test_what_cannot_be_measured_is_noted_and_goes_by(session_in: In, lab: type[Lab]) -> None:

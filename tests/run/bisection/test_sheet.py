@@ -1,4 +1,4 @@
-"""How the result of a bisection looks on a terminal."""
+"""The result of a bisection on a terminal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def step(candidate: str, outcome: Outcome, ratio: float | None, note: str = "") 
     return Step(candidate=candidate, outcome=outcome, verdict=verdict, report=f"/reports/{candidate}.html")
 
 
-def shown(*culprits: str, steps: tuple[Step, ...]) -> str:
-    found = BisectionResult(
+def sheet(*culprits: str, steps: tuple[Step, ...]) -> str:
+    result = BisectionResult(
         kind="versions", study="granularity", metric="elapsed", good="debian:5.10", bad="debian:7.3", among=4,
         steps=steps, culprits=culprits,
     )  # fmt: skip
     out = io.StringIO()
-    print_report(bisection_report(found), Console(file=out, width=80, highlight=False))
+    print_report(bisection_report(result), Console(file=out, width=80, highlight=False))
     return out.getvalue()
 
 
@@ -41,7 +41,7 @@ STEPS = (
 
 
 def test_the_answer_and_every_step_with_its_verdict_are_shown() -> None:
-    text = shown("debian:6.12", steps=STEPS)
+    text = sheet("debian:6.12", steps=STEPS)
     assert " ".join(text.split()).startswith(
         "The difference first appears in debian:6.12 (of 4 versions; not yet in debian:5.10)."
     )
@@ -52,7 +52,7 @@ def test_the_answer_and_every_step_with_its_verdict_are_shown() -> None:
 
 def test_the_names_of_options_are_not_broken() -> None:
     names = "SCHED_STACK_END_CHECK, SHUFFLE_PAGE_ALLOCATOR and 4 more"
-    text = shown(names, steps=(*STEPS, step(names, "impossible", None, "no such thing")))
+    text = sheet(names, steps=(*STEPS, step(names, "impossible", None, "no such thing")))
     lines = [line.strip() for line in text.splitlines()]
     assert names in lines
     assert "kernel not found" in text
@@ -60,12 +60,12 @@ def test_the_names_of_options_are_not_broken() -> None:
 
 
 def test_all_suspects_are_named_where_there_are_several() -> None:
-    text = " ".join(shown("debian:6.12", "debian:7.3", steps=STEPS).split())
+    text = " ".join(sheet("debian:6.12", "debian:7.3", steps=STEPS).split())
     assert "one of debian:6.12, debian:7.3; the steps between them were undecided" in text
 
 
 def test_why_a_step_could_not_be_measured_is_said_and_harmless() -> None:
-    text = shown("debian:6.12", steps=STEPS)
+    text = sheet("debian:6.12", steps=STEPS)
     assert "not measured" in text
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
@@ -73,6 +73,6 @@ def test_why_a_step_could_not_be_measured_is_said_and_harmless() -> None:
 
 def test_a_bisection_of_schedulers_ends_with_a_test_of_the_fix() -> None:
     ends = Step(candidate="git:x@main", kernel="scx_mine_1", outcome="there", run="20261128-1", note="6 of 6 failed")
-    text = shown("1a2b3c4d5e6f forget a task", steps=(ends,))
+    text = sheet("1a2b3c4d5e6f forget a task", steps=(ends,))
     assert "ajuste reproduce 20261128-1 --fixed -o granularity-test.toml" in " ".join(text.split())
-    assert "ajuste reproduce" not in shown("debian:6.12", steps=STEPS)
+    assert "ajuste reproduce" not in sheet("debian:6.12", steps=STEPS)

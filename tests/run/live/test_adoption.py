@@ -1,4 +1,4 @@
-"""Which winner of a live experiment may stay."""
+"""Winners of a live experiment that may stay."""
 
 from __future__ import annotations
 

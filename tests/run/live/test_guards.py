@@ -21,14 +21,14 @@ STEADY = {"took": 0.0}
 
 
 def checks(
-    fold: Fold, shown: Sequence[tuple[float, ...]], silences: Mapping[str, float], *, is_baseline: bool = False
+    fold: Fold, series: Sequence[tuple[float, ...]], silences: Mapping[str, float], *, is_baseline: bool = False
 ) -> list[Ended | None]:
-    """What a guard that always holds says, look after look, one second apart."""
+    """Return what a guard that always holds says, look after look, one second apart."""
     metric = LiveMetric(metric=Metric(name="took", title="took", unit="s", direction="lower"), kind="x", where="y")
     guard = Guard(text="took < 1e9", metric="took", sign="<", limit=1e9)
     design = LiveDesign(metrics=(metric,), guards=(guard,), slice_s=60, for_s=600)
     watch = GuardWatch(design, {"took": fold}, {}, silences, is_baseline)
-    readings = [Reading(float(n), one) for n, one in enumerate(shown)]
+    readings = [Reading(float(n), values) for n, values in enumerate(series)]
     return [watch.check({"took": readings[: n + 1]}, {"took": readings[: n + 1]}, {}) for n in range(len(readings))]
 
 
@@ -52,15 +52,20 @@ def test_a_service_that_answers_nothing_cannot_be_checked_for_long(
 
 
 def test_a_service_that_answers_nothing_from_the_beginning_cannot_be_checked() -> None:
-    assert [one is None for one in checks(mean_of_events, [(5.0, 1.0)] * 4, STEADY)] == [True, True, False, False]
+    assert [outcome is None for outcome in checks(mean_of_events, [(5.0, 1.0)] * 4, STEADY)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_how_long_depends_on_what_the_baseline_has_shown() -> None:
     silent = [*SUMMARY, *[SUMMARY[-1]] * 9]
     known: tuple[tuple[dict[str, float], int], ...] = (({}, 5), ({"took": 1.0}, 2), ({"took": 3.0}, 6))
     for silences, seconds in known:
-        found = checks(mean_of_events, silent, silences)
-        assert next(n for n, one in enumerate(found) if one) == 9 + seconds
+        outcomes = checks(mean_of_events, silent, silences)
+        assert next(n for n, outcome in enumerate(outcomes) if outcome) == 9 + seconds
     assert not any(checks(mean_of_events, silent, STEADY, is_baseline=True))
 
 

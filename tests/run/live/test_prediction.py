@@ -1,4 +1,4 @@
-"""How many slices a live experiment will take: from nothing, from Prometheus' past, earlier runs and its own blocks."""
+"""The number of slices a live experiment will take: from nothing, Prometheus' past, earlier runs and its own blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ajuste.study.resolved import ResolvedStudy
 from tiers import slow
 
 PLANTED = 0.03
-SERVICE = next(one for one in SERVICES if one.name == "together")
+SERVICE = next(service for service in SERVICES if service.name == "together")
 MACHINE = {"processor": "one"}
 
 
@@ -38,8 +38,8 @@ def resolved(monkeypatch: pytest.MonkeyPatch, directory: Path, **changed: str) -
         order=changed.get("order", "random"),
     )
     design = live_design(request)
-    asked = Request(set=("net.ipv4.tcp_retries2=15,8",), min_effect=f"{100 * PLANTED:g}%")
-    study = live_study(asked, design, catalogue(), "/bin/true")
+    settings_request = Request(set=("net.ipv4.tcp_retries2=15,8",), min_effect=f"{100 * PLANTED:g}%")
+    study = live_study(settings_request, design, catalogue(), "/bin/true")
     return prepare_live(study, design, catalogue(), LiveOptions(home())).resolved
 
 
@@ -81,43 +81,43 @@ def sources(past: Past | None = None) -> dict[str, Source]:
 
 
 def test_nothing_is_predicted_where_nothing_is_known(study: ResolvedStudy, store: Store) -> None:
-    (found,) = predictions(study, known_before(study, sources(), store, MACHINE))
-    assert (found.slices, found.source) == (None, "")
-    assert "nothing is known of the noise of took in slices of 1 min" in found.words
-    assert f"The first {FEWEST_BLOCKS} blocks (12 slices, 12 min)" in found.words
-    assert found.as_json()["slices"] is None
+    (prediction,) = predictions(study, known_before(study, sources(), store, MACHINE))
+    assert (prediction.slices, prediction.source) == (None, "")
+    assert "nothing is known of the noise of took in slices of 1 min" in prediction.words
+    assert f"The first {FEWEST_BLOCKS} blocks (12 slices, 12 min)" in prediction.words
+    assert prediction.as_json()["slices"] is None
 
 
 def test_a_mirrored_block_has_twice_as_many_slices(
     store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     study = resolved(monkeypatch, tmp_path, order="mirrored")
-    (found,) = predictions(study, known_before(study, sources(), store, MACHINE))
-    assert f"The first {FEWEST_BLOCKS} blocks (24 slices, 24 min)" in found.words
+    (prediction,) = predictions(study, known_before(study, sources(), store, MACHINE))
+    assert f"The first {FEWEST_BLOCKS} blocks (24 slices, 24 min)" in prediction.words
 
 
 def test_an_earlier_run_predicts_to_a_factor_of_2(study: ResolvedStudy, store: Store) -> None:
     before = switched(SERVICE, np.random.default_rng(1), 1, 144, 0.1)
     keep(store, study, trials_of(before, 0, study, 144))
-    (found,) = predictions(study, known_before(study, sources(), store, MACHINE))
-    assert found.source == "72 blocks of an earlier run"
+    (prediction,) = predictions(study, known_before(study, sources(), store, MACHINE))
+    assert prediction.source == "72 blocks of an earlier run"
     run = switched(SERVICE, np.random.default_rng(2), 200, 600, PLANTED)
     took = 2 * (1 + np.argmax(ajuste(run, at_equal_load=False).higher, axis=1))
-    assert found.slices is not None
-    assert np.mean(took <= 2 * found.slices) >= 0.95
-    assert found.slices / 2 < np.quantile(took, 0.95) < 2 * found.slices
-    assert "find a change of 3 % of took in 95 of 100 runs" in found.words
+    assert prediction.slices is not None
+    assert np.mean(took <= 2 * prediction.slices) >= 0.95
+    assert prediction.slices / 2 < np.quantile(took, 0.95) < 2 * prediction.slices
+    assert "find a change of 3 % of took in 95 of 100 runs" in prediction.words
 
 
 def test_runs_of_another_machine_slice_place_or_order_say_nothing(
     study: ResolvedStudy, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run = switched(SERVICE, np.random.default_rng(1), 1, 144, 0.0)
-    own = trials_of(run, 0, study, 144)
-    keep(store, study, own, machine={"processor": "another"})
-    keep(store, resolved(monkeypatch, tmp_path, slice="30s"), own)
-    keep(store, resolved(monkeypatch, tmp_path, command="echo 2"), own)
-    keep(store, resolved(monkeypatch, tmp_path, order="mirrored"), own)
+    trials = trials_of(run, 0, study, 144)
+    keep(store, study, trials, machine={"processor": "another"})
+    keep(store, resolved(monkeypatch, tmp_path, slice="30s"), trials)
+    keep(store, resolved(monkeypatch, tmp_path, command="echo 2"), trials)
+    keep(store, resolved(monkeypatch, tmp_path, order="mirrored"), trials)
     assert known_before(study, sources(), store, MACHINE) == {}
 
 
@@ -126,8 +126,8 @@ def test_runs_of_another_machine_slice_place_or_order_say_nothing(
     ["day", *slow("steady", "autocorrelation", "carry-over")],
 )
 def test_the_bounds_from_the_first_blocks_hold_while_the_load_stays_alike(study: ResolvedStudy, name: str) -> None:
-    """They are wide, and say so: the slices that the whole of the noise predicts are within them."""
-    service = next(one for one in SERVICES if one.name == name)
+    """The bounds are wide, and say so: the slices that the whole of the noise predicts are within them."""
+    service = next(service for service in SERVICES if service.name == name)
     run = switched(service, np.random.default_rng(3), 100, 600, PLANTED)
     within = []
     for at in range(100):
@@ -153,17 +153,17 @@ def test_own_blocks_replace_what_was_known_before(study: ResolvedStudy, store: S
 
 
 def test_prometheus_remembers_and_is_asked_first(study: ResolvedStudy, store: Store) -> None:
-    asked = []
+    queries = []
 
     def past(every_s: float, counted_s: float) -> list[float]:
-        asked.append((every_s, counted_s))
+        queries.append((every_s, counted_s))
         return [*np.exp(np.random.default_rng(4).normal(0, 0.02, 100)).tolist(), float("nan")]
 
-    (found,) = predictions(study, known_before(study, sources(past), store, MACHINE))
-    assert asked == [(60.0, 45.0)]
-    assert found.source == "1.67 h that Prometheus remembers"
-    assert found.slices is not None
-    assert 60 < found.slices < 140
+    (prediction,) = predictions(study, known_before(study, sources(past), store, MACHINE))
+    assert queries == [(60.0, 45.0)]
+    assert prediction.source == "1.67 h that Prometheus remembers"
+    assert prediction.slices is not None
+    assert 60 < prediction.slices < 140
 
 
 def test_a_prometheus_that_does_not_answer_is_no_matter(study: ResolvedStudy, store: Store) -> None:
@@ -178,5 +178,5 @@ def test_too_short_a_run_is_said_before_it_begins(
 ) -> None:
     short = resolved(monkeypatch, tmp_path, for_="5m")
     keep(store, short, trials_of(switched(SERVICE, np.random.default_rng(1), 1, 144, 0.0), 0, short, 144))
-    found = longest(predictions(short, known_before(short, sources(), store, MACHINE)))
-    assert "The run ends before, after 5 min: give a longer --for or a larger --min-effect." in found.words
+    prediction = longest(predictions(short, known_before(short, sources(), store, MACHINE)))
+    assert "The run ends before, after 5 min: give a longer --for or a larger --min-effect." in prediction.words

@@ -20,8 +20,8 @@ from ajuste.run.live.reading import (
 )
 
 
-def readings(*shown: tuple[float, ...], step_s: float = 2.0) -> list[Reading]:
-    return [Reading(place * step_s, one) for place, one in enumerate(shown)]
+def readings(*series: tuple[float, ...], step_s: float = 2.0) -> list[Reading]:
+    return [Reading(place * step_s, values) for place, values in enumerate(series)]
 
 
 def test_a_counter_becomes_its_rate_over_the_whole_time() -> None:
@@ -35,10 +35,10 @@ def test_what_goes_up_and_down_is_averaged() -> None:
 
 
 def test_the_newest_figure_of_a_level_is_its_last_and_of_a_counter_the_last_growth() -> None:
-    own = readings((1.0,), (1.0,), (9.0,))
-    assert latest(level, own) == 9
-    assert latest(rate, own) == 4
-    assert latest(rate, own[:1]) is None
+    series = readings((1.0,), (1.0,), (9.0,))
+    assert latest(level, series) == 9
+    assert latest(rate, series) == 4
+    assert latest(rate, series[:1]) is None
 
 
 def test_the_mean_of_events_is_of_those_between() -> None:
@@ -58,12 +58,12 @@ def test_quantiles_of_a_histogram_are_near_those_of_its_events() -> None:
     before = tuple(float(np.sum(events[:5000] <= bound)) for bound in bounds)
     after = tuple(float(np.sum(events <= bound)) for bound in bounds)
     for share in (0.5, 0.9, 0.99):
-        found = quantile_of_buckets(share, bounds)(readings(before, after))
-        assert found == pytest.approx(np.quantile(events[5000:], share), rel=0.03)
+        quantile = quantile_of_buckets(share, bounds)(readings(before, after))
+        assert quantile == pytest.approx(np.quantile(events[5000:], share), rel=0.03)
 
 
 def test_events_of_a_log_are_those_after_the_first_look() -> None:
-    own = readings((1000.0,), (1.0, 2.0), (), (3.0,))
-    assert mean_of_values(own) == 2
-    assert quantile_of_values(0.5)(own) == np.quantile([1, 2, 3], 0.5)
+    series = readings((1000.0,), (1.0, 2.0), (), (3.0,))
+    assert mean_of_values(series) == 2
+    assert quantile_of_values(0.5)(series) == np.quantile([1, 2, 3], 0.5)
     assert mean_of_values(readings((5.0,), ())) is None

@@ -46,18 +46,18 @@ old_count 2
 
 
 class Service:
-    """What an endpoint shows; it can be down."""
+    """An endpoint with what it shows; it can be down."""
 
     def __init__(self) -> None:
         self.body = ""
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.past: list[object] = []
         self.show(all=10, few=10, sum=1)
         service = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                service.asked.append(self.path)
+                service.requests.append(self.path)
                 body = service.body
                 if self.path.startswith("/api/v1/query?query=up"):
                     body = json.dumps({"data": {"resultType": "scalar", "result": [1, "4.5"]}})
@@ -80,10 +80,10 @@ class Service:
 
 @pytest.fixture
 def service() -> Iterator[Service]:
-    found = Service()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    played = Service()
+    yield played
+    played.server.shutdown()
+    played.server.server_close()
 
 
 def opened(kind: str, where: str) -> Source:
@@ -116,7 +116,7 @@ def test_series_of_prometheus_become_figures_of_the_time_between(service: Servic
 
 
 @pytest.mark.parametrize(
-    ("series", "said"),
+    ("series", "message"),
     [
         ("nothing", "series nothing not found"),
         ("heat", "heat stands for 2 series"),
@@ -126,8 +126,8 @@ def test_series_of_prometheus_become_figures_of_the_time_between(service: Servic
         ("a b", "is not a series"),
     ],
 )
-def test_what_is_not_there_is_refused_before_anything_begins(service: Service, series: str, said: str) -> None:
-    with pytest.raises(RequestError, match=said):
+def test_what_is_not_there_is_refused_before_anything_begins(service: Service, series: str, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
         opened("prometheus", f"{service.url}/metrics#{series}")
 
 
@@ -152,7 +152,7 @@ class Answers:
     drips = False
 
     def __init__(self) -> None:
-        self.said = HEAD + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE
+        self.response = HEAD + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
@@ -165,7 +165,7 @@ class Answers:
                 return
             with connection, suppress(OSError):
                 connection.recv(4096)
-                connection.sendall(self.said)
+                connection.sendall(self.response)
                 while self.drips:
                     connection.sendall(b"X: y\r\n")
                     time.sleep(0.01)
@@ -176,9 +176,9 @@ class Answers:
 
 @pytest.fixture
 def answers() -> Iterator[Answers]:
-    found = Answers()
-    yield found
-    found.close()
+    played = Answers()
+    yield played
+    played.close()
 
 
 BROKEN = {
@@ -199,7 +199,7 @@ BROKEN = {
 def test_an_answer_that_breaks_off_or_is_none_shows_nothing(answers: Answers, broken: str) -> None:
     source = opened("prometheus", f"{answers.url}#heat")
     assert source.read() == (0.0400012345,)
-    answers.said = BROKEN[broken]
+    answers.response = BROKEN[broken]
     with pytest.raises(NothingShownError):
         source.read()
     query = f"{answers.url}#heat"
@@ -245,7 +245,7 @@ def test_only_a_regular_file_is_followed(make: Callable[[Path], None], tmp_path:
 
 @pytest.mark.timeout(30)
 def test_a_pattern_that_backtracks_without_end_shows_nothing(tmp_path: Path) -> None:
-    """Who writes the log must not keep Ajuste from its guards."""
+    """The writer of the log must not keep Ajuste from its guards."""
     log = tmp_path / "x.log"
     log.touch()
     source = opened("regex", f"{log}#(a+)+(1)$")
@@ -267,7 +267,7 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
     with bounded(), pytest.raises(RequestError, match="took longer than"):
         opened("command", endless)
     deadline = time.monotonic() + 20  # a killed process may have to wait for a CPU first
-    while started in (left := [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]):
+    while started in (left := [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]):
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)
@@ -277,7 +277,7 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
 @pytest.mark.timeout(30)
 def test_an_endpoint_whose_headers_never_end_is_left(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ajuste.run.live.sources.PAST_SECONDS", 0.5)
-    answers.said = HEAD
+    answers.response = HEAD
     answers.drips = True
     with pytest.raises(RequestError, match="shows nothing within"):
         opened("prometheus", f"{answers.url}#heat")
@@ -300,7 +300,7 @@ def test_prometheus_tells_the_slices_of_the_last_day(service: Service) -> None:
     assert source.past is not None
     service.past = [{"metric": {}, "values": [[1, "2.5"], [61, "3.5"]]}]
     assert source.past(60.0, 45.0) == [2.5, 3.5]
-    words = parse_qs(urlsplit(service.asked[-1]).query)
+    words = parse_qs(urlsplit(service.requests[-1]).query)
     assert (words["query"], words["step"]) == (["avg_over_time((up)[45s:1s])"], ["60"])
     assert float(words["end"][0]) - float(words["start"][0]) == pytest.approx(86_400)
     wrong: tuple[list[object], ...] = ([], [{}], [{"values": [[1, "x"]]}])
@@ -313,19 +313,19 @@ def test_what_is_not_there_yet_is_waited_for_as_long_as_is_patient(tmp_path: Pat
     place = tmp_path / "number"
     metric = Metric(name="m", title="m", unit="", direction="lower")
     design = LiveDesign(metrics=(LiveMetric(metric=metric, kind="command", where=f"cat {place}"),), slice_s=2, for_s=60)
-    said: list[str] = []
+    messages: list[str] = []
 
     def come(line: str) -> None:
-        said.append(line)
+        messages.append(line)
         place.write_text("7")
 
     with pytest.raises(RequestError), opened_all(design, 0, come):
         pass
-    assert said == []
+    assert messages == []
     with opened_all(design, 60, come) as sources:
         assert sources["m"].read() == (7.0,)
-    assert len(said) == 1
-    assert said[0].startswith("waiting: ")
+    assert len(messages) == 1
+    assert messages[0].startswith("waiting: ")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a study takes its kernels for."""
+"""Claims of a study about its kernels."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def images(tmp_path: Path) -> dict[str, KernelImage]:
         "b": "# CONFIG_NUMA is not set\nCONFIG_MQ_IOSCHED_KYBER=y\nCONFIG_HZ=1000\nCONFIG_MPTCP=y\n",
         "d": "CONFIG_HZ=250\n",
     }
-    found = {}
+    by_name = {}
     for name in "abcd":
         config = tmp_path / name
         if name in configurations:
             config.write_text(configurations[name])
         release = "6.12.1" if name == "d" else "6.1.7"
-        found[name] = KernelImage(spec=name, release=release, vmlinuz=tmp_path, config=config, sha256=name)
-    return found
+        by_name[name] = KernelImage(spec=name, release=release, vmlinuz=tmp_path, config=config, sha256=name)
+    return by_name
 
 
 def claims(study: Study, kernel: str, images: dict[str, KernelImage]) -> list[str]:
@@ -64,9 +64,9 @@ def test_nothing_is_claimed_across_versions_or_without_a_configuration(images: d
 
 
 def test_what_the_study_says_comes_first(images: dict[str, KernelImage]) -> None:
-    said = study(["a", "b"], {"prove": ["mptcp"]}, prove={"a": ["no-numa"]})
-    assert claims(said, "a", images) == ["mptcp", "no-numa", "hz=250"]
-    assert claims(said, "b", images) == ["mptcp", "no-numa", "hz=1000"]
+    claiming_study = study(["a", "b"], {"prove": ["mptcp"]}, prove={"a": ["no-numa"]})
+    assert claims(claiming_study, "a", images) == ["mptcp", "no-numa", "hz=250"]
+    assert claims(claiming_study, "b", images) == ["mptcp", "no-numa", "hz=1000"]
 
 
 def test_a_claim_that_names_no_feature_is_refused_before_anything_is_fetched() -> None:

@@ -1,4 +1,4 @@
-"""How what was seen of a kernel is judged."""
+"""Judgement of what was seen of a kernel."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def test_the_preemption_model_is_what_the_kernel_says_of_itself(
 
 @pytest.mark.parametrize(("tick_ns", "hz"), [(4000000, "250"), (1000000, "1000"), (10000000, "100"), (3333333, "300")])
 def test_a_tick_is_a_frequency(tick_ns: int, hz: str) -> None:
-    told = f"facts tick_ns={tick_ns} memory_policies=yes pressure=no build=#1 SMP"
-    assert seen("hz", output={TOLD: told}).value == hz
-    assert seen("psi", output={TOLD: told}).present is False
+    facts = f"facts tick_ns={tick_ns} memory_policies=yes pressure=no build=#1 SMP"
+    assert seen("hz", output={TOLD: facts}).value == hz
+    assert seen("psi", output={TOLD: facts}).present is False
 
 
 def test_what_did_not_run_tells_nothing() -> None:

@@ -36,8 +36,8 @@ def test_the_running_kernel_is_believed_and_not_its_configuration(image: KernelI
         build="#1 SMP", unreadable={"/proc/sys/kernel/sched_autogroup_enabled": "No such file or directory"}
     )
     proof = judged(image, [FEATURES["autogroup"]], claims, facts)
-    (shown,) = proof.features
-    assert (shown.state, shown.options, shown.holds) == ("no", {"CONFIG_SCHED_AUTOGROUP": "y"}, False)
+    (feature,) = proof.features
+    assert (feature.state, feature.options, feature.holds) == ("no", {"CONFIG_SCHED_AUTOGROUP": "y"}, False)
     with pytest.raises(RunError, match=r"mine:x .* expected autogroup, .* shows no .*No such file") as refused:
         require(proof)
     assert "ajuste kernel prove mine:x" in (refused.value.hint or "")
@@ -51,13 +51,13 @@ def test_a_feature_that_nobody_claimed_refuses_nothing(image: KernelImage) -> No
 def test_one_boot_shows_what_a_real_kernel_has(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
     claims = ("numa", "mptcp", "kyber", "bfq", "no-rt", "hz=250", "preempt=voluntary", "no-sched_ext", "psi")
-    said, _ = shell("kernel", "prove", "debian:6.1", *claims, "no-autogroup", "--json", expect=1)
-    document = json.loads(said)
-    assert {shown["claim"] for shown in document["features"] if shown["holds"]} == set(claims)
+    output, _ = shell("kernel", "prove", "debian:6.1", *claims, "no-autogroup", "--json", expect=1)
+    document = json.loads(output)
+    assert {feature["claim"] for feature in document["features"] if feature["holds"]} == set(claims)
     assert document["holds"] is False
     seen = {
-        shown["feature"]: {sight["what"]: sight["found"] for sight in shown["evidence"]}
-        for shown in document["features"]
+        feature["feature"]: {sight["what"]: sight["found"] for sight in feature["evidence"]}
+        for feature in document["features"]
     }
     assert seen["mptcp"]["subflows of the connection"].startswith("2: ")
     assert seen["numa"]["4 MiB asked for on the far node"] == "1024 of 1024 pages are on the far node"

@@ -1,4 +1,4 @@
-"""What is taken for sched_ext: the kernel's files and, where there is a program, a scheduler that is loaded."""
+"""Evidence of sched_ext: the kernel's files and, where there is a program, a scheduler that is loaded."""
 
 from __future__ import annotations
 

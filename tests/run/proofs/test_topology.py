@@ -33,15 +33,15 @@ domain1 f 0 0 0
 """
 
 
-def shown(files: Mapping[str, list[str]], cpus: int, schedstat: str = "") -> dict[str, str]:
-    """What a kernel's files say: of each CPU in turn, as it stands under its folder."""
-    of_cpus = {f"{CPU}/cpu{cpu}/{file}": said[cpu] for file, said in files.items() for cpu in range(cpus)}
+def kernel_files(files: Mapping[str, list[str]], cpus: int, schedstat: str = "") -> dict[str, str]:
+    """Return the files of a kernel by path: those of each CPU in turn, as they stand under its folder."""
+    of_cpus = {f"{CPU}/cpu{cpu}/{file}": lines[cpu] for file, lines in files.items() for cpu in range(cpus)}
     more = {DOMAINS: schedstat} if schedstat else {}
     return {f"{CPU}/online": f"0-{cpus - 1}", f"{CPU}/isolated": "", f"{NODE}/online": "0", **of_cpus, **more}
 
 
-def own_caches(said: list[str]) -> dict[str, list[str]]:
-    return {f"cache/index{index}/shared_cpu_list": said for index in range(3)}
+def own_caches(cpu_lists: list[str]) -> dict[str, list[str]]:
+    return {f"cache/index{index}/shared_cpu_list": cpu_lists for index in range(3)}
 
 
 PAIRED = {
@@ -62,7 +62,7 @@ def wrong(finding: ProofFinding) -> dict[str, str]:
 
 
 def test_a_kernel_shows_it_where_every_file_says_so() -> None:
-    finding = judged(GuestPlaces(PAIR), shown(PAIRED, 4, SCHEDSTAT))
+    finding = judged(GuestPlaces(PAIR), kernel_files(PAIRED, 4, SCHEDSTAT))
     assert finding.present
     evidence = {sight.what: sight.found for sight in finding.evidence}
     assert evidence[f"{CPU}/cpu*/cache/index3/shared_cpu_list"] == "0-1; 2-3"
@@ -71,30 +71,30 @@ def test_a_kernel_shows_it_where_every_file_says_so() -> None:
 
 @pytest.mark.parametrize("file", list(PAIRED))
 def test_one_file_that_says_otherwise_is_told_with_what_was_expected(file: str) -> None:
-    finding = judged(GuestPlaces(PAIR), shown({**PAIRED, file: ["0-3"] * 4}, 4, SCHEDSTAT))
+    finding = judged(GuestPlaces(PAIR), kernel_files({**PAIRED, file: ["0-3"] * 4}, 4, SCHEDSTAT))
     assert finding.present is False
-    ((what, found),) = wrong(finding).items()
+    ((what, text),) = wrong(finding).items()
     assert what == f"{CPU}/cpu*/{file}"
-    assert found.startswith("0-3; expected 0")
+    assert text.startswith("0-3; expected 0")
 
 
 def test_domains_that_span_other_cpus_are_none_of_the_topology() -> None:
     flat = "".join(line + "\n" for line in SCHEDSTAT.splitlines() if not line.startswith("domain0"))
-    found = wrong(judged(GuestPlaces(PAIR), shown(PAIRED, 4, flat)))
-    assert found == {f"{DOMAINS}, scheduling domains": "0-3; expected 0-1 in 0-3; 2-3 in 0-3"}
+    differences = wrong(judged(GuestPlaces(PAIR), kernel_files(PAIRED, 4, flat)))
+    assert differences == {f"{DOMAINS}, scheduling domains": "0-3; expected 0-1 in 0-3; 2-3 in 0-3"}
 
 
 def test_a_kernel_that_does_not_tell_its_domains_is_believed() -> None:
-    assert judged(GuestPlaces(PAIR), shown(PAIRED, 4)).present
+    assert judged(GuestPlaces(PAIR), kernel_files(PAIRED, 4)).present
 
 
 def test_a_kernel_without_domains_of_a_level_shows_the_others() -> None:
     flat = "".join(line + "\n" for line in SCHEDSTAT.splitlines() if not line.startswith("domain0"))
-    assert judged(GuestPlaces(PAIR, without=frozenset({"MC"})), shown(PAIRED, 4, flat)).present
+    assert judged(GuestPlaces(PAIR, without=frozenset({"MC"})), kernel_files(PAIRED, 4, flat)).present
 
 
 def test_a_cpu_that_did_not_come_up_is_missed_unless_it_was_turned_off() -> None:
-    two = {name: value for name, value in shown(PAIRED, 4).items() if "cpu2" not in name and "cpu3" not in name}
+    two = {name: value for name, value in kernel_files(PAIRED, 4).items() if "cpu2" not in name and "cpu3" not in name}
     two = {name: "0-1" if value in ("0-3", "2-3") else value for name, value in two.items()}
     assert wrong(judged(GuestPlaces(PAIR), two)) == {f"{CPU}/online": "0-1; expected 0-3"}
     assert judged(GuestPlaces(PAIR, arguments=("maxcpus=2",)), two).present
@@ -138,9 +138,11 @@ def test_old_kernels_take_the_parts_of_a_die_for_dies() -> None:
         "cache/index3/shared_cpu_list": groups,
         **own_caches(each),
     }
-    assert judged(GuestPlaces(PARTS), shown(files, 8)).present
-    assert judged(GuestPlaces(PARTS), shown({**files, "topology/die_cpus_list": groups}, 8)).present
-    assert judged(GuestPlaces(PARTS), shown({**files, "topology/die_cpus_list": ["0-7"] * 8}, 8)).present is False
+    assert judged(GuestPlaces(PARTS), kernel_files(files, 8)).present
+    assert judged(GuestPlaces(PARTS), kernel_files({**files, "topology/die_cpus_list": groups}, 8)).present
+    assert (
+        judged(GuestPlaces(PARTS), kernel_files({**files, "topology/die_cpus_list": ["0-7"] * 8}, 8)).present is False
+    )
 
 
 def test_nodes_are_those_of_the_machine_unless_they_were_turned_off() -> None:
@@ -148,7 +150,7 @@ def test_nodes_are_those_of_the_machine_unless_they_were_turned_off() -> None:
     places = GuestPlaces(PAIR, nodes)
     rows = {f"{NODE}/node0/cpulist": "0-1", f"{NODE}/node1/cpulist": "2-3"}
     rows |= {f"{NODE}/node0/distance": "10 31", f"{NODE}/node1/distance": "31 10"}
-    assert judged(places, shown(PAIRED, 4) | rows).present
+    assert judged(places, kernel_files(PAIRED, 4) | rows).present
     flat = {**rows, f"{NODE}/node0/distance": "10 20"}
-    assert wrong(judged(places, shown(PAIRED, 4) | flat)) == {f"{NODE}/node0/distance": "10 20; expected 10 31"}
-    assert judged(replace(places, arguments=("numa=off",)), shown(PAIRED, 4)).present
+    assert wrong(judged(places, kernel_files(PAIRED, 4) | flat)) == {f"{NODE}/node0/distance": "10 20; expected 10 31"}
+    assert judged(replace(places, arguments=("numa=off",)), kernel_files(PAIRED, 4)).present

@@ -25,7 +25,10 @@ def test_few_lines_make_every_combination_of_them() -> None:
     assert study.baseline == "nothing of it"
     assert set(study.names) >= {"the whole", "only vm.swappiness", "all but vm.dirty_ratio"}
     assert len(study.names) == 8
-    written = {one.configuration.name: {w.tunable for w in one.writes} for one in study.configurations}
+    written = {
+        configuration.configuration.name: {w.tunable for w in configuration.writes}
+        for configuration in study.configurations
+    }
     assert written["nothing of it"] == set()
     assert written["the whole"] == set(FEW)
     assert written["all but vm.dirty_ratio"] == set(FEW) - {"vm.dirty_ratio"}
@@ -51,8 +54,8 @@ def test_a_study_gives_its_workload_and_its_own_factors_stay_at_their_baselines(
     assert [len(factor.levels) for factor in apart.factors] == [1, 2, 2]
     assert apart.factors[0].levels == (study.factors[0].baseline_level,)
     assert check(apart, catalogue()) == []
-    own = ablation_study(study, placed({study.factors[0].name: "3000000"}))
-    assert [factor.name for factor in own.factors] == [study.factors[0].name]
+    ablation = ablation_study(study, placed({study.factors[0].name: "3000000"}))
+    assert [factor.name for factor in ablation.factors] == [study.factors[0].name]
 
 
 def test_whole_profiles_are_levels_of_one_factor_beside_the_machine_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""What ``--fail-on`` asks for is checked before anything is measured."""
+"""Conditions of ``--fail-on`` are checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def study(*metrics: str, commands: tuple[tuple[str, ...], ...] = TWO) -> Study:
     ],
 )
 def test_metric_and_limit_are_optional(text: str, metrics: tuple[str, ...], limit: float | None) -> None:
-    asked = study("elapsed", "speed,1/s,higher=regex:(.)", "which,none=regex:(.)")
-    assert fail_conditions([text], asked, catalogue()) == (FailCondition(text, metrics, limit),)
+    with_metrics = study("elapsed", "speed,1/s,higher=regex:(.)", "which,none=regex:(.)")
+    assert fail_conditions([text], with_metrics, catalogue()) == (FailCondition(text, metrics, limit),)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_metric_and_limit_are_optional(text: str, metrics: tuple[str, ...], limi
     ],
 )
 def test_what_can_never_come_true_is_refused(text: str, message: str) -> None:
-    asked = study("elapsed", "speed,1/s,higher=regex:(.)", "which,none=regex:(.)")
+    with_metrics = study("elapsed", "speed,1/s,higher=regex:(.)", "which,none=regex:(.)")
     with pytest.raises(RequestError) as failure:
-        fail_conditions([text], asked, catalogue())
+        fail_conditions([text], with_metrics, catalogue())
     assert message in str(failure.value)
     assert str(failure.value).startswith("--fail-on ")
     assert failure.value.exit_code == 2

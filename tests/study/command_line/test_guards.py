@@ -1,4 +1,4 @@
-"""In which order machines begin and what stops them, as it is given on the command line."""
+"""The order in which machines begin and what stops them, from the command line."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_nothing_said_is_no_plan_also_without_a_cluster() -> None:
     ("text", "stages"), [("1,5,all", (1, 5, None)), ("all", (None,)), ("2", (2,)), (" 1 , 3 ", (1, 3))]
 )
 def test_stages_rise_to_a_number_or_to_all(text: str, stages: tuple[int | None, ...]) -> None:
-    found = plan(text)
-    assert found is not None
-    assert (found.stages, found.cautious) == (stages, True)
+    canary = plan(text)
+    assert canary is not None
+    assert (canary.stages, canary.cautious) == (stages, True)
 
 
 @pytest.mark.parametrize("text", ["", "0,all", "5,1,all", "1,1", "all,5", "1;5", "-1,all", "1,few", "99999999"])
@@ -56,9 +56,9 @@ def test_blocks_on_each_machine_are_no_canary_order() -> None:
 
 
 def test_guards_are_those_of_a_live_experiment_on_the_metrics_of_a_trial() -> None:
-    found = plan(None, None, "elapsed < 2s", "user-time not worse than 20%")
-    assert found is not None
-    limit, relative = found.guards
+    canary = plan(None, None, "elapsed < 2s", "user-time not worse than 20%")
+    assert canary is not None
+    limit, relative = canary.guards
     assert (limit.metric, limit.sign, limit.limit) == ("elapsed", "<", 2.0)
     assert (relative.metric, relative.sign, relative.limit) == ("user-time", None, 0.2)
 
@@ -69,12 +69,12 @@ def test_a_guard_of_an_unknown_metric_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "option"),
+    ("arguments", "option"),
     [(("1,all", None), "--canary"), ((None, 3), "--machine-each"), ((None, None, "elapsed < 2s"), "--guard")],
 )
-def test_all_of_it_requires_machines_of_a_cluster(given: tuple[Any, ...], option: str) -> None:
+def test_all_of_it_requires_machines_of_a_cluster(arguments: tuple[Any, ...], option: str) -> None:
     with pytest.raises(RequestError, match=f"{option} requires --cluster"):
-        plan(*given, on_cluster=False)
+        plan(*arguments, on_cluster=False)
     guest = parse_study({**TABLES, "target": {"kernel": "debian:6.1"}})
     with pytest.raises(RequestError, match=f"{option} requires --cluster"):
-        plan(*given, study=guest)
+        plan(*arguments, study=guest)

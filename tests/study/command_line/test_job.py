@@ -47,9 +47,9 @@ def test_a_command_in_one_text_is_split_without_a_shell() -> None:
 
 def test_names_are_short_and_each_is_its_own() -> None:
     long = ["./job", *"abcdefghijklmnopqrstuvwxyz", "--threads", "4"]
-    found = names([["sleep", "0.1"], ["sleep", "0.1"], ["echo", "a b\nc"], long, [*long[:-1], "8"]])
-    assert found[:3] == ["sleep 0.1", "sleep 0.1 (2)", "echo 'a b c'"]
-    assert found[3].startswith("./job a b")
-    assert found[3].endswith("--threads 4")
-    assert len(set(found)) == len(found)
-    assert all(len(name) <= LONGEST + len(" (2)") for name in found)
+    job_names = names([["sleep", "0.1"], ["sleep", "0.1"], ["echo", "a b\nc"], long, [*long[:-1], "8"]])
+    assert job_names[:3] == ["sleep 0.1", "sleep 0.1 (2)", "echo 'a b c'"]
+    assert job_names[3].startswith("./job a b")
+    assert job_names[3].endswith("--threads 4")
+    assert len(set(job_names)) == len(job_names)
+    assert all(len(name) <= LONGEST + len(" (2)") for name in job_names)

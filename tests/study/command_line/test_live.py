@@ -24,20 +24,20 @@ REQUEST = LiveRequest(
 def test_a_request_says_what_is_read_and_when() -> None:
     design = live_design(REQUEST)
     assert (design.slice_s, design.washout_s, design.for_s) == (60, 5, 6 * 3600)
-    assert [(one.metric.name, one.metric.direction, one.kind) for one in design.all_metrics] == [
+    assert [(reading.metric.name, reading.metric.direction, reading.kind) for reading in design.all_metrics] == [
         ("latency", "lower", "prometheus"),
         ("errors", "lower", "proc"),
         ("requests", "none", "proc"),
     ]
     assert design.metrics[0].where == f"{URL}#took"
-    assert [(one.metric, one.sign, one.limit) for one in design.guards] == [
+    assert [(guard.metric, guard.sign, guard.limit) for guard in design.guards] == [
         ("latency", "<", 0.05),
         ("errors", None, 0.01),
     ]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"metric": ()}, "--metric is required"),
         ({"metric": ("latency",)}, "SOURCE:WHERE"),
@@ -55,7 +55,7 @@ def test_a_request_says_what_is_read_and_when() -> None:
         ({"order": "sideways"}, "random, mirrored or latin"),
     ],
 )
-def test_what_makes_no_sense_is_refused(wrong: dict[str, object], said: str) -> None:
+def test_what_makes_no_sense_is_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(RequestError) as failure:
         live_design(replace(REQUEST, **wrong))  # type: ignore[arg-type]
-    assert said in str(failure.value)
+    assert message in str(failure.value)

@@ -1,4 +1,4 @@
-"""From the options of ``ajuste compare`` to a study."""
+"""The way from the options of ``ajuste compare`` to a study."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def test_on_the_host_it_warms_up_and_takes_ten_runs_and_three_seconds_at_least()
 
 
 def test_several_commands_are_compared_with_the_first() -> None:
-    found = resolved("sleep", "1", "--", "sleep", "2", "--", "true")
-    assert found.names == ("sleep 1", "sleep 2", "true")
-    assert [c.workload.argv for c in found.configurations] == [("/bin/sleep", "1"), ("/bin/sleep", "2"), ("/bin/true",)]
-    assert found.configurations[0].configuration.baseline
+    study = resolved("sleep", "1", "--", "sleep", "2", "--", "true")
+    assert study.names == ("sleep 1", "sleep 2", "true")
+    assert [c.workload.argv for c in study.configurations] == [("/bin/sleep", "1"), ("/bin/sleep", "2"), ("/bin/true",)]
+    assert study.configurations[0].configuration.baseline
     assert ask("true", "--", "true").factors[0].levels == ("true", "true (2)"), "a command can be compared with itself"
 
 
 def test_many_settings_are_screened_with_few_combinations_of_them() -> None:
     many = tuple(f"{name}={low},{high}" for name, low, high in MANY)
-    found = resolved("linpack", set=many, screen=True)
-    assert len(found.configurations) == 16
-    assert found.study.design.combine == "screening"
-    assert found.configurations[0].configuration.baseline
-    assert all(len({c.configuration.levels[f.name] for c in found.configurations}) == 2 for f in found.factors)
+    study = resolved("linpack", set=many, screen=True)
+    assert len(study.configurations) == 16
+    assert study.study.design.combine == "screening"
+    assert study.configurations[0].configuration.baseline
+    assert all(len({c.configuration.levels[f.name] for c in study.configurations}) == 2 for f in study.factors)
     with pytest.raises(RequestError, match=r"--set nice=0,5,10: nice has 3 levels; screening requires two levels"):
         ask("linpack", set=(*many, "nice=0,5,10"), screen=True)
     with pytest.raises(RequestError, match=r"--screen: screening is for 5 factors or more"):
@@ -98,18 +98,18 @@ def test_levels_of_several_options_make_every_combination_or_one_at_a_time() -> 
 
 
 def test_single_levels_alone_are_compared_with_the_machine_as_it_is() -> None:
-    found = resolved("linpack", set=("sched_min_granularity_ns=2ms",), nice="5", kernel="debian:5.10")
-    assert found.names == ("as it is", "sched_min_granularity_ns=2ms nice=5")
-    plain, changed = found.configurations
+    study = resolved("linpack", set=("sched_min_granularity_ns=2ms",), nice="5", kernel="debian:5.10")
+    assert study.names == ("as it is", "sched_min_granularity_ns=2ms nice=5")
+    plain, changed = study.configurations
     assert plain.configuration.baseline
     assert (plain.writes, plain.workload.attributes.nice) == ((), None)
     assert ([w.value for w in changed.writes], changed.workload.attributes.nice) == (["2000000"], 5)
 
 
 def test_a_single_level_beside_others_is_the_same_everywhere() -> None:
-    found = resolved("true", "--", "false", nice="5")
-    assert [c.workload.attributes.nice for c in found.configurations] == [5, 5]
-    assert found.names == ("true", "false")
+    study = resolved("true", "--", "false", nice="5")
+    assert [c.workload.attributes.nice for c in study.configurations] == [5, 5]
+    assert study.names == ("true", "false")
 
 
 def test_kernels_are_a_factor_or_the_place_to_run() -> None:
@@ -119,9 +119,9 @@ def test_kernels_are_a_factor_or_the_place_to_run() -> None:
 
 
 def test_lists_of_cpus_have_a_plus_and_the_guest_gets_the_cpus_it_needs() -> None:
-    found = resolved("linpack", cpus="0,0+2,0-1")
-    assert [c.workload.attributes.affinity for c in found.configurations] == [(0,), (0, 2), (0, 1)]
-    assert found.study.target.cpus == 3
+    study = resolved("linpack", cpus="0,0+2,0-1")
+    assert [c.workload.attributes.affinity for c in study.configurations] == [(0,), (0, 2), (0, 1)]
+    assert study.study.target.cpus == 3
     assert ask("linpack", cpus="1").target.cpus == 2
 
 
@@ -174,8 +174,8 @@ def test_amounts_become_the_budget() -> None:
 
 @pytest.mark.parametrize("text", ["10", "nice=10"])
 def test_any_level_can_be_the_baseline(text: str) -> None:
-    found = resolved("linpack", nice="0,10", baseline=(text,))
-    assert [c.configuration.baseline for c in found.configurations] == [False, True]
+    study = resolved("linpack", nice="0,10", baseline=(text,))
+    assert [c.configuration.baseline for c in study.configurations] == [False, True]
 
 
 def test_the_saved_file_is_the_same_study(tmp_path: Any) -> None:
@@ -279,15 +279,15 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     ],
 )
 def test_a_range_as_levels(text: str, levels: tuple[int, ...]) -> None:
-    found = ask("hackbench", kernel="debian:5.10", set=(f"sched_min_granularity_ns={text}",), baseline=())
-    assert found.factors[0].levels == tuple(str(level * 1_000_000) for level in levels)
-    assert "sched_min_granularity_ns" in found.question
+    study = ask("hackbench", kernel="debian:5.10", set=(f"sched_min_granularity_ns={text}",), baseline=())
+    assert study.factors[0].levels == tuple(str(level * 1_000_000) for level in levels)
+    assert "sched_min_granularity_ns" in study.question
 
 
 def test_one_of_the_levels_of_a_range_can_be_the_baseline() -> None:
     chosen = ("sched_min_granularity_ns=6ms",)
-    found = resolved("hackbench", kernel="debian:5.10", set=("sched_min_granularity_ns=2ms..10ms:3",), baseline=chosen)
-    assert found.baseline == "sched_min_granularity_ns=6000000"
+    study = resolved("hackbench", kernel="debian:5.10", set=("sched_min_granularity_ns=2ms..10ms:3",), baseline=chosen)
+    assert study.baseline == "sched_min_granularity_ns=6000000"
 
 
 @pytest.mark.parametrize(
