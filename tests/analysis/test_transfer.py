@@ -138,7 +138,7 @@ def test_a_kind_has_its_signs_its_order_and_its_sizes() -> None:
     questions.append(atlas_question("priority", verdict("worsens", 5), verdict("improves", -5)))
     questions.append(atlas_question("affinity", verdict("undecided", 1, 9), verdict("worsens", 9)))
     priority, affinity = agreements(questions)
-    assert (priority.questions, priority.decided, priority.same) == (5, 5, 4)
+    assert (priority.questions, priority.decided, priority.same, priority.opposite) == (5, 5, 4, 1)
     guests, hosts = [*(g for g, _ in effects), 5.0], [*(h for _, h in effects), -5.0]
     assert priority.rank == pytest.approx(spearmanr(guests, hosts).statistic)
     assert priority.size == pytest.approx(2.0)  # of 2, 3, 4/3 and 2

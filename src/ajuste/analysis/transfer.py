@@ -247,15 +247,17 @@ class Atlas(BaseModel):
 class KindAgreement(BaseModel):
     """The agreement of guests and hosts on one kind of question.
 
-    ``decided`` questions are those that both decided, of them ``same`` have the same sign. ``rank`` is Spearman's rank
-    correlation of the effects that both know; None below four or where all are equal. ``size`` is the typical factor
-    between the two effects where both see one in the same direction, at least 1; None where there is none.
+    ``decided`` questions are those that both decided, of them ``same`` have the same sign and ``opposite`` the opposite
+    one; of the rest only one of both sees an effect. ``rank`` is Spearman's rank correlation of the effects that both
+    know; None below four or where all are equal. ``size`` is the typical factor between the two effects where both see
+    one in the same direction, at least 1; None where there is none.
     """
 
     kind: str
     questions: int
     decided: int
     same: int
+    opposite: int
     rank: float | None
     size: float | None
 
@@ -326,6 +328,7 @@ def agreement(kind: str, questions: Sequence[AtlasQuestion]) -> KindAgreement:
         questions=len(rows),
         decided=len(decided),
         same=sum(row.agreement == "same" for row in decided),
+        opposite=sum(row.agreement == "opposite" for row in decided),
         rank=_rank_correlation(rows),
         size=median(sizes) if sizes else None,
     )

@@ -206,7 +206,8 @@ def atlas_report(atlas: Atlas) -> Report:
         title="Where guests answer as hosts do",
         headline=(
             f"Guest and host agree in sign on {every.same} of {count_of(every.decided, 'question')} that both decided, "
-            f"of {every.questions} asked."
+            f"of {every.questions} asked; the signs are opposite on {every.opposite}, and on "
+            f"{every.decided - every.same - every.opposite} only one of both sees an effect."
         ),
         sections=(
             Section(
@@ -219,7 +220,7 @@ def atlas_report(atlas: Atlas) -> Report:
 
 
 def _kinds_table(kinds: Sequence[KindAgreement]) -> Table:
-    columns = ("questions", "decided", "same sign", "rank correlation", "size off by")
+    columns = ("questions", "decided", "same sign", "opposite", "rank correlation", "size off by")
     rows = (
         Row(
             (
@@ -227,6 +228,7 @@ def _kinds_table(kinds: Sequence[KindAgreement]) -> Table:
                 str(kind.questions),
                 str(kind.decided),
                 percent(kind.same / kind.decided) if kind.decided else NOTHING,
+                str(kind.opposite),
                 NOTHING if kind.rank is None else f"{kind.rank:.2f}".replace("-", "−"),
                 NOTHING if kind.size is None else f"×{kind.size:.1f}",
             )

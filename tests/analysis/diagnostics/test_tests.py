@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,18 @@ def test_counts_are_no_groups_but_two_rates_are(residuals: Any) -> None:
     assert unequal_rates.p_value is not None
     assert unequal_rates.p_value < 1e-6
     assert unequal_rates.value == pytest.approx(2, rel=0.15)
+
+
+def test_two_groups_are_seen_in_more_values_than_the_tables_of_the_dip_test_have() -> None:
+    def two_apart(random: Any, configuration: Any, block: Any, position: Any) -> Any:
+        return random.normal(0, 0.01, len(block)) + random.integers(0, 2, len(block))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        finding = bimodality(residuals(two_apart, 2, 2, 80_000))
+    assert finding is not None
+    assert finding.p_value is not None
+    assert finding.p_value < 1e-6
 
 
 def test_equal_values_are_spread_over_their_step() -> None:
