@@ -53,17 +53,17 @@ def placed(sets: Mapping[str, str] = SETS) -> Placed:
     )
 
 
-def resolved(found: Placed, **options: str) -> ResolvedStudy:
-    """The ablation of ``found`` for hackbench on 5.10."""
+def resolved(placing: Placed, **options: str) -> ResolvedStudy:
+    """The ablation of ``placing`` for hackbench on 5.10."""
     request = Request((("hackbench",),), profile="sysctl:p.conf", kernel="debian:5.10", name="ablate", **options)  # type: ignore[arg-type]
-    document, origin = adhoc_document(request, catalogue(), (found,))
-    study = checked_study(ablation_document(document, found), origin, catalogue())
+    document, origin = adhoc_document(request, catalogue(), (placing,))
+    study = checked_study(ablation_document(document, placing), origin, catalogue())
     kernels = {"debian:5.10": KernelVersion(major=5, minor=10)}
     return resolve(study, catalogue(), kernels, lambda name: f"/bin/{name}")
 
 
 def results(effects: Mapping[str, float], blocks: int = 9, sets: Mapping[str, str] = SETS) -> Results:
-    """What came of it where each line changes the time by its factor ``exp(effect)``, and runs scatter by 0.2 %."""
+    """Return the results where each line changes the time by its factor ``exp(effect)``, and runs scatter by 0.2 %."""
     study = resolved(placed(sets))
     lines, random = list(sets), np.random.default_rng(1)
 
@@ -78,12 +78,12 @@ def _trials(
     study: ResolvedStudy, lines: int, blocks: int, time: Callable[[frozenset[int]], float], random: np.random.Generator
 ) -> list[Trial]:
     of_name = dict(zip(study.names, subsets(lines), strict=True))
-    found = []
+    trials = []
     for block in range(blocks):
         assert {of_name[name] for name in ablation_names(study, block)} == set(of_block(lines, block))
         for place, name in enumerate(ablation_names(study, block)):
             value = math.exp(time(of_name[name]) + 0.002 * random.standard_normal())
-            found.append(
+            trials.append(
                 Trial(
                     slot=Slot(block=block, position=place, configuration=name, seed=block),
                     status="ok",
@@ -92,4 +92,4 @@ def _trials(
                     metrics={"hackbench.time": value, "elapsed": value},
                 )
             )
-    return found
+    return trials

@@ -39,7 +39,7 @@ HELLO = Hello(at_ns=0, version=1, agent="0", kernel="5.10", build="", machine=""
 
 
 class Played(Protocol):
-    """What a test's worker does."""
+    """Answers of a test's worker."""
 
     def answer(self, ask: Ask, job: str, body: bytes) -> Answer: ...
 
@@ -101,7 +101,7 @@ class Lab:
         asyncio.run_coroutine_threadsafe(lost, self._loop)
 
     def drop_all(self) -> None:
-        """Have the scheduler forget all tasks, as when somebody else restarts it."""
+        """Make the scheduler forget all tasks, as when somebody else restarts it."""
 
         async def drop() -> None:
             for name in list(self._scheduler.clients):

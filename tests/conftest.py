@@ -1,4 +1,4 @@
-"""What several test folders share."""
+"""Fixtures and hooks that several test folders share."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ LONGEST = ("tests/docs/test_commands.py", "tests/executor/guest/test_vm.py")
 
 
 class ByModule(LoadScopeScheduling):
-    """How several workers share the tests: module by module, because those of one share what they boot, one by one
-    where each stands alone, and all of a group by one worker (pytest-xdist puts its name after an "@").
+    """Distribution of the tests over several workers: module by module, because those of one share what they boot, one
+    by one where each stands alone, and all of a group by one worker (pytest-xdist puts its name after an "@").
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -58,8 +58,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that in the end no worker waits for another: the groups, then modules that
-    take minutes, then those that boot guests.
+    """Put first what takes longest, so that in the end no worker waits for another: the groups, then modules that take
+    minutes, then those that boot guests.
     """
     for item in items:
         if "machine_lock" in getattr(item, "fixturenames", ()):
@@ -94,7 +94,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays to the end: no look through all of it finds anything to free."""
+    """Keep what is collected to the end: no look through all of it finds anything to free."""
     gc.disable()
     try:
         return (yield)
@@ -121,7 +121,7 @@ def settled_lock() -> Path:
 
 @pytest.fixture
 def machine_lock(settled_lock: Path) -> Iterator[None]:
-    """For a test that changes settings of this machine: no other such test runs meanwhile, in whatever process."""
+    """Keep other tests that change settings of this machine from running meanwhile, in whatever process."""
     with locked(settled_lock):
         yield
 

@@ -42,15 +42,15 @@ def tasks(draw: st.DrawFn, number: int) -> dict[str, Any]:
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """What the lens writes at the depth functions."""
-    found = [draw(tasks(number)) for number in range(draw(st.integers(0, 3)))]
-    totals = {space: sum(task[space] for task in found) for space in ("user", "kernel")}
+    """Draw what the lens writes at the depth functions."""
+    drawn = [draw(tasks(number)) for number in range(draw(st.integers(0, 3)))]
+    totals = {space: sum(task[space] for task in drawn) for space in ("user", "kernel")}
     return {
         "version": 1,
         "depth": "functions",
         **totals,
         "faulted": draw(st.integers(0, sum(totals.values()))),
-        "tasks": found,
+        "tasks": drawn,
     }
 
 

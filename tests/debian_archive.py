@@ -103,7 +103,7 @@ class Archive:
         return self._base(suite) / "dists" / suite
 
     def remove(self) -> None:
-        """As if the network were gone."""
+        """Stop the server, as if the network were gone."""
         self.server.stop()
 
     def _base(self, suite: str) -> Path:

@@ -31,8 +31,8 @@ def steps(least: int = 0) -> st.SearchStrategy[list[Step]]:
 
 
 def stream(steps: Sequence[Step], *, each: int = 100, moved: int = 0, **changes: Any) -> NamedDecisions:
-    """What comes of ``steps``, one every ``each`` instructions. Numbers of tasks are ``moved``, as where a task that is
-    not seen came before them.
+    """Return what comes of ``steps``, one every ``each`` instructions. Numbers of tasks are ``moved``, as where a task
+    that is not seen came before them.
     """
     tasks: list[dict[str, Any]] = [
         {"number": IDLE + moved, "parent": None, "role": "idle", "birth": 0},
@@ -88,14 +88,16 @@ CPUS = 3
 """Tasks below are idle, each on its CPU; further ones are the workload's."""
 
 
-def on_cpus(said: Sequence[Said], *, each: int = 100) -> NamedDecisions:
+def on_cpus(decided: Sequence[Said], *, each: int = 100) -> NamedDecisions:
     """Decisions of several CPUs, as they are said."""
-    count = max((task for _, _, *both in said for task in both), default=0) + 1
+    count = max((task for _, _, *both in decided for task in both), default=0) + 1
     tasks = [
         {"number": number, "parent": None, "role": "idle" if number < CPUS else "workload", "birth": 0}
         for number in range(max(CPUS, count))
     ]
-    plain = stream([("wakeup", 0)] * len(said), each=each).model_dump()
-    columns = {name: [row[place] for row in said] for place, name in enumerate(("kinds", "cpus", "running", "others"))}
+    plain = stream([("wakeup", 0)] * len(decided), each=each).model_dump()
+    columns = {
+        name: [row[place] for row in decided] for place, name in enumerate(("kinds", "cpus", "running", "others"))
+    }
     columns["kinds"] = [KINDS.index(kind) for kind in columns["kinds"]]
     return NamedDecisions.model_validate(plain | columns | {"tasks": tasks})

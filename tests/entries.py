@@ -8,8 +8,8 @@ from ajuste.model.tunable import Tunable
 
 
 def entry(name: str, **fields: Any) -> Tunable:
-    told = dict(title=name, subsystem="s", what="It is.", type="boolean", default="0")
-    return Tunable.model_validate({"name": name, **told, **fields})
+    defaults = dict(title=name, subsystem="s", what="It is.", type="boolean", default="0")
+    return Tunable.model_validate({"name": name, **defaults, **fields})
 
 
 def place(kind: str, path: str = "", **fields: Any) -> list[dict[str, str]]:

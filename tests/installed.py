@@ -70,12 +70,12 @@ class Installed:
 
 def install(wheel: Path, prefix: Path) -> Installed:
     """The wheel, installed beside links to the packages of the environment that runs the tests."""
-    found = Installed(prefix)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", found.prefix], check=True)
+    installation = Installed(prefix)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", installation.prefix], check=True)
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if "ajuste" not in entry.name and entry.suffix != ".pth":
-            (found.packages / entry.name).symlink_to(entry)
+            (installation.packages / entry.name).symlink_to(entry)
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     install_only = ["pip", "install", "--quiet", "--offline", "--no-index", "--no-deps", "--link-mode", "copy"]
-    subprocess.run([uv, *install_only, "--python", str(found.prefix / "bin" / "python"), str(wheel)], check=True)
-    return found
+    subprocess.run([uv, *install_only, "--python", str(installation.prefix / "bin" / "python"), str(wheel)], check=True)
+    return installation

@@ -29,7 +29,7 @@ class Host:
     enter: tuple[str, ...]
 
     def says(self, *words: str) -> str:
-        """What a command there prints."""
+        """Return what a command there prints."""
         return subprocess.run((*self.enter, *words), check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -82,5 +82,5 @@ def scheduler(host: Host, keys: Path) -> tuple[str, ...]:
 
 
 def address_of(host: Host) -> str:
-    """Of the scheduler there."""
+    """Return the address of the scheduler there."""
     return f"tls://{host.address}:8786"

@@ -35,21 +35,21 @@ _MOST = 8
 
 
 def settled(line: str) -> bool:
-    """Whether a difference in ``line``, a path that may be followed by a colon and a value, was left behind."""
+    """Return whether a difference in ``line``, a path that may be followed by a colon and a value, was left behind."""
     return not _MOVING.match(line)
 
 
 def others(tunable: Tunable, current: str, version: KernelVersion, cpus: int) -> list[str]:
     """Several values of ``tunable`` other than ``current`` that a machine survives for a moment, as a plan has them."""
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     for text in _candidates(tunable, current, version, cpus):
         try:
             value = catalogue().check_level(tunable, text, version)
         except RequestError:
             continue
         if not same_value(value, current):
-            found[value] = None
-    return list(found)[:_MOST]
+            values[value] = None
+    return list(values)[:_MOST]
 
 
 def _candidates(tunable: Tunable, current: str, version: KernelVersion, cpus: int) -> Iterable[str]:

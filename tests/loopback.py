@@ -75,7 +75,9 @@ def serving(root: Path, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
 
 
 def self_signed(directory: Path) -> ssl.SSLContext:
-    """For HTTPS on the loopback, with a certificate that nobody knows; it is put into ``directory / "certificate"``."""
+    """Return what HTTPS on the loopback needs, with a certificate that nobody knows; it is put into
+    ``directory / "certificate"``.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)

@@ -19,11 +19,11 @@ def each(entries: Iterable[Any], name: Callable[[Any], str] = str) -> Callable[[
         first, *fixtures = signature(test).parameters.values()
 
         @wraps(test)
-        def loop(**given: Any) -> None:
+        def loop(**fixtures: Any) -> None:
             problems = []
             for entry in entries:
                 try:
-                    test(**{first.name: entry}, **given)
+                    test(**{first.name: entry}, **fixtures)
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - each entry is looked at
                     problems.append(f"{name(entry)}: {type(error).__name__}: {error}")
             assert not problems, "\n\n".join(problems)

@@ -19,7 +19,7 @@ PIECES = (
 )
 LARGE = 100_000
 CPU_SECONDS = 10.0
-"""For inputs of about ``LARGE`` bytes: far more than they take, far less than what grows with the square."""
+"""CPU time for inputs of about ``LARGE`` bytes: far more than they take, far less than what grows with the square."""
 MEMORY_BYTES = 1 << 30
 
 

@@ -15,13 +15,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own 
 
 
 def in_namespace(script: str, directory: Path, *, limit_s: float = 60) -> str:
-    """What ``script`` printed, run by a shell with an empty network, /run and registry of journals of its own; every
-    command must succeed.
+    """Return what ``script`` printed, run by a shell with an empty network, /run and registry of journals of its own;
+    every command must succeed.
     """
     assert shutil.which("unshare")
     Path("/var/lib/ajuste").mkdir(exist_ok=True)
-    own = "".join(f"mount -t tmpfs -o mode=0755 none {place}; " for place in ("/run", "/var/log", "/var/lib/ajuste"))
-    begin = f"set -eu; {own}mount -t sysfs none /sys; ip link set lo up\n"
+    mounts = "".join(f"mount -t tmpfs -o mode=0755 none {place}; " for place in ("/run", "/var/log", "/var/lib/ajuste"))
+    begin = f"set -eu; {mounts}mount -t sysfs none /sys; ip link set lo up\n"
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", begin + script],
         cwd=directory,
@@ -35,7 +35,7 @@ def in_namespace(script: str, directory: Path, *, limit_s: float = 60) -> str:
 
 
 def with_service(begin: str, script: str, directory: Path, files: Mapping[str, str], *, limit_s: float) -> str:
-    """What ``script`` printed after ``begin``, which knows ``ajuste`` and ``python``, beside ``files``."""
+    """Return what ``script`` printed after ``begin``, which knows ``ajuste`` and ``python``, beside ``files``."""
     for name, text in files.items():
         (directory / name).write_text(text)
     ajuste = f"AJUSTE_HOME={directory}/home {Path(sys.executable).with_name('ajuste')}"

@@ -24,11 +24,11 @@ class Block:
 
 
 def blocks(document: Path) -> list[Block]:
-    found = []
+    matches = []
     text = document.read_text()
     for match in re.finditer(r"^```(\w*)(?: ([\w.-]+))?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        found.append(Block(match[1], match[3], text.count("\n", 0, match.start()) + 2, match[2]))
-    return found
+        matches.append(Block(match[1], match[3], text.count("\n", 0, match.start()) + 2, match[2]))
+    return matches
 
 
 def file_name(block: Block) -> str | None:

@@ -53,7 +53,7 @@ def one_command() -> ResolvedStudy:
 
 
 def trials(executor: Executor, blocks: int, *, each: int = 1, machine: str = "", first: int = 0) -> list[TrialRequest]:
-    """Those of some blocks: their plans are b0p0a0, b0p1a0 …"""
+    """Return the trials of some blocks: their plans are b0p0a0, b0p1a0 …"""
     study = one_command()
     return [
         TrialRequest(executor, study, Slot(block=n, position=place, configuration=study.baseline, seed=1), 0, machine)
@@ -63,7 +63,7 @@ def trials(executor: Executor, blocks: int, *, each: int = 1, machine: str = "",
 
 
 def said_of(plan: str, at_ns: int = 1) -> str:
-    """What an agent says of a trial of that study, as lines."""
+    """Return what an agent says of a trial of that study, as lines."""
     used: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "involuntary_switches": 1}
     used |= {"minor_faults": 1, "major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 1}
     events = (
@@ -76,7 +76,7 @@ def said_of(plan: str, at_ns: int = 1) -> str:
 
 
 def said(plan: Plan, switches: int, exit_code: int = 0) -> Iterator[Event]:
-    """What an agent says of a clean trial of the workload ``matrix`` beside one background load."""
+    """Yield what an agent says of a clean trial of the workload ``matrix`` beside one background load."""
     yield Accepted(at_ns=1, id=plan.id)
     for write in plan.writes:
         yield Written(at_ns=2, tunable=write.tunable, asked=write.value, before="750000", after=write.value)

@@ -33,8 +33,8 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not found:
+    directories = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not directories:
         pytest.skip("there is no PostgreSQL server here")
     # The server refuses to be root, and a socket's path has at most 107 bytes.
     as_user = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"] if os.geteuid() == 0 else []
@@ -45,7 +45,11 @@ def server() -> Iterator[Server]:
 
         def run(program: str, *words: str) -> None:
             subprocess.run(
-                [*as_user, found[-1] / program, *words], check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60
+                [*as_user, directories[-1] / program, *words],
+                check=True,
+                cwd="/",
+                stdout=subprocess.DEVNULL,
+                timeout=60,
             )
 
         data = str(directory / "data")

@@ -51,10 +51,10 @@ class Project:
 
     @property
     def left(self) -> list[str]:
-        """What a gate has left in the repository and in Ajuste's own directory, besides logs and locks."""
+        """Return what a gate has left in the repository and in Ajuste's own directory, besides logs and locks."""
         worktrees = self.git("worktree", "list").splitlines()[1:]
-        kept = [path.name for path in (self.home / "state" / "gate").glob("*") if path.suffix != ".lock"]
-        return [*worktrees, *(name for name in kept if not name.endswith("-logs"))]
+        remaining = [path.name for path in (self.home / "state" / "gate").glob("*") if path.suffix != ".lock"]
+        return [*worktrees, *(name for name in remaining if not name.endswith("-logs"))]
 
 
 def prints(milliseconds: str) -> str:

@@ -22,7 +22,7 @@ _LINES = 24
 
 @dataclass(frozen=True)
 class Screen:
-    """What a command left: its exit ``code``, the ``text`` on the terminal with all that scrolled away, the ``frames``
+    """Result of a command: its exit ``code``, the ``text`` on the terminal with all that scrolled away, the ``frames``
     that were there meanwhile, and the bytes that it wrote.
     """
 
@@ -33,12 +33,12 @@ class Screen:
     cursor_is_hidden: bool
 
     def showed(self, text: str) -> bool:
-        """Whether it was there at any time."""
+        """Return whether it was there at any time."""
         return any(text in frame for frame in self.frames)
 
 
 def _sit_down() -> None:
-    """Have the terminal send signals, and hear them also where a script started the tests in its background."""
+    """Make the terminal send signals, and hear them also where a script started the tests in its background."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -51,11 +51,11 @@ smallest_effect = 0.03
 """
 
 Figures = Callable[[dict[str, int], int], tuple[float, int]]
-"""From the values of the two granularities and a seed to seconds and involuntary switches."""
+"""Function from the values of the two granularities and a seed to seconds and involuntary switches."""
 
 
 class Surface(PlayedExecutor):
-    """Its trials take as long as ``figures`` says for what the kernel made of the values: at most ``clamp``."""
+    """Executor whose trials take as long as ``figures`` says for what the kernel made of values: ``clamp`` at most."""
 
     parallel = 1
 
@@ -75,11 +75,11 @@ class Surface(PlayedExecutor):
         seconds, switches = self._figures(
             values, plan.perturbation.start_delay_ns + plan.perturbation.environment_bytes
         )
-        events = tuple(_said(plan, values, seconds, switches))
+        events = tuple(_events(plan, values, seconds, switches))
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.0)
 
 
-def _said(plan: Plan, values: dict[str, int], seconds: float, switches: int) -> Iterator[Event]:
+def _events(plan: Plan, values: dict[str, int], seconds: float, switches: int) -> Iterator[Event]:
     yield Accepted(at_ns=1, id=plan.id)
     for write in plan.writes:
         after = str(values[write.tunable])
@@ -134,7 +134,7 @@ def begin(study: ResolvedStudy, store: Store) -> Run:
 
 
 def carry_out(study: ResolvedStudy, made: Resolver, run: Run, store: Store, target: Surface) -> tuple[Stop, Watching]:
-    """One search, or what is left of it."""
+    """Carry out one search, or the rest of it."""
     watching = Watching()
     with Executors(lambda _: target, lambda *_: None) as executors:
         return Runner(study, run, store, executors, watching, made).carry_out(), watching

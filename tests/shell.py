@@ -54,7 +54,9 @@ def small(least: int, most: int) -> str:
 
 
 def takes_the_machine(command: str) -> bool:
-    """Whether it works only while no other experiment goes on here: such tests use the fixture ``machine_lock``."""
+    """Return whether it works only while no other experiment goes on here: such tests use the fixture
+    ``machine_lock``.
+    """
     return _ON_THIS_MACHINE.search(command) is not None
 
 
@@ -80,7 +82,7 @@ _OTHERS = re.compile(
 
 
 def _hear_interrupts() -> None:
-    """As in a terminal: what a script starts in its background ignores SIGINT, and so would all that it starts."""
+    """Hear SIGINT as in a terminal: what a script starts in its background ignores it, and so would its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -109,13 +111,13 @@ class Shell:
         )
 
     def __call__(self, *words: str, expect: int = 0) -> tuple[str, str]:
-        """What it said on stdout and stderr; its exit code must be ``expect``."""
+        """Return what it said on stdout and stderr; its exit code must be ``expect``."""
         done = self._finished(*words) if expect == 2 else patiently(lambda: self._finished(*words))
         assert done.returncode == expect, f"exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done.stdout, done.stderr
 
     def on_a_terminal(self, *words: str, term: str = "xterm-256color", **options: Any) -> Screen:
-        """What it shows in a terminal; ``options`` as of ``screen.watch``."""
+        """Return what it shows in a terminal; ``options`` as of ``screen.watch``."""
         environment = {name: value for name, value in self._environment.items() if name not in _OF_TERMINALS}
         command = [Path(sys.executable).parent / "ajuste", *words]
         screens: list[Screen] = []
@@ -146,6 +148,6 @@ _LOADER = "#include <bpf/libbpf.h>\nint main(void) { return !bpf_map__attach_str
 
 
 def has_libbpf() -> bool:
-    """Whether there is clang, and libbpf 1.2 or later with its static library."""
+    """Return whether there is clang, and libbpf 1.2 or later with its static library."""
     looked = ["cc", "-x", "c", "-", "-o", "/dev/null", "-l:libbpf.a", "-lelf", "-lz"]
     return bool(shutil.which("clang")) and not subprocess.run(looked, input=_LOADER, text=True, check=False).returncode

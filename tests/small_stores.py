@@ -30,10 +30,10 @@ from shell import small
 
 DECIDED, GOING_ON = "20261122-163035-00b9d1", "20261122-163035-227787"
 DIGEST = "50a1a45395f5b39d691de2538d799a7fa1f0c90e4377f9b8543a6f0af44c095a"
-"""Of both runs, by the Ajuste that measured them first."""
+"""Digest of both runs, by the Ajuste that measured them first."""
 SEEDS = (4610079356560476, 2989240760703465, 4038964544837015)
 SWITCHES = ((11, 100), (10, 100), (11, 102))
-"""By block, of the larger granularity and of the smaller."""
+"""Involuntary switches by block, of the larger granularity and of the smaller."""
 
 
 def small_store(file: Path) -> Path:
@@ -63,7 +63,7 @@ def small_store(file: Path) -> Path:
 
 
 def small_trials(block: int) -> list[Trial]:
-    """Both trials of a block; in block 1 the first one failed before."""
+    """Return both trials of a block; in block 1 the first one failed before."""
     made = [small_trial(block, position, attempt=int((block, position) == (1, 0))) for position in (0, 1)]
     if block == 1:
         failed = {"attempt": 0, "status": "failed", "reason": "the guest hung", "host_seconds": 0.0}
@@ -156,16 +156,16 @@ class Commands:
         self.store.write_bytes(file.read_bytes() if content is None else content)
 
     def run(self, *words: str) -> tuple[int, str, str]:
-        said, complained = io.StringIO(), io.StringIO()
+        output, complained = io.StringIO(), io.StringIO()
         typed = mock.patch.object(sys, "argv", ["ajuste", *words])
-        with typed, redirect_stdout(said), redirect_stderr(complained):
+        with typed, redirect_stdout(output), redirect_stderr(complained):
             code = exit_code(lambda: application(words)(list(words), standalone_mode=False))
-        return code, said.getvalue(), complained.getvalue()
+        return code, output.getvalue(), complained.getvalue()
 
     def json(self, *words: str) -> Any:
-        code, said, complained = self.run(*words, "--json")
+        code, output, complained = self.run(*words, "--json")
         assert code == 0, complained
-        return json.loads(said)
+        return json.loads(output)
 
 
 def flipped(content: bytes, place: int, bit: int) -> bytes:

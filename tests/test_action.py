@@ -61,7 +61,7 @@ class Runner:
             program.chmod(0o755)
         self.failed = 0
         self.uploads: list[dict[str, str]] = []
-        defaults = {name: self.text(str(one.get("default", ""))) for name, one in ACTION["inputs"].items()}
+        defaults = {name: self.text(str(declared.get("default", ""))) for name, declared in ACTION["inputs"].items()}
         self.inputs = {**defaults, **self.inputs}
 
     def run(self) -> int:
@@ -106,10 +106,10 @@ class Runner:
         return dict(line.split("=", 1) for line in self.read("OUTPUT").splitlines())
 
     def text(self, template: str) -> str:
-        return re.sub(r"\$\{\{(.*?)\}\}", lambda found: str(self.value(found[1])), template)
+        return re.sub(r"\$\{\{(.*?)\}\}", lambda match: str(self.value(match[1])), template)
 
     def value(self, expression: str) -> Any:
-        words = re.sub(r"\b(inputs|github|steps|runner)[\w.-]+", lambda found: repr(self.named(found[0])), expression)
+        words = re.sub(r"\b(inputs|github|steps|runner)[\w.-]+", lambda match: repr(self.named(match[0])), expression)
         words = re.sub(r"!(?!=)", " not ", words.replace("&&", " and ").replace("||", " or "))
         return eval(words, {"success": lambda: True, "cancelled": lambda: False})  # noqa: S307 - the action's own text
 

@@ -1,4 +1,4 @@
-"""That all tests are run."""
+"""Completeness of the test run: all tests are run."""
 
 from __future__ import annotations
 

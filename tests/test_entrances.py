@@ -1,4 +1,4 @@
-"""Every entrance passes the table of capabilities, with everything that a study can name of this machine."""
+"""Entrances: each passes the table of capabilities, with everything that a study can name of this machine."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ REFUSES: Final = ("may ", "not allowed")
 def service(tmp_path: Path) -> Iterator[LabService]:
     place = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
     small_store(place.data / "store.sqlite")
-    found = LabService(place, command=("false",))
-    yield found
-    found.close()
+    opened = LabService(place, command=("false",))
+    yield opened
+    opened.close()
 
 
 def by_mcp(document: dict[str, Any], service: LabService) -> str:
@@ -75,7 +75,7 @@ def by_study_file(document: dict[str, Any], service: LabService) -> str:
 def by_gate(document: dict[str, Any], service: LabService) -> str:
     """``ajuste gate`` with a benchmark that says all that the study says, in fields of that name."""
     workload, target = dict(document["workload"]), document["target"]
-    kernels = [one for factor in document["factor"] if factor["name"] == "kernel" for one in factor["levels"]]
+    kernels = [level for factor in document["factor"] if factor["name"] == "kernel" for level in factor["levels"]]
     kernel = kernels[-1:] or ([target["kernel"]] if "kernel" in target else [])
     benchmark = {"name": "asked", "command": "true", "metric": "elapsed", "limit": "1%"} | workload
     benchmark |= {"kernel": kernel[0]} if kernel else {}
@@ -122,11 +122,13 @@ STUDIES: Final = HARMFUL | {
 _FIRST: Final = (
     *("not found", "outside the directory", "service", "variant", "cannot read", "is required", "unknown field"),
 )
-"""What is wrong with a study anyway may be said first, but for agents: they learn nothing of this machine."""
+"""Words on what else is wrong with a study, which may come first, but not for agents: they learn nothing of this
+machine.
+"""
 
 
 def pairs() -> Iterator[tuple[str, str]]:
-    """Each harmful study at each entrance; a worker gets guests by their digests, and nothing else of them."""
+    """Yield each harmful study at each entrance; a worker gets guests by their digests, and nothing else of them."""
     for name, (_, tables) in STUDIES.items():
         on_host = (BASE | tables)["target"].get("kind") == "host"
         yield from ((name, entrance) for entrance, (asker, _) in ENTRANCES.items() if asker != "worker" or on_host)
@@ -140,9 +142,9 @@ def test_an_entrance_refuses_what_the_table_refuses(name: str, entrance: str, se
     refused = rule(asker, kind) != "yes"
     if not refused:
         return
-    said = ask(document, service)
+    answer = ask(document, service)
     expected = REFUSES if asker == "agent" and entrance != "child process" else (*REFUSES, *OPTIONS, *_FIRST)
-    assert any(words in said for words in expected), said
+    assert any(words in answer for words in expected), answer
 
 
 def test_what_is_allowed_passes(service: LabService) -> None:

@@ -98,9 +98,9 @@ def as_profile(path: Path) -> None:
 
 
 def as_events(path: Path) -> None:
-    said = path.read_bytes()
-    read_boot(said)
-    read_trial(said, PLAN)
+    content = path.read_bytes()
+    read_boot(content)
+    read_trial(content, PLAN)
 
 
 def as_output(path: Path) -> None:
@@ -157,7 +157,7 @@ LONG = {
 @pytest.mark.parametrize("shape", LONG)
 @pytest.mark.parametrize("kind", READERS)
 def test_100_kb_of_anything_are_judged_soon(kind: str, shape: str, tmp_path: Path) -> None:
-    """What a pattern that backtracks, or a search for what was meant, would take minutes for."""
+    """Judge what a pattern that backtracks, or a search for what was meant, would take minutes for."""
     name, read, seeds = READERS[kind]
     for piece in (
         *'"[{(,. \t9aA#-=/\\$:',
@@ -180,7 +180,7 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 @cache
 def allowed_tags() -> frozenset[str]:
-    """Those of a report in which nothing is hostile."""
+    """Return those of a report in which nothing is hostile."""
     return frozenset(tags(report("a", "b", "m")[0])) | {"<wbr"}  # where a long word may be broken
 
 
@@ -189,7 +189,7 @@ def tags(html: str) -> list[str]:
 
 
 def report(a: str, b: str, metric: str) -> tuple[str, str, str]:
-    """As HTML, on a terminal, and as Markdown."""
+    """Return the report as HTML, on a terminal, and as Markdown."""
     rows = "".join(f"{json_field(name)},{value}\n" for name in (a, b) for value in (1, 2, 3))
     table = read_source(ResultSource(f"configuration,{json_field(metric)}\n{rows}", a, Path("f.csv")), "csv")
     results = analyse_table(table, TableQuestion(), files=(a,))
@@ -221,8 +221,8 @@ def test_stored_text_is_text_wherever_it_is_shown() -> None:
         except RequestError:
             continue
         assert set(tags(html)) <= allowed_tags(), (a, b, metric)
-        for shown in (terminal, text):
-            left = {c for c in shown if c not in "\n\t\u200c\u200d" and unicodedata.category(c) in HIDDEN}
+        for output in (terminal, text):
+            left = {c for c in output if c not in "\n\t\u200c\u200d" and unicodedata.category(c) in HIDDEN}
             assert not left, (a, b, metric, left)
 
 

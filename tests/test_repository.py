@@ -1,4 +1,4 @@
-"""What the repository holds."""
+"""Contents of the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No test is passed over for want of a program where all are installed."""
+"""Tests that are passed over: none for want of a program where all are installed."""
 
 from __future__ import annotations
 

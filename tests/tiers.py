@@ -1,5 +1,5 @@
-"""Which tests are run when: those that are slow only by ``make test-all``, and where all programs are installed
-(``AJUSTE_TESTS_COMPLETE=1``, as in ``.ci/run``) each but those for what the machine cannot have.
+"""Selection of tests: those that are slow run only by ``make test-all``, and where all programs are installed
+(``AJUSTE_TESTS_COMPLETE=1``, as in ``.ci/run``) each runs but those for what the machine cannot have.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ACCEPTED = {
     "no clang with libbpf 1.2": "Debian 12 has libbpf 1.1",
     "needs a directory that is not here": "sources of a benchmark that nobody packages",
 }
-"""What reasons of skips have in them, and when the machine cannot have it."""
+"""Words in the reasons of skips, and when the machine cannot have what is missing."""
 
 
 def insist(report: pytest.TestReport, complete: bool = COMPLETE) -> None:

@@ -1,4 +1,4 @@
-"""What a trace for Perfetto says of each trial, read with Perfetto's own classes."""
+"""Traces for Perfetto, and what they say of each trial, read with Perfetto's own classes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 @dataclass
 class Trial:
-    """What is on the tracks of one machine: ``decisions`` are their time, kind, words, path and instructions, ``calls``
-    the thread, the name, the begin and the end of system calls.
+    """Tracks of one machine: ``decisions`` are their time, kind, words, path and instructions, ``calls`` the thread,
+    the name, the begin and the end of system calls.
     """
 
     name: str = ""
@@ -28,7 +28,7 @@ class Trial:
     clocks: int = 0
 
     def counts(self) -> Counter[str]:
-        """How many events of the kernel there are of each sort."""
+        """Return how many events of the kernel there are of each sort."""
         return Counter(sort(event) for event in self.events)
 
     def kinds(self) -> Counter[str]:
@@ -36,8 +36,8 @@ class Trial:
 
 
 def sort(event: Any) -> str:
-    (found,) = (name.name for name, _ in event.ListFields() if name.message_type is not None)
-    return str(found)
+    (kind,) = (name.name for name, _ in event.ListFields() if name.message_type is not None)
+    return str(kind)
 
 
 def read(path: Path) -> tuple[Trial, Trial]:
@@ -52,9 +52,9 @@ def read(path: Path) -> tuple[Trial, Trial]:
             case "clock_snapshot":
                 trial.clocks += 1
             case "process_tree":
-                trial.threads = {one.name: one.tid for one in packet.process_tree.threads}
-                names = {one.pid: one.cmdline[0] for one in packet.process_tree.processes}
-                trial.processes = {one.tid: names[one.tgid] for one in packet.process_tree.threads}
+                trial.threads = {thread.name: thread.tid for thread in packet.process_tree.threads}
+                names = {process.pid: process.cmdline[0] for process in packet.process_tree.processes}
+                trial.processes = {thread.tid: names[thread.tgid] for thread in packet.process_tree.threads}
             case "ftrace_events":
                 trial.events += packet.ftrace_events.event
             case "track_descriptor":
@@ -72,12 +72,12 @@ def read(path: Path) -> tuple[Trial, Trial]:
 
 
 def _known(interned: Any) -> dict[str, dict[int, Any]]:
-    functions = {one.iid: one.str.decode() for one in interned.function_names}
-    frames = {one.iid: functions[one.function_name_id] for one in interned.frames}
+    functions = {function.iid: function.str.decode() for function in interned.function_names}
+    frames = {frame.iid: functions[frame.function_name_id] for frame in interned.frames}
     return {
-        "categories": {one.iid: one.name for one in interned.event_categories},
-        "names": {one.iid: one.name for one in interned.event_names},
-        "paths": {one.iid: tuple(frames[frame] for frame in one.frame_ids) for one in interned.callstacks},
+        "categories": {category.iid: category.name for category in interned.event_categories},
+        "names": {event_name.iid: event_name.name for event_name in interned.event_names},
+        "paths": {stack.iid: tuple(frames[frame] for frame in stack.frame_ids) for stack in interned.callstacks},
     }
 
 
@@ -87,7 +87,7 @@ def _take(trial: Trial, packet: Any, tracks: dict[int, str], known: dict[str, di
         assert tracks[event.track_uuid] == f"Instructions ({trial.name})"
         trial.instructions.append((packet.timestamp, event.counter_value))
     elif event.type == pb.TrackEvent.TYPE_SLICE_BEGIN:
-        assert [known["categories"][one] for one in event.category_iids] == ["system call"]
+        assert [known["categories"][category] for category in event.category_iids] == ["system call"]
         thread = tracks[event.track_uuid].removeprefix("thread ")
         trial.calls.append((thread, known["names"][event.name_iid], packet.timestamp, None))
     elif event.type == pb.TrackEvent.TYPE_SLICE_END:

@@ -62,7 +62,7 @@ class Tree:
         self.write({f"{place}/{name}": content for name, content in files.items()})
 
     def nodes(self, nodes: Mapping[int, tuple[str, int, str]]) -> Tree:
-        """For each node its CPUs, its memory in kB and its distances."""
+        """Write for each node its CPUs, its memory in kB and its distances."""
         for number, (cpus, memory_kb, distances) in nodes.items():
             place = f"sys/devices/system/node/node{number}"
             self.write(
@@ -80,7 +80,7 @@ def joined(cpus: Iterable[int]) -> str:
 
 
 def mask(cpus: Iterable[int], total: int) -> str:
-    """As the kernel writes masks: groups of 32 bits in hexadecimal."""
+    """Return CPUs as the kernel writes masks: groups of 32 bits in hexadecimal."""
     bits = sum(1 << cpu for cpu in cpus)
     groups = [f"{bits >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(total, 32), 32)]
     return ",".join(reversed(groups))

@@ -9,7 +9,7 @@ from ajuste.model.verdict import Verdict, Word
 
 
 def verdict(name: str = "knob=2", word: Word = "undecided", **more: Any) -> Verdict:
-    """Of ``name`` on the elapsed time, from five blocks; ``more`` replaces fields."""
+    """Return the verdict of ``name`` on the elapsed time, from five blocks; ``more`` replaces fields."""
     fields: dict[str, Any] = dict(
         metric="elapsed",
         unit="s",

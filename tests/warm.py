@@ -25,12 +25,12 @@ _one_at_a_time = threading.Lock()
 
 def run(words: Sequence[str], directory: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """``ajuste`` with ``words``, run to its end."""
-    with TemporaryFile("w+") as said, TemporaryFile("w+") as complained:
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as complained:
         request = {
             "words": list(words),
             "directory": str(directory),
             "environment": dict(environment),
-            "output": f"/proc/{os.getpid()}/fd/{said.fileno()}",
+            "output": f"/proc/{os.getpid()}/fd/{output.fileno()}",
             "errors": f"/proc/{os.getpid()}/fd/{complained.fileno()}",
         }
         with _one_at_a_time:
@@ -40,9 +40,9 @@ def run(words: Sequence[str], directory: Path, environment: Mapping[str, str]) -
             server.stdin.write(json.dumps(request) + "\n")
             server.stdin.flush()
             code = int(server.stdout.readline())
-        said.seek(0)
+        output.seek(0)
         complained.seek(0)
-        return subprocess.CompletedProcess(words, code, said.read(), complained.read())
+        return subprocess.CompletedProcess(words, code, output.read(), complained.read())
 
 
 @cache

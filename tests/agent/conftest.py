@@ -33,7 +33,7 @@ def workloads() -> str:
 
 @dataclass(frozen=True)
 class Told:
-    """What the agent said of one plan."""
+    """Events of the agent for one plan, with its exit code and complaint."""
 
     exit_code: int
     complaint: str
@@ -43,11 +43,11 @@ class Told:
         return [event for event in self.events if isinstance(event, kind)]
 
     def exited(self, role: str = "workload", index: int = 0) -> Exited:
-        (exited,) = [one for one in self.of(Exited) if (one.role, one.index) == (role, index)]
+        (exited,) = [event for event in self.of(Exited) if (event.role, event.index) == (role, index)]
         return exited
 
     def output(self, stream: str = "stdout", role: str = "workload") -> Output:
-        (output,) = [one for one in self.of(Output) if (one.stream, one.role) == (stream, role)]
+        (output,) = [event for event in self.of(Output) if (event.stream, event.role) == (stream, role)]
         return output
 
     @property
@@ -87,14 +87,14 @@ class Runner:
 
     def document(self, document: str) -> Told:
         done = subprocess.run(self.arguments, input=document, capture_output=True, text=True, timeout=60)
-        return self.told(done.returncode, done.stderr, done.stdout)
+        return self.trial(done.returncode, done.stderr, done.stdout)
 
     @staticmethod
     def command(script: str, attributes: dict[str, Any] | None = None) -> dict[str, Any]:
         return {"argv": ["/bin/sh", "-c", script], "attributes": attributes or {}}
 
     @staticmethod
-    def told(exit_code: int, complaint: str, stdout: str) -> Told:
+    def trial(exit_code: int, complaint: str, stdout: str) -> Told:
         return Told(exit_code, complaint, tuple(parse_event(line) for line in stdout.splitlines()))
 
 
@@ -105,7 +105,7 @@ def run(agent: str) -> Runner:
 
 @pytest.fixture
 def own_machine(machine_lock: None) -> Iterator[None]:
-    """For a test that changes settings by the agent alone: no experiment goes on meanwhile either, whoever's it is."""
+    """Keep other experiments away from a test that changes settings by the agent alone, whoever's they are."""
     while True:
         with suppress(RequestError), MachineLock("measurement"):
             yield

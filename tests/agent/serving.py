@@ -71,8 +71,8 @@ class Serving:
                 return event
         raise AssertionError(f"the agent ended without saying {kind.__name__}")
 
-    def told(self) -> Told:
-        """All that it said, after it ended by itself."""
+    def finish(self) -> Told:
+        """Return all that it said, after it ended by itself."""
         rest, complaint = self.process.communicate(timeout=60)
         events = tuple(parse_event(line) for line in [*self.lines, *rest.splitlines()])
         return Told(self.process.returncode, complaint, events)

@@ -12,9 +12,9 @@ CONTROLLERS = ROOT / "cgroup.controllers"
 
 
 def complaint(run: Runner, tmp_path: Path, **attributes: object) -> str:
-    told = Runner(run.arguments[0], tmp_path).shell("true", attributes=attributes)
-    assert (told.exit_code, told.failed.stage) == (1, "workload")
-    return told.failed.message
+    trial = Runner(run.arguments[0], tmp_path).shell("true", attributes=attributes)
+    assert (trial.exit_code, trial.failed.stage) == (1, "workload")
+    return trial.failed.message
 
 
 @pytest.mark.skipif(CONTROLLERS.exists(), reason="this machine has cgroup v2")
@@ -29,6 +29,6 @@ def test_a_controller_that_groups_do_not_have_is_not_enabled(run: Runner, tmp_pa
     lacking = {"cpu.max", "memory.max", "io.max", "pids.max"} - {f"{name}.max" for name in shared.split()}
     if not lacking:
         pytest.skip("groups have every controller here")
-    said = complaint(run, tmp_path, cgroup_limits={lacking.pop(): "max"})
-    assert "to enable it: echo +" in said or "has no controller" in said
+    message = complaint(run, tmp_path, cgroup_limits={lacking.pop(): "max"})
+    assert "to enable it: echo +" in message or "has no controller" in message
     assert (ROOT / "cgroup.subtree_control").read_text() == shared

@@ -1,4 +1,4 @@
-"""How processes of the agent end, and that nothing is left of them. ``run`` is ``conftest.Runner``."""
+"""Ends of processes of the agent, and that nothing is left of them. ``run`` is ``conftest.Runner``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ajuste.model.event import End, Exited, Started, parse_event
 
 
 def is_gone(pid: int) -> bool:
-    """Whether the process is no more, or a zombie that somebody else has yet to reap."""
+    """Return whether the process is no more, or a zombie that somebody else has yet to reap."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -21,26 +21,26 @@ def is_gone(pid: int) -> bool:
 
 
 def test_the_end_of_the_time_is_the_end_of_the_whole_group(run: Any) -> None:
-    told = run.shell("sleep 1000 & sh -c 'sleep 1000 & echo $! $$; wait' & echo $!; wait", timeout_ns=300_000_000)
-    exited = told.exited()
-    assert (exited.timed_out, exited.signal, told.exit_code) == (True, signal.SIGTERM, 0)
+    trial = run.shell("sleep 1000 & sh -c 'sleep 1000 & echo $! $$; wait' & echo $!; wait", timeout_ns=300_000_000)
+    exited = trial.exited()
+    assert (exited.timed_out, exited.signal, trial.exit_code) == (True, signal.SIGTERM, 0)
     assert exited.wall_ns >= 300_000_000
-    pids = [int(word) for word in told.output().text.split()]
+    pids = [int(word) for word in trial.output().text.split()]
     assert len(pids) >= 2
     assert all(is_gone(pid) for pid in pids)
 
 
 def test_a_process_that_ignores_the_gentle_signal_is_killed(run: Any) -> None:
-    told = run.shell("trap '' TERM; echo on; while :; do sleep 0.01; done", timeout_ns=300_000_000)
-    assert (told.exited().timed_out, told.exited().signal) == (True, signal.SIGKILL)
-    assert told.exited().wall_ns >= 400_000_000, "the grace of 100 ms was given"
-    assert told.output().text == "on\n"
+    trial = run.shell("trap '' TERM; echo on; while :; do sleep 0.01; done", timeout_ns=300_000_000)
+    assert (trial.exited().timed_out, trial.exited().signal) == (True, signal.SIGKILL)
+    assert trial.exited().wall_ns >= 400_000_000, "the grace of 100 ms was given"
+    assert trial.output().text == "on\n"
 
 
 def test_nothing_is_left_of_a_process_that_ends_before_its_children(run: Any) -> None:
-    told = run.shell("sleep 1000 & echo $!; setsid sleep 1000 & echo $!; exit 0")
-    assert not told.exited().timed_out
-    assert all(is_gone(int(pid)) for pid in told.output().text.split())
+    trial = run.shell("sleep 1000 & echo $!; setsid sleep 1000 & echo $!; exit 0")
+    assert not trial.exited().timed_out
+    assert all(is_gone(int(pid)) for pid in trial.output().text.split())
 
 
 def test_a_signal_is_an_end_of_its_own(run: Any) -> None:
@@ -50,17 +50,17 @@ def test_a_signal_is_an_end_of_its_own(run: Any) -> None:
 
 def test_the_background_runs_from_before_the_start_to_the_end(run: Any, workloads: str) -> None:
     loads = [{"argv": [workloads, "spin"]}, run.command("exit 7")]
-    told = run.shell("sleep 0.2", background=loads, settle_ns=100_000_000)
-    assert [(one.role, one.index) for one in told.of(Started)] == [
+    trial = run.shell("sleep 0.2", background=loads, settle_ns=100_000_000)
+    assert [(event.role, event.index) for event in trial.of(Started)] == [
         ("background", 0),
         ("background", 1),
         ("workload", 0),
     ]
-    order = [(one.role, one.index) for one in told.of(Exited)]
+    order = [(event.role, event.index) for event in trial.of(Exited)]
     assert order == [("workload", 0), ("background", 0), ("background", 1)]
-    first, second = told.exited("background", 0), told.exited("background", 1)
+    first, second = trial.exited("background", 0), trial.exited("background", 1)
     assert (first.signal, second.exit_code) == (signal.SIGKILL, 7)
-    assert first.wall_ns >= told.exited().wall_ns + 100_000_000
+    assert first.wall_ns >= trial.exited().wall_ns + 100_000_000
     assert second.wall_ns < first.wall_ns
 
 
@@ -76,10 +76,10 @@ def test_a_request_to_stop_ends_everything(run: Any, agent: str, tmp_path: Path)
             lines.append(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
         rest, _ = process.communicate(timeout=30)
-    told = run.told(process.returncode, "", "".join(lines) + rest)
-    assert told.failed.message == "a signal asked the agent to stop"
-    assert (told.exit_code, told.of(End)[0].ok) == (1, False)
-    assert all(is_gone(started.pid) for started in told.of(Started))
+    trial = run.trial(process.returncode, "", "".join(lines) + rest)
+    assert trial.failed.message == "a signal asked the agent to stop"
+    assert (trial.exit_code, trial.of(End)[0].ok) == (1, False)
+    assert all(is_gone(started.pid) for started in trial.of(Started))
 
 
 def test_its_processes_do_not_outlive_a_killed_agent(agent: str) -> None:

@@ -24,7 +24,7 @@ from ajuste.machine.home import AGENT, native_program
 from ajuste.model.event import End, Event, Exited, Output, Sampled, Written, parse_event
 
 EVERY: Final = bool(os.environ.get("AJUSTE_DISK_ALL"))
-"""Every fault at every operation, instead of one of them at some; for ``make fuzz``."""
+"""Try every fault at every operation, instead of one of them at some; for ``make fuzz``."""
 AT_MOST: Final = 90
 KINDS: Final = ("enospc", "eio", "erofs", "eintr", "short", "torn", "kill")
 STAYING: Final = ("+:enospc", "+:eio", "+:erofs")
@@ -59,7 +59,7 @@ class Ended:
 
     @property
     def events(self) -> list[Event]:
-        """Without a last line that was cut short."""
+        """Return the events without a last line that was cut short."""
         return [parse_event(line) for line in self.lines if line.endswith("}")]
 
     def of(self, kind: type[Any]) -> list[Any]:
@@ -71,7 +71,7 @@ class Ended:
 
 
 class Session:
-    """One run of the plan, with journals and a registry of its own."""
+    """Runs of the plan, with journals and a registry of their own."""
 
     def __init__(self, agent: Path, folder: Path) -> None:
         self.agent = agent
@@ -97,12 +97,12 @@ class Session:
             "workload": {"argv": ["sh", "-c", f"cat {EXPIRE}; sleep 0.015"], "environment": {"PATH": "/usr/bin:/bin"}},
         }
 
-    def run(self, command: list[str], given: Any, fault: str | None = None) -> Ended:
+    def run(self, command: list[str], plan: Any, fault: str | None = None) -> Ended:
         environment = {"AJUSTE_FAULT_LOG": str(self.log)} | ({"AJUSTE_FAULT": fault} if fault else {})
         argv = [str(self.agent), *command, "--registry", str(self.registry)]
         done = subprocess.run(
             argv,
-            input=json.dumps(given),
+            input=json.dumps(plan),
             env=environment,
             capture_output=True,
             text=True,
@@ -122,7 +122,7 @@ class Session:
         return self.run(["restore", "--all", "--permit", "-", str(self.journals)], permitted, fault)
 
     def operations(self) -> list[str]:
-        """What was done since the last time."""
+        """Return the operations since the last time."""
         try:
             return self.log.read_text().split()
         finally:
@@ -135,9 +135,9 @@ class Session:
 
 @pytest.fixture
 def before(own_machine: None) -> Iterator[dict[str, str]]:
-    kept = values()
-    yield kept
-    for place, value in kept.items():
+    saved = values()
+    yield saved
+    for place, value in saved.items():
         if Path(place).read_text().strip() != value:
             Path(place).write_text(value)
 
@@ -148,15 +148,15 @@ def session(faulty: Path, tmp_path: Path) -> Session:
 
 
 def faults_at(operations: int) -> list[str]:
-    """All, or a share that has every kind."""
-    found = [f"{place}{fault}" for place in range(operations) for fault in FAULTS]
+    """Return all faults, or a share that has every kind."""
+    faults = [f"{place}{fault}" for place in range(operations) for fault in FAULTS]
     if EVERY:
-        return found
-    step = max(len(found) // AT_MOST, 1)
+        return faults
+    step = max(len(faults) // AT_MOST, 1)
     # Of no common factor with the number of kinds, so that each has its turn.
     while any(step % factor == 0 for factor in (2, 5)):
         step += 1
-    return found[::step]
+    return faults[::step]
 
 
 def check_told(ended: Ended) -> None:
@@ -176,7 +176,7 @@ def check_told(ended: Ended) -> None:
 
 
 def check_values(session: Session, ended: Ended, before: dict[str, str]) -> None:
-    """They are back, or the agent did not claim it and they are put back."""
+    """Check that they are back, or that the agent did not claim it and they are put back."""
     if ended.exit_code == 0:
         assert values() == before
         assert session.left() == []

@@ -46,7 +46,7 @@ def as_before(own_machine: None) -> Iterator[dict[str, str]]:
 
 
 def links_of(process: Path) -> list[str]:
-    """What its descriptors are; it may open and close some meanwhile."""
+    """Return what its descriptors are; it may open and close some meanwhile."""
     links = []
     for descriptor in [path.name for path in (process / "fd").iterdir()]:
         with suppress(OSError):
@@ -56,13 +56,13 @@ def links_of(process: Path) -> list[str]:
 
 def holders(directory: Path) -> list[int]:
     """The guardians that have a journal in ``directory`` open."""
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             is_guardian = (process / "comm").read_text() == "ajuste-guardian\n"
             if is_guardian and any(link.startswith(str(directory)) for link in links_of(process)):
-                found.append(int(process.name))
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
 def guardian_of(directory: Path) -> int:
@@ -84,7 +84,7 @@ def kill(pid: int) -> None:
 
 def restore(agent: str, directory: Path) -> subprocess.CompletedProcess[str]:
     argv = [agent, "restore", "--registry", str(registry_beside(directory)), "--permit", "-", str(directory)]
-    places = {location["path"] for one in CHANGES for location in (one["location"], *one["companions"])}
+    places = {location["path"] for change in CHANGES for location in (change["location"], *change["companions"])}
     permitted = json.dumps([{"kind": "file", "path": place} for place in sorted(places)])
     return subprocess.run(argv, input=permitted, capture_output=True, text=True, timeout=DEADLINE_S)
 
@@ -130,7 +130,7 @@ def running(mark: str) -> bool:
 
 
 def enclosures(serving: Serving) -> list[Path]:
-    """Of this agent's session, whatever other agents have."""
+    """Return those of this agent's session, whatever other agents have."""
     return list(Path("/sys/fs/cgroup").rglob(f"ajuste-session-{serving.process.pid}-*"))
 
 
@@ -160,16 +160,16 @@ def test_the_agent_ends_a_daemon_that_escaped_and_its_enclosure(agent: str, tmp_
     mark = f"400{os.getpid()}"
     serving, _ = started(agent, tmp_path, f"(setsid sh -c 'setsid sleep {mark} &' &); sleep 0.3")
     assert len(enclosures(serving)) == 1
-    assert serving.told().exit_code == 0
+    assert serving.finish().exit_code == 0
     assert not running(mark)
     assert enclosures(serving) == []
 
 
 def test_whoever_started_the_agent_can_wait_for_its_guardian(agent: str, tmp_path: Path) -> None:
-    """Where the first process waits for nobody, it would stay as a zombie."""
+    """Wait for it: where the first process waits for nobody, it would stay as a zombie."""
     serving, _ = started(agent, tmp_path, "sleep 0.2")
     guardian = guardian_of(tmp_path)
-    assert serving.told().exit_code == 0
+    assert serving.finish().exit_code == 0
     assert os.waitpid(guardian, 0) == (guardian, 0)
 
 
@@ -227,11 +227,11 @@ def test_whoever_is_killed_whenever_nothing_is_left(agent: str, tmp_path: Path, 
     for victim in victims:
         kill(victim)
         time.sleep(chance.choice([0, 0, 0.001, 0.01]))
-    told = serving.told()
+    trial = serving.finish()
     await_no_guardian(tmp_path)
     if list(tmp_path.iterdir()):
         assert restore(agent, tmp_path).returncode == 0
     assert list(tmp_path.iterdir()) == []
     if serving.process.pid not in victims:
-        assert told.exit_code == 0
-        assert len(told.of(Restored)) == len(told.of(Written)) == 40
+        assert trial.exit_code == 0
+        assert len(trial.of(Restored)) == len(trial.of(Written)) == 40

@@ -31,7 +31,7 @@ def as_before(own_machine: None) -> Iterator[str]:
 
 
 def header(**changes: Any) -> dict[str, Any]:
-    """That of a session whose agent is gone: no process ever has the number 0."""
+    """Return that of a session whose agent is gone: no process ever has the number 0."""
     plain = {"journal": 1, "session": "s", "boot": BOOT, "pid": 0, "started_ticks": 1, "began_s": int(time.time())}
     return plain | changes
 
@@ -67,8 +67,8 @@ def restore(agent: str, tmp_path_factory: pytest.TempPathFactory) -> Restoring:
     return Restoring(agent, tmp_path_factory.mktemp("registry"))
 
 
-def states(told: Told) -> list[str]:
-    return [event.state for event in told.of(Journal)]
+def states(trial: Told) -> list[str]:
+    return [event.state for event in trial.of(Journal)]
 
 
 @is_root
@@ -77,10 +77,10 @@ def test_what_a_journal_says_is_put_back_and_the_journal_is_gone(
 ) -> None:
     journal(tmp_path, header(), step(EXPIRE, as_before))
     Path(EXPIRE).write_text("2986")
-    told = restore(tmp_path)
-    (restored,) = told.of(Restored)
+    trial = restore(tmp_path)
+    (restored,) = trial.of(Restored)
     assert (restored.found, restored.value) == ("2986", as_before)
-    assert (states(told), told.exit_code) == (["restored"], 0)
+    assert (states(trial), trial.exit_code) == (["restored"], 0)
     assert list(tmp_path.iterdir()) == []
     assert restore(tmp_path).events == ()
 
@@ -88,8 +88,8 @@ def test_what_a_journal_says_is_put_back_and_the_journal_is_gone(
 @is_root
 def test_the_last_that_it_says_of_a_place_counts(restore: Restoring, tmp_path: Path, as_before: str) -> None:
     file = journal(tmp_path, header(), step(EXPIRE, "1111"), step(EXPIRE, as_before))
-    told = restore(file)
-    assert [event.value for event in told.of(Restored)] == [as_before]
+    trial = restore(file)
+    assert [event.value for event in trial.of(Restored)] == [as_before]
 
 
 @is_root
@@ -98,10 +98,10 @@ def test_what_cannot_be_put_back_stays_in_it_and_the_rest_does_not(
 ) -> None:
     file = journal(tmp_path, header(), step("/proc/sys/kernel/ostype", "Plan 9"), step(EXPIRE, as_before))
     Path(EXPIRE).write_text("2986")
-    told = restore(file, permit=[EXPIRE, "/proc/sys/kernel/ostype"])
-    assert (states(told), told.exit_code) == (["kept"], 1)
-    assert [event.tunable for event in told.of(Restored)] == ["dirty_expire_centisecs"]
-    assert "Permission denied" in told.failed.message
+    trial = restore(file, permit=[EXPIRE, "/proc/sys/kernel/ostype"])
+    assert (states(trial), trial.exit_code) == (["kept"], 1)
+    assert [event.tunable for event in trial.of(Restored)] == ["dirty_expire_centisecs"]
+    assert "Permission denied" in trial.failed.message
     assert json.loads(file.read_text().splitlines()[-1]) == {"done": 1}
     Path(EXPIRE).write_text("2986")
     assert restore(file).of(Restored) == []
@@ -111,25 +111,25 @@ def test_what_cannot_be_put_back_stays_in_it_and_the_rest_does_not(
 @is_root
 def test_a_place_that_is_gone_is_said_and_keeps_nobody(restore: Restoring, tmp_path: Path, as_before: str) -> None:
     gone = "/sys/block/loop99999/queue/scheduler"
-    told = restore(journal(tmp_path, header(), step(gone, "none"), step(EXPIRE, as_before)), permit=[gone, EXPIRE])
-    assert (told.failed.tunable, states(told), told.exit_code) == ("scheduler", ["restored"], 0)
-    assert [event.value for event in told.of(Restored)] == [as_before]
+    trial = restore(journal(tmp_path, header(), step(gone, "none"), step(EXPIRE, as_before)), permit=[gone, EXPIRE])
+    assert (trial.failed.tunable, states(trial), trial.exit_code) == ("scheduler", ["restored"], 0)
+    assert [event.value for event in trial.of(Restored)] == [as_before]
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/proc/sys/../../etc/passwd", "/proc/self/root/etc/passwd"])
 def test_nothing_is_written_where_tunables_are_not(restore: Restoring, tmp_path: Path, path: str) -> None:
     before = Path("/etc/passwd").read_bytes()
-    told = restore(journal(tmp_path, header(), step(path, "x")), permit=[path])
-    assert (states(told), told.exit_code) == (["kept"], 1)
-    assert "plain path" in told.failed.message
+    trial = restore(journal(tmp_path, header(), step(path, "x")), permit=[path])
+    assert (states(trial), trial.exit_code) == (["kept"], 1)
+    assert "plain path" in trial.failed.message
     assert Path("/etc/passwd").read_bytes() == before
 
 
 @pytest.mark.parametrize("path", ["/sys/fs/cgroup", "/sys/fs/cgroup/ajuste-1/..", "tmp", "/", "/etc"])
 def test_nothing_is_removed_that_no_agent_has_made(restore: Restoring, tmp_path: Path, path: str) -> None:
-    told = restore(journal(tmp_path, header(), {"undo": "made", "path": path}))
-    assert (states(told), told.exit_code) == (["kept"], 1)
-    assert len(told.of(Failed)) == 1
+    trial = restore(journal(tmp_path, header(), {"undo": "made", "path": path}))
+    assert (states(trial), trial.exit_code) == (["kept"], 1)
+    assert len(trial.of(Failed)) == 1
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_nothing_is_removed_that_no_agent_has_made(restore: Restoring, tmp_path:
 )
 def test_a_malformed_one_is_kept(restore: Restoring, tmp_path: Path, lines: list[Any], words: str) -> None:
     file = journal(tmp_path, *lines)
-    told = restore(file)
-    assert (states(told), told.exit_code) == (["malformed"], 1)
-    assert (told.of(Journal)[0].message or "").startswith(words)
+    trial = restore(file)
+    assert (states(trial), trial.exit_code) == (["malformed"], 1)
+    assert (trial.of(Journal)[0].message or "").startswith(words)
     assert file.exists()
 
 
@@ -168,14 +168,14 @@ def test_one_of_another_user_is_not_believed(restore: Restoring, tmp_path: Path)
 def test_a_link_and_a_pipe_are_no_journals(restore: Restoring, tmp_path: Path) -> None:
     (tmp_path / "a.journal").symlink_to(journal(tmp_path, header(), name="elsewhere"))
     os.mkfifo(tmp_path / "b.journal")
-    told = restore(tmp_path)
-    assert (states(told), told.exit_code) == (["malformed", "malformed"], 1)
+    trial = restore(tmp_path)
+    assert (states(trial), trial.exit_code) == (["malformed", "malformed"], 1)
 
 
 def test_a_directory_that_is_not_there_is_said(restore: Restoring, tmp_path: Path) -> None:
-    told = restore(tmp_path / "none")
-    assert (told.failed.stage, told.exit_code) == ("journal", 1)
-    assert told.failed.message == f"{tmp_path}/none: No such file or directory"
+    trial = restore(tmp_path / "none")
+    assert (trial.failed.stage, trial.exit_code) == ("journal", 1)
+    assert trial.failed.message == f"{tmp_path}/none: No such file or directory"
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -188,9 +188,9 @@ def test_wherever_it_is_cut_off_the_whole_lines_count(restore: Restoring, as_bef
         file = journal(Path(directory))
         file.write_text(whole[:cut])
         lines = whole[:cut].count("\n")
-        told = restore(file)
-        assert (states(told), told.exit_code) == (["restored" if lines else "foreign"], 0)
-        assert len(told.of(Restored)) == max(lines - 1, 0)
+        trial = restore(file)
+        assert (states(trial), trial.exit_code) == (["restored" if lines else "foreign"], 0)
+        assert len(trial.of(Restored)) == max(lines - 1, 0)
         assert file.exists() == (not lines)
 
 
@@ -200,16 +200,16 @@ def test_garbage_changes_nothing_and_never_crashes(restore: Restoring, garbage: 
     with tempfile.TemporaryDirectory() as directory:
         file = journal(Path(directory))
         file.write_bytes(json.dumps(header()).encode() + b"\n" + garbage + b"\n")
-        told = restore(file)
-        assert told.exit_code in (0, 1)
-        assert told.complaint == ""
-        assert len(states(told)) == 1
-        assert told.of(Restored) == []
+        trial = restore(file)
+        assert trial.exit_code in (0, 1)
+        assert trial.complaint == ""
+        assert len(states(trial)) == 1
+        assert trial.of(Restored) == []
 
 
 @is_root
 def test_a_full_disk_changes_nothing(run: Runner, agent: str, tmp_path: Path, as_before: str) -> None:
-    """One page of a file system that has no second."""
+    """Fill the file system of the journal, which has one page and no second."""
     place, mark = tmp_path / "small", tmp_path / "mark"
     place.mkdir()
     writes = [write(EXPIRE, "2986") | {"tunable": "x" * 5000}]
@@ -218,9 +218,11 @@ def test_a_full_disk_changes_nothing(run: Runner, agent: str, tmp_path: Path, as
     command = f"{agent} run --journal {place} --registry {tmp_path}/registry --plan {plan}"
     script = f"mount -t tmpfs -o size=4k none {place} && {command}; ls {place}"
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60)
-    told = run.told(done.returncode, done.stderr, "".join(line for line in done.stdout.splitlines(True) if "{" in line))
-    assert told.failed.stage == "journal"
-    assert told.failed.message.endswith(".journal: No space left on device")
+    trial = run.trial(
+        done.returncode, done.stderr, "".join(line for line in done.stdout.splitlines(True) if "{" in line)
+    )
+    assert trial.failed.stage == "journal"
+    assert trial.failed.message.endswith(".journal: No space left on device")
     assert done.stdout.splitlines()[-1].startswith("{"), "no journal is left"
     assert not mark.exists()
 
@@ -230,6 +232,6 @@ def test_without_a_place_for_the_journal_nothing_is_changed(run: Runner, agent: 
     plan = json.dumps({"id": "t", "writes": [write(EXPIRE, "2986")]})
     argv = [agent, "run", "--journal", str(tmp_path / "none"), "--registry", str(tmp_path / "registry")]
     done = subprocess.run(argv, input=plan, capture_output=True, text=True, timeout=60)
-    told = run.told(done.returncode, done.stderr, done.stdout)
-    assert (told.failed.stage, told.exit_code) == ("journal", 1)
-    assert told.failed.message.endswith("No such file or directory")
+    trial = run.trial(done.returncode, done.stderr, done.stdout)
+    assert (trial.failed.stage, trial.exit_code) == ("journal", 1)
+    assert trial.failed.message.endswith("No such file or directory")

@@ -1,4 +1,4 @@
-"""How the agent starts programs: environment, streams, priority, policy, CPUs, and what it says if it cannot.
+"""Start of programs by the agent: environment, streams, priority, policy, CPUs, and what it says if it cannot.
 ``run`` is ``conftest.Runner``.
 """
 
@@ -19,10 +19,10 @@ is_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: lower nice v
 def test_streams_are_kept_apart_and_the_environment_is_exactly_the_given_one(run: Any) -> None:
     workload = {"argv": ["env"], "environment": {"A": "1", "PATH": "/usr/bin:/bin"}, "directory": "/usr"}
     assert run(workload=workload).output().text.splitlines() == ["A=1", "PATH=/usr/bin:/bin"]
-    told = run(workload=run.command("pwd; cat; echo err >&2; exit 3") | {"directory": "/usr"})
-    assert told.output().text == "/usr\n"
-    assert told.output("stderr").text == "err\n"
-    assert (told.exited().exit_code, told.exited().signal, told.exit_code) == (3, None, 0)
+    trial = run(workload=run.command("pwd; cat; echo err >&2; exit 3") | {"directory": "/usr"})
+    assert trial.output().text == "/usr\n"
+    assert trial.output("stderr").text == "err\n"
+    assert (trial.exited().exit_code, trial.exited().signal, trial.exit_code) == (3, None, 0)
 
 
 @pytest.mark.parametrize("padding", [16, 512, 65536])
@@ -45,18 +45,18 @@ def test_padding_lengthens_the_environment_by_as_many_bytes(run: Any, padding: i
 )
 @pytest.mark.parametrize("role", ["workload", "background"])
 def test_a_program_that_cannot_be_started_says_why(run: Any, role: str, workload: dict[str, Any], words: str) -> None:
-    told = run(workload=workload) if role == "workload" else run.shell("exit 0", background=[workload])
-    assert words in told.failed.message
-    assert (told.failed.stage, told.exit_code) == (role, 1)
-    assert not told.of(Exited)
+    trial = run(workload=workload) if role == "workload" else run.shell("exit 0", background=[workload])
+    assert words in trial.failed.message
+    assert (trial.failed.stage, trial.exit_code) == (role, 1)
+    assert not trial.of(Exited)
 
 
 def test_a_file_that_is_no_program_fails_at_its_exec(run: Any, tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF no")
     program.chmod(0o755)
-    told = run(workload={"argv": [str(program)]})
-    assert told.failed.message == f"{program}: Exec format error"
+    trial = run(workload={"argv": [str(program)]})
+    assert trial.failed.message == f"{program}: Exec format error"
 
 
 def test_priority_policy_and_cpus_are_those_asked_for(run: Any) -> None:
@@ -66,8 +66,8 @@ def test_priority_policy_and_cpus_are_those_asked_for(run: Any) -> None:
     )
     for policy, number in (("batch", os.SCHED_BATCH), ("idle", os.SCHED_IDLE), ("other", os.SCHED_OTHER)):
         attributes = {"nice": 7, "policy": policy, "affinity": [cpu]}
-        told = run(workload={"argv": [sys.executable, "-c", look], "attributes": attributes})
-        assert told.output().text == f"7 {number} {{{cpu}}} True\n"
+        trial = run(workload={"argv": [sys.executable, "-c", look], "attributes": attributes})
+        assert trial.output().text == f"7 {number} {{{cpu}}} True\n"
 
 
 @is_root

@@ -28,10 +28,10 @@ def stopped_for(seconds: float, pid: Callable[[], int], after: float) -> threadi
 
     def work() -> None:
         time.sleep(after)
-        found = pid()
-        os.kill(found, signal.SIGSTOP)
+        stopped = pid()
+        os.kill(stopped, signal.SIGSTOP)
         time.sleep(seconds)
-        os.kill(found, signal.SIGCONT)
+        os.kill(stopped, signal.SIGCONT)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -39,25 +39,25 @@ def stopped_for(seconds: float, pid: Callable[[], int], after: float) -> threadi
 
 
 def run(serving: Serving, script: str, pid: Callable[[], int], seconds: float) -> Told:
-    """What the agent says of a trial in whose middle a process was stopped."""
+    """Return what the agent says of a trial in whose middle a process was stopped."""
     serving.send(workload=shell(script))
     serving.hear(Started)
     thread = stopped_for(seconds, pid, 0.3)
-    told = serving.told()
+    trial = serving.finish()
     thread.join()
-    return told
+    return trial
 
 
-def of(told: Told, who: str) -> list[Paused]:
-    return [event for event in told.of(Paused) if event.who == who]
+def of(trial: Told, who: str) -> list[Paused]:
+    return [event for event in trial.of(Paused) if event.who == who]
 
 
 @pytest.mark.parametrize(("script", "seconds"), [("sleep 0.6", 2.0), ("sleep 2.5", 1.0), ("sleep 0.6", 0.4)])
 def test_a_stopped_agent_is_known(agent: str, tmp_path: Path, script: str, seconds: float) -> None:
-    """Whether it goes on before the workload's end or after it."""
+    """Stop it so that it goes on before the workload's end, and so that it goes on after it."""
     serving = Serving(agent, tmp_path)
-    told = run(serving, script, lambda: serving.process.pid, seconds)
-    (paused,) = of(told, "agent")
+    trial = run(serving, script, lambda: serving.process.pid, seconds)
+    (paused,) = of(trial, "agent")
     assert paused.paused_ns >= 0.9 * seconds * 1e9
 
 
@@ -68,18 +68,18 @@ def test_a_stopped_workload_is_known(agent: str, tmp_path: Path) -> None:
         (child,) = [child for child in psutil.Process(serving.process.pid).children() if child.name() == "sh"]
         return child.pid
 
-    told = run(serving, "sleep 0.6; :", workload, 1.5)
-    assert of(told, "agent") == []
-    (paused,) = of(told, "workload")
+    trial = run(serving, "sleep 0.6; :", workload, 1.5)
+    assert of(trial, "agent") == []
+    (paused,) = of(trial, "workload")
     assert paused.paused_ns >= 1.4e9
 
 
 def test_who_was_not_stopped_is_not_said_to_have_been(agent: str, tmp_path: Path) -> None:
     serving = Serving(agent, tmp_path)
     serving.send(workload=shell("(sleep 0.1 &); sleep 2.5"))
-    told = serving.told()
-    assert told.of(Paused) == []
-    assert told.exited().exit_code == 0
+    trial = serving.finish()
+    assert trial.of(Paused) == []
+    assert trial.exited().exit_code == 0
 
 
 def test_a_trial_with_a_stopped_agent_is_flagged_and_said_why() -> None:
@@ -90,7 +90,7 @@ def test_a_trial_with_a_stopped_agent_is_flagged_and_said_why() -> None:
         thread = stopped_for(1.5, lambda: pid, 0.2)
         observation = host.run(plan)
         thread.join()
-    found = trial(SLOT, 0, plan, observation, TrialReading())
-    assert found.status == "flagged"
-    assert "the agent was stopped for up to " in found.reason
+    paused_trial = trial(SLOT, 0, plan, observation, TrialReading())
+    assert paused_trial.status == "flagged"
+    assert "the agent was stopped for up to " in paused_trial.reason
     assert any(isinstance(event, Exited) for event in observation.events)

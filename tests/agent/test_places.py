@@ -102,8 +102,8 @@ def inside(network: Runner, script: str) -> str:
     return done.stdout
 
 
-SHOWN = "ethtool -k v0; tc -d qdisc show dev v0 | sed 's/direct_packets_stat [0-9]*//'"
-"""What the writes below change. (How many packets there were is no setting.)"""
+SHOW_SETTINGS = "ethtool -k v0; tc -d qdisc show dev v0 | sed 's/direct_packets_stat [0-9]*//'"
+"""Commands that print what the writes below change. (How many packets there were is no setting.)"""
 
 
 def write(tunable: str, value: str, **location: str) -> dict[str, Any]:
@@ -122,40 +122,40 @@ def test_an_interface_is_afterwards_as_it_was(network: Runner) -> None:
     inside(
         network, "ethtool -K v0 tx-tcp6-segmentation off && tc qdisc replace dev v0 root handle 7: bfifo limit 12345"
     )
-    before = inside(network, SHOWN)
-    told = network.shell(f"{SHOWN}; readlink /proc/$PPID/fd/* | grep -c cpu_dma_latency", writes=WRITES)
-    during = told.output().text
+    before = inside(network, SHOW_SETTINGS)
+    trial = network.shell(f"{SHOW_SETTINGS}; readlink /proc/$PPID/fd/* | grep -c cpu_dma_latency", writes=WRITES)
+    during = trial.output().text
     assert "generic-segmentation-offload: off" in during
     assert "tx-tcp6-segmentation: on" in during
     assert "qdisc pfifo_fast " in during
     assert during.splitlines()[-1] == "1", "the bound is held open"
-    written = {event.tunable: (event.before, event.after) for event in told.of(Written)}
+    written = {event.tunable: (event.before, event.after) for event in trial.of(Written)}
     assert (written["gso"], written["tso"], written["qdisc"]) == (("1", "0"), ("1", "1"), ("bfifo", "pfifo_fast"))
-    restored = {event.tunable: (event.found, event.value) for event in told.of(Restored)}
+    restored = {event.tunable: (event.found, event.value) for event in trial.of(Restored)}
     assert (restored["gso"], restored["qdisc"]) == (("0", "1"), ("pfifo_fast", "bfifo"))
-    assert told.exit_code == 0
-    assert inside(network, SHOWN) == before
+    assert trial.exit_code == 0
+    assert inside(network, SHOW_SETTINGS) == before
 
 
 def test_the_guardian_puts_an_interface_back(network: Runner, tmp_path: Path) -> None:
-    before = inside(network, SHOWN)
+    before = inside(network, SHOW_SETTINGS)
     plan = {"id": "t", "writes": WRITES, "workload": Runner.command(f"touch {tmp_path}/started; sleep 1000")}
     with subprocess.Popen(network.arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stdin is not None
         process.stdin.write(json.dumps(plan))
         process.stdin.close()
         until((tmp_path / "started").exists)
-        assert inside(network, SHOWN) != before
+        assert inside(network, SHOW_SETTINGS) != before
         process.kill()
     until(lambda: list((tmp_path / "journals").iterdir()) == [])
-    assert inside(network, SHOWN) == before
+    assert inside(network, SHOW_SETTINGS) == before
 
 
 def test_what_could_not_be_put_back_is_not_changed(network: Runner) -> None:
     inside(network, "tc qdisc replace dev v0 root handle 7: htb")
-    before = inside(network, SHOWN)
-    told = network.shell("true", writes=WRITES)
+    before = inside(network, SHOW_SETTINGS)
+    trial = network.shell("true", writes=WRITES)
     reason = "the qdisc htb of v0 could not be put back: it does not tell all of its state"
-    assert (told.failed.stage, told.failed.tunable, told.failed.message) == ("write", "qdisc", reason)
-    assert told.of(Written) == []
-    assert inside(network, SHOWN) == before
+    assert (trial.failed.stage, trial.failed.tunable, trial.failed.message) == ("write", "qdisc", reason)
+    assert trial.of(Written) == []
+    assert inside(network, SHOW_SETTINGS) == before

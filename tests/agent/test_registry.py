@@ -83,14 +83,14 @@ def machine(agent: str, tmp_path: Path) -> Iterator[Machine]:
             os.killpg(workload, signal.SIGKILL)
 
 
-def said(told: Told) -> tuple[list[str], int]:
-    return [event.state for event in told.of(Journal)], told.exit_code
+def outcome(trial: Told) -> tuple[list[str], int]:
+    return [event.state for event in trial.of(Journal)], trial.exit_code
 
 
 def test_an_orderly_end_leaves_no_entry(machine: Machine) -> None:
     serving = Serving(machine.agent, machine.journals)
     serving.send(writes=[write(EXPIRE, "2987")], workload=shell("true"))
-    assert serving.told().exit_code == 0
+    assert serving.finish().exit_code == 0
     assert (machine.entries(), list(machine.journals.iterdir())) == ([], [])
 
 
@@ -110,9 +110,9 @@ def test_a_journal_is_found_wherever_it_is(machine: Machine) -> None:
     (listed,) = machine.listed("--all")
     assert (listed["path"], listed["state"]) == (str(left), "left")
     assert {step["tunable"] for step in listed["steps"]} == {Path(place).name for place in CHANGES}
-    told = machine("restore", "--all")
-    assert said(told) == (["restored"], 0)
-    assert len(told.of(Restored)) == len(CHANGES)
+    trial = machine("restore", "--all")
+    assert outcome(trial) == (["restored"], 0)
+    assert len(trial.of(Restored)) == len(CHANGES)
     assert machine.entries() == []
     assert machine("restore", "--all").events == ()
 
@@ -123,8 +123,8 @@ def test_a_step_that_was_acted_on_is_missed_even_if_its_whole_line_is_gone(
     left = machine.leave()
     lines = left.read_bytes().splitlines(keepends=True)
     left.write_bytes(b"".join(lines[:-1]))
-    told = machine("restore", "--all")
-    assert said(told) == (["damaged"], 1)
+    trial = machine("restore", "--all")
+    assert outcome(trial) == (["damaged"], 1)
     last = list(CHANGES)[-1]
     now = values()
     assert {place for place in now if now[place] != as_before[place]} == {last}
@@ -136,7 +136,7 @@ def test_remains_of_a_line_that_was_never_acted_on_are_no_damage(machine: Machin
     left = machine.leave()
     with left.open("ab") as file:
         file.write(b"\0" * 40 + b'"}}\n')
-    assert said(machine("restore", "--all")) == (["restored"], 0)
+    assert outcome(machine("restore", "--all")) == (["restored"], 0)
     assert (machine.entries(), list(machine.journals.iterdir())) == ([], [])
 
 
@@ -157,9 +157,9 @@ def test_one_bad_line_costs_that_line_only_and_is_not_forgotten(machine: Machine
     lines[2] = lines[2].replace(as_before["/proc/sys/vm/stat_interval"].encode(), b"9", 1).replace(b"before", b"befOre")
     left.write_bytes(b"".join(lines))
     for _ in range(2):
-        told = machine("restore", "--all")
-        assert said(told) == (["damaged"], 1)
-        assert "1 line of it cannot be read" in (told.of(Journal)[0].message or "")
+        trial = machine("restore", "--all")
+        assert outcome(trial) == (["damaged"], 1)
+        assert "1 line of it cannot be read" in (trial.of(Journal)[0].message or "")
     now = values()
     assert {place for place in now if now[place] != as_before[place]} == {"/proc/sys/vm/stat_interval"}
     Path("/proc/sys/vm/stat_interval").write_text(as_before["/proc/sys/vm/stat_interval"])
@@ -172,7 +172,7 @@ def test_without_its_header_all_steps_are_restored_and_it_is_kept(machine: Machi
     content = bytearray(left.read_bytes())
     content[30] ^= 4
     left.write_bytes(content)
-    assert said(machine("restore", "--all")) == (["damaged"], 1)
+    assert outcome(machine("restore", "--all")) == (["damaged"], 1)
     assert values() == as_before
     machine("discard", left)
 
@@ -182,9 +182,9 @@ def test_a_deleted_one_is_missed_and_its_tunables_are_named(machine: Machine, as
     left.unlink()
     machine.journals.rmdir()
     for _ in range(2):
-        told = machine("restore", "--all")
-        assert said(told) == (["unknown"], 1)
-        message = told.of(Journal)[0].message or ""
+        trial = machine("restore", "--all")
+        assert outcome(trial) == (["unknown"], 1)
+        message = trial.of(Journal)[0].message or ""
         assert message == (
             "it was deleted; these values may still be changed: "
             "dirty_expire_centisecs, stat_interval, vfs_cache_pressure"
@@ -200,9 +200,9 @@ def test_an_entry_that_cannot_be_read_is_unknown(machine: Machine) -> None:
     (entry,) = machine.entries()
     content = entry.read_bytes()
     entry.write_bytes(b"x" + content)
-    told = machine("restore", "--all")
-    assert (told.exit_code, told.failed.message) == (1, f"{entry}: its first line cannot be read")
-    assert [one["state"] for one in machine.listed("--all")] == ["unknown"]
+    trial = machine("restore", "--all")
+    assert (trial.exit_code, trial.failed.message) == (1, f"{entry}: its first line cannot be read")
+    assert [journal["state"] for journal in machine.listed("--all")] == ["unknown"]
     entry.write_bytes(content)
     assert machine("restore", "--all").exit_code == 0
 
@@ -210,9 +210,9 @@ def test_an_entry_that_cannot_be_read_is_unknown(machine: Machine) -> None:
 def test_a_registry_that_others_can_write_is_unknown(machine: Machine) -> None:
     machine.leave()
     machine.registry.chmod(0o777)
-    told = machine("restore", "--all")
-    assert told.exit_code == 1
-    assert told.failed.message.endswith("others may write it")
+    trial = machine("restore", "--all")
+    assert trial.exit_code == 1
+    assert trial.failed.message.endswith("others may write it")
     machine.registry.chmod(0o755)
     assert machine("restore", "--all").exit_code == 0
 
@@ -221,8 +221,8 @@ def test_without_a_registry_nothing_is_changed(machine: Machine) -> None:
     machine.registry.write_text("a file")
     serving = Serving(machine.agent, machine.journals)
     serving.send(writes=[write(EXPIRE, "2987")])
-    told = serving.told()
-    assert (told.failed.stage, told.exit_code) == ("journal", 1)
+    trial = serving.finish()
+    assert (trial.failed.stage, trial.exit_code) == ("journal", 1)
     assert list(machine.journals.iterdir()) == []
     machine.registry.unlink()
 
@@ -253,27 +253,27 @@ def test_one_of_an_earlier_boot_of_this_machine_is_void_and_one_of_another_machi
     of_another_boot(left)
     # As it is where a home is shared: the journal is here, and this machine knows nothing of it.
     elsewhere = entry.rename(entry.with_name("elsewhere"))
-    told = machine("restore", machine.journals)
-    assert said(told) == (["foreign"], 0)
-    assert "left alone" in (told.of(Journal)[0].message or "")
+    trial = machine("restore", machine.journals)
+    assert outcome(trial) == (["foreign"], 0)
+    assert "left alone" in (trial.of(Journal)[0].message or "")
     assert left.exists()
     elsewhere.rename(entry)
     of_another_boot(entry)
-    told = machine("restore", "--all")
-    assert said(told) == (["void"], 0)
-    assert told.of(Restored) == []
+    trial = machine("restore", "--all")
+    assert outcome(trial) == (["void"], 0)
+    assert trial.of(Restored) == []
     assert (machine.entries(), list(machine.journals.iterdir())) == ([], [])
 
 
 def test_a_journal_writes_only_what_is_permitted(machine: Machine, as_before: dict[str, str]) -> None:
     left = machine.leave()
-    told = machine("restore", "--all", permit=[EXPIRE])
-    assert said(told) == (["kept"], 1)
+    trial = machine("restore", "--all", permit=[EXPIRE])
+    assert outcome(trial) == (["kept"], 1)
     assert values()[EXPIRE] == as_before[EXPIRE]
-    refused = [failed.tunable for failed in told.of(Failed)]
+    refused = [failed.tunable for failed in trial.of(Failed)]
     assert sorted(map(str, refused)) == ["stat_interval", "vfs_cache_pressure"]
     assert left.exists()
-    assert said(machine("restore", "--all")) == (["restored"], 0)
+    assert outcome(machine("restore", "--all")) == (["restored"], 0)
 
 
 def test_on_a_file_system_that_became_read_only_the_values_come_back(
@@ -289,12 +289,12 @@ def test_on_a_file_system_that_became_read_only_the_values_come_back(
             time.sleep(0.05)
         (listed,) = machine.listed("--all")
         assert (listed["state"], len(listed["steps"])) == ("kept", len(CHANGES))
-        told = machine("restore", "--all")
-        assert said(told) == (["kept"], 1)
-        assert (told.of(Journal)[0].message or "").startswith("everything was put back, but")
+        trial = machine("restore", "--all")
+        assert outcome(trial) == (["kept"], 1)
+        assert (trial.of(Journal)[0].message or "").startswith("everything was put back, but")
         assert values() == as_before
         subprocess.run(["mount", "-o", "remount,rw", machine.journals], check=True)
-        assert said(machine("restore", "--all")) == (["restored"], 0)
+        assert outcome(machine("restore", "--all")) == (["restored"], 0)
         assert not left.exists()
     finally:
         subprocess.run(["umount", machine.journals], check=True)

@@ -22,52 +22,52 @@ def sampler(source: str, *keys: str, interval_ns: int = HUNDREDTH) -> dict[str, 
 
 def test_a_process_is_read_from_before_its_start_until_its_very_end(run: Any, tmp_path: Path) -> None:
     argv = ["dd", "if=/dev/zero", f"of={tmp_path / 'file'}", "bs=64k", "count=80"]
-    told = run(workload={"argv": argv}, samplers=[sampler("process", "io.wchar", "stat.minor_faults", "io.syscw")])
-    first, *_, last = told.of(Sample)
-    assert first.at_ns <= told.of(Started)[0].at_ns
+    trial = run(workload={"argv": argv}, samplers=[sampler("process", "io.wchar", "stat.minor_faults", "io.syscw")])
+    first, *_, last = trial.of(Sample)
+    assert first.at_ns <= trial.of(Started)[0].at_ns
     assert first.values["io.wchar"] < 100 < 80 * 65536 <= last.values["io.wchar"] < 80 * 65536 + 1000
-    assert last.values["stat.minor_faults"] >= told.exited().minor_faults
+    assert last.values["stat.minor_faults"] >= trial.exited().minor_faults
     assert (tmp_path / "file").stat().st_size == 80 * 65536
 
 
 def test_readings_are_as_many_as_there_is_time_for_and_go_on_after_the_end(run: Any) -> None:
-    told = run.shell("sleep 0.3", samplers=[sampler("stat", "ctxt")], observe_ns=200_000_000)
-    (end,) = told.of(Sampled)
-    samples = told.of(Sample)
+    trial = run.shell("sleep 0.3", samplers=[sampler("stat", "ctxt")], observe_ns=200_000_000)
+    (end,) = trial.of(Sampled)
+    samples = trial.of(Sample)
     assert end.readings == len(samples)
     # 50 in the time, and those of the start, of the end of the workload and of the observation.
-    assert 50 <= end.readings + end.skipped <= 50 + 20 * (told.exited().wall_ns // 200_000_000)
-    until_s = (samples[-1].at_ns - told.of(Started)[0].at_ns) / 1e9
-    assert until_s >= told.exited().wall_ns / 1e9 + 0.2
+    assert 50 <= end.readings + end.skipped <= 50 + 20 * (trial.exited().wall_ns // 200_000_000)
+    until_s = (samples[-1].at_ns - trial.of(Started)[0].at_ns) / 1e9
+    assert until_s >= trial.exited().wall_ns / 1e9 + 0.2
     figures = [sample.values["ctxt"] for sample in samples]
     assert figures == sorted(figures)
 
 
 def test_only_what_was_asked_for_is_told(run: Any) -> None:
-    told = run.shell("exit 0", samplers=[sampler("meminfo", "MemTotal", "Swap*"), sampler("vmstat", "nr_no_such")])
+    trial = run.shell("exit 0", samplers=[sampler("meminfo", "MemTotal", "Swap*"), sampler("vmstat", "nr_no_such")])
     total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
-    for sample in told.of(Sample):
+    for sample in trial.of(Sample):
         assert sample.values.pop("MemTotal") == total
         assert {"SwapTotal", "SwapFree"} <= set(sample.values)
         assert all(name.startswith("Swap") for name in sample.values)
-    assert [(end.source, end.readings > 0, end.not_supported) for end in told.of(Sampled)] == [
+    assert [(end.source, end.readings > 0, end.not_supported) for end in trial.of(Sampled)] == [
         ("meminfo", True, None),
         ("vmstat", False, None),
     ]
 
 
 def test_every_figure_of_this_kernel_is_in_the_catalogue(run: Any) -> None:
-    told = run.shell("exit 0", samplers=[sampler(source, "*") for source in figure_sources()])
-    seen = {(sample.source, name) for sample in told.of(Sample) for name in sample.values}
+    trial = run.shell("exit 0", samplers=[sampler(source, "*") for source in figure_sources()])
+    seen = {(sample.source, name) for sample in trial.of(Sample) for name in sample.values}
     assert {source for source, _ in seen} >= {"vmstat", "meminfo", "stat", "softirqs", "interrupts", "process"}
     assert [(source, name) for source, name in seen if figure_sources()[source].find(name) is None] == []
-    for end in told.of(Sampled):
+    for end in trial.of(Sampled):
         assert (end.readings == 0) == (end.not_supported is not None)
 
 
 def test_a_program_that_does_not_exist_is_not_observed(run: Any) -> None:
-    told = run(workload={"argv": ["/no/such/program"]}, samplers=[sampler("stat", "*")], observe_ns=3_600_000_000_000)
-    assert (told.failed.stage, told.exit_code) == ("workload", 1)
+    trial = run(workload={"argv": ["/no/such/program"]}, samplers=[sampler("stat", "*")], observe_ns=3_600_000_000_000)
+    assert (trial.failed.stage, trial.exit_code) == ("workload", 1)
 
 
 def test_who_is_told_to_stop_while_observing_does(agent: str) -> None:

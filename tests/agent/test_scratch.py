@@ -65,9 +65,9 @@ def assert_nothing_is_left(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def scratch_failure(told: Told) -> str:
-    assert (told.exit_code, told.failed.stage) == (1, "scratch")
-    return told.failed.message
+def scratch_failure(trial: Told) -> str:
+    assert (trial.exit_code, trial.failed.stage) == (1, "scratch")
+    return trial.failed.message
 
 
 def test_the_workload_has_a_file_system_of_its_own(run: Runner, tmp_path: Path) -> None:
@@ -75,14 +75,14 @@ def test_the_workload_has_a_file_system_of_its_own(run: Runner, tmp_path: Path) 
     script = (
         f"cd {tmp_path}/mounted && grep {tmp_path} /proc/self/mounts && stat -c '%u:%g' . && echo x >file && cat file"
     )
-    told = run.shell(script, scratch=scratch)
-    mounted, owner, content = told.output().text.splitlines()
+    trial = run.shell(script, scratch=scratch)
+    mounted, owner, content = trial.output().text.splitlines()
     device, place, filesystem, options, *_ = mounted.split()
     assert (place, filesystem) == (str(tmp_path / "mounted"), "ext4")
     assert device.startswith("/dev/loop")
     assert {"noatime", "nodev", "data=journal"} <= set(options.split(","))
     assert (owner, content) == ("1000:1001", "x")
-    assert told.exit_code == 0
+    assert trial.exit_code == 0
     assert_nothing_is_left(tmp_path)
 
 
@@ -123,8 +123,8 @@ def test_nothing_is_left_however_the_agent_ends(
 
 
 def test_without_a_journal_no_directory_is_made(agent: str, tmp_path: Path) -> None:
-    told = Runner(agent).shell("true", scratch=ext4(tmp_path))
-    assert scratch_failure(told) == "writing on this machine needs a journal: --journal DIR"
+    trial = Runner(agent).shell("true", scratch=ext4(tmp_path))
+    assert scratch_failure(trial) == "writing on this machine needs a journal: --journal DIR"
     (tmp_path / "mounted").mkdir()
     assert Runner(agent).shell("true", scratch=ext4(tmp_path)).exit_code == 0
 
@@ -132,8 +132,8 @@ def test_without_a_journal_no_directory_is_made(agent: str, tmp_path: Path) -> N
 def test_a_full_file_system_is_the_workloads_business_and_a_full_disk_is_said_at_once(
     run: Runner, tmp_path: Path
 ) -> None:
-    told = run.shell(f"dd if=/dev/zero of={tmp_path}/mounted/x bs=1M", scratch=ext4(tmp_path))
-    assert "No space left on device" in told.output("stderr").text
+    trial = run.shell(f"dd if=/dev/zero of={tmp_path}/mounted/x bs=1M", scratch=ext4(tmp_path))
+    assert "No space left on device" in trial.output("stderr").text
     free = shutil.disk_usage(tmp_path).free
     reason = scratch_failure(run.shell("true", scratch=ext4(tmp_path, size_bytes=free + (1 << 40))))
     assert reason.endswith(("No space left on device", "File too large"))
@@ -158,8 +158,8 @@ def test_a_full_file_system_is_the_workloads_business_and_a_full_disk_is_said_at
 def test_what_cannot_be_made_says_why_and_leaves_nothing(
     run: Runner, tmp_path: Path, changed: dict[str, Any], reason: str
 ) -> None:
-    told = run.shell("true", scratch=ext4(tmp_path, **changed))
-    assert scratch_failure(told).startswith(reason)
+    trial = run.shell("true", scratch=ext4(tmp_path, **changed))
+    assert scratch_failure(trial).startswith(reason)
     assert_nothing_is_left(tmp_path)
 
 
@@ -182,11 +182,11 @@ def test_a_device_that_is_in_use_is_refused_and_a_free_one_is_taken(run: Runner,
     device = subprocess.check_output(["losetup", "--find", "--show", str(image)], text=True).strip()
     try:
         held = os.open(device, os.O_RDWR | os.O_EXCL)
-        told = run.shell("true", scratch=ext4(tmp_path, device=device))
+        trial = run.shell("true", scratch=ext4(tmp_path, device=device))
         os.close(held)
-        assert scratch_failure(told) == f"{device} is in use: mounted, swapped to or part of another device"
-        told = run.shell(f"grep {tmp_path} /proc/self/mounts", scratch=ext4(tmp_path, device=device))
-        assert told.output().text.startswith(f"{device} {tmp_path}/mounted ext4 ")
+        assert scratch_failure(trial) == f"{device} is in use: mounted, swapped to or part of another device"
+        trial = run.shell(f"grep {tmp_path} /proc/self/mounts", scratch=ext4(tmp_path, device=device))
+        assert trial.output().text.startswith(f"{device} {tmp_path}/mounted ext4 ")
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
         image.unlink()
@@ -207,5 +207,5 @@ def test_who_is_not_root_is_told_so(agent: str, tmp_path: Path) -> None:
             extra_groups=[],
             cwd="/",
         )
-    told = Runner.told(done.returncode, done.stderr, done.stdout)
-    assert scratch_failure(told) == "a scratch file system is mounted, and only root may do that"
+    trial = Runner.trial(done.returncode, done.stderr, done.stdout)
+    assert scratch_failure(trial) == "a scratch file system is mounted, and only root may do that"

@@ -36,14 +36,14 @@ def serving(agent: str, tmp_path: Path) -> Iterator[Serving]:
 def test_each_plan_finds_the_settings_as_they_were(serving: Serving, as_before: dict[str, str]) -> None:
     for number in range(1, 4):
         serving.send(id=f"p{number}", writes=[write(EXPIRE, str(1000 * number + 7))], workload=shell(f"cat {EXPIRE}"))
-    told = serving.told()
-    assert told.exit_code == 0
-    assert [event.id for event in told.of(Accepted)] == [event.id for event in told.of(End)] == ["p1", "p2", "p3"]
-    assert [event.before for event in told.of(Written)] == [as_before[EXPIRE]] * 3
-    assert [(event.found, event.value) for event in told.of(Restored)] == [
+    trial = serving.finish()
+    assert trial.exit_code == 0
+    assert [event.id for event in trial.of(Accepted)] == [event.id for event in trial.of(End)] == ["p1", "p2", "p3"]
+    assert [event.before for event in trial.of(Written)] == [as_before[EXPIRE]] * 3
+    assert [(event.found, event.value) for event in trial.of(Restored)] == [
         (value, as_before[EXPIRE]) for value in ("1007", "2007", "3007")
     ]
-    outputs = [event.text for event in told.events if event.event == "output" and event.stream == "stdout"]
+    outputs = [event.text for event in trial.events if event.event == "output" and event.stream == "stdout"]
     assert outputs == ["1007\n", "2007\n", "3007\n"]
 
 
@@ -51,7 +51,7 @@ def test_the_journal_is_written_once_and_gone_at_the_end(serving: Serving, tmp_p
     plan = {"writes": [write(EXPIRE, "2999")], "workload": shell(f"stat -c '%a %s' {tmp_path}/*")}
     for _ in range(20):
         serving.send(**plan)
-    outputs = {event.text for event in serving.told().events if event.event == "output" and event.stream == "stdout"}
+    outputs = {event.text for event in serving.finish().events if event.event == "output" and event.stream == "stdout"}
     (line,) = outputs
     assert line.startswith("600 ")
     assert list(tmp_path.iterdir()) == []
@@ -60,15 +60,15 @@ def test_the_journal_is_written_once_and_gone_at_the_end(serving: Serving, tmp_p
 def test_coupled_settings_are_put_back(serving: Serving, as_before: dict[str, str]) -> None:
     ratio, amount = "/proc/sys/vm/dirty_ratio", "/proc/sys/vm/dirty_bytes"
     serving.send(writes=[write(amount, "536870912", ratio)], workload=shell(f"cat {ratio} {amount}"))
-    told = serving.told()
-    assert told.output().text == "0\n536870912\n"
-    (restored,) = told.of(Restored)
+    trial = serving.finish()
+    assert trial.output().text == "0\n536870912\n"
+    (restored,) = trial.of(Restored)
     assert (restored.tunable, restored.found, restored.value) == ("dirty_bytes", "536870912", as_before[amount])
 
 
 def test_somebody_elses_change_is_seen_and_put_back(serving: Serving, as_before: dict[str, str]) -> None:
     serving.send(writes=[write(EXPIRE, "2999")], workload=shell(f"echo 1234 > {EXPIRE}"))
-    (restored,) = serving.told().of(Restored)
+    (restored,) = serving.finish().of(Restored)
     assert (restored.found, restored.value) == ("1234", as_before[EXPIRE])
 
 
@@ -76,9 +76,9 @@ def test_a_value_that_the_kernel_refuses_changes_nothing(serving: Serving, tmp_p
     mark = tmp_path.parent / f"{tmp_path.name}-mark"
     writes = [write(EXPIRE, "2999"), write("/proc/sys/vm/dirty_ratio", "1000", "/proc/sys/vm/dirty_bytes")]
     serving.send(writes=writes, workload=shell(f"touch {mark}"))
-    told = serving.told()
-    assert (told.failed.stage, told.failed.tunable, told.exit_code) == ("write", "dirty_ratio", 1)
-    assert "Invalid argument" in told.failed.message
+    trial = serving.finish()
+    assert (trial.failed.stage, trial.failed.tunable, trial.exit_code) == ("write", "dirty_ratio", 1)
+    assert "Invalid argument" in trial.failed.message
     assert not mark.exists()
 
 
@@ -96,8 +96,8 @@ def test_when_nobody_listens_any_more_everything_ends_at_once(serving: Serving, 
 
 def test_the_end_of_the_plans_is_no_reason_to_stop(serving: Serving) -> None:
     serving.send(writes=[write(EXPIRE, "2999")], workload=shell(f"sleep 0.3; cat {EXPIRE}"))
-    told = serving.told()
-    assert (told.output().text, told.exit_code) == ("2999\n", 0)
+    trial = serving.finish()
+    assert (trial.output().text, trial.exit_code) == ("2999\n", 0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -110,18 +110,18 @@ def test_a_signal_ends_the_plan_and_puts_everything_back(
     end = serving.hear(End)
     assert not end.ok
     assert values() == as_before
-    told = serving.told()
-    assert told.exit_code == 1
-    assert "a signal asked the agent to stop" in {failed.message for failed in told.of(Failed)}
+    trial = serving.finish()
+    assert trial.exit_code == 1
+    assert "a signal asked the agent to stop" in {failed.message for failed in trial.of(Failed)}
 
 
 def test_a_malformed_plan_is_the_last(serving: Serving) -> None:
     serving.send(id="good", writes=[write(EXPIRE, "2999")])
     serving.send(id="bad", timeout_ns=0)
     serving.send(id="late")
-    told = serving.told()
-    assert (told.exit_code, told.failed.stage) == (2, "plan")
-    assert [event.id for event in told.of(Accepted)] == ["good"]
+    trial = serving.finish()
+    assert (trial.exit_code, trial.failed.stage) == (2, "plan")
+    assert [event.id for event in trial.of(Accepted)] == ["good"]
 
 
 def test_a_held_descriptor_is_not_the_workloads(agent: str, tmp_path: Path) -> None:
@@ -129,6 +129,6 @@ def test_a_held_descriptor_is_not_the_workloads(agent: str, tmp_path: Path) -> N
     serving = Serving(agent, tmp_path, arguments=["--hold-fd", str(writer)], pass_fds=[writer])
     os.close(writer)
     serving.send(writes=[write(EXPIRE, "2999")], workload=shell("ls /proc/self/fd | wc -l"))
-    assert serving.told().output().text == "4\n", "the three streams and what ls has opened"
+    assert serving.finish().output().text == "4\n", "the three streams and what ls has opened"
     assert os.read(reader, 1) == b"", "neither the agent nor its guardian has it any more"
     os.close(reader)

@@ -32,7 +32,7 @@ def tracing() -> Iterator[None]:
         subprocess.run(["umount", "--lazy", INSTANCES.parent], check=True)
 
 
-def own(pid: int) -> Path:
+def instance_of(pid: int) -> Path:
     return INSTANCES / f"ajuste-{pid}"
 
 
@@ -43,25 +43,27 @@ def journals(tmp_path: Path) -> Path:
 
 
 def test_a_workload_of_this_machine_is_recorded(agent: str, journals: Path) -> None:
-    told = Runner(agent, journals).shell("for i in 1 2 3 4 5; do sleep 0.01; done", **TRACE)
-    (traced,) = told.of(Traced)
-    assert told.exit_code == 0
+    trial = Runner(agent, journals).shell("for i in 1 2 3 4 5; do sleep 0.01; done", **TRACE)
+    (traced,) = trial.of(Traced)
+    assert trial.exit_code == 0
     assert traced.recording is not None, traced.not_supported
     workload = traced.recording.workload
     assert workload.tasks == workload.switches.exited == 6
     assert workload.switches.slept >= 5
     assert traced.recording.lost == 0
     assert list(journals.iterdir()) == []
-    assert not [one for one in INSTANCES.iterdir() if one.name.startswith("ajuste-") and not alive(one)]
+    assert not [
+        instance for instance in INSTANCES.iterdir() if instance.name.startswith("ajuste-") and not alive(instance)
+    ]
 
 
 def alive(instance: Path) -> bool:
-    """Whether it is another test's agent."""
+    """Return whether it is another test's agent."""
     return Path("/proc", instance.name.removeprefix("ajuste-")).exists()
 
 
 def is_on(instance: Path) -> bool:
-    """Whether it records; the kernel makes the directory before its files."""
+    """Return whether it records; the kernel makes the directory before its files."""
     try:
         return (instance / "tracing_on").read_text() == "1\n"
     except OSError:
@@ -75,13 +77,13 @@ def test_the_instance_of_a_killed_agent_is_removed(agent: str, journals: Path) -
         try:
             process.stdin.write(json.dumps({"id": "t", "workload": Runner.command("sleep 1000"), **TRACE}))
             process.stdin.close()
-            until(lambda: is_on(own(process.pid)))
+            until(lambda: is_on(instance_of(process.pid)))
         finally:
             process.send_signal(signal.SIGKILL)
     until(lambda: list(journals.iterdir()) == [])
-    assert not own(process.pid).exists()
+    assert not instance_of(process.pid).exists()
 
 
 def test_without_a_journal_nothing_is_recorded(agent: str) -> None:
-    told = Runner(agent).shell("true", **TRACE)
-    assert [failed.message for failed in told.of(Failed)] == ["writing on this machine needs a journal: --journal DIR"]
+    trial = Runner(agent).shell("true", **TRACE)
+    assert [failed.message for failed in trial.of(Failed)] == ["writing on this machine needs a journal: --journal DIR"]

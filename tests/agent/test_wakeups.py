@@ -60,12 +60,12 @@ def test_a_wait_for_a_cpu_does_not_lengthen_a_measurement(run: Any, machine_lock
         os.sched_setaffinity(0, [ours])
         with hogs_on(ours):
             for _ in range(MOST_TRIALS):
-                told = run(workload={"argv": [sys.executable, "-S", "-c", SLEEPER], "attributes": attributes})
-                ended_ns = int(told.output().text)
-                (started,) = told.of(Started)
-                noticed = told.exited().at_ns - ended_ns
+                trial = run(workload={"argv": [sys.executable, "-S", "-c", SLEEPER], "attributes": attributes})
+                ended_ns = int(trial.output().text)
+                (started,) = trial.of(Started)
+                noticed = trial.exited().at_ns - ended_ns
                 if noticed > LATE_NS:
-                    late.append((started.at_ns + told.exited().wall_ns - ended_ns, noticed))
+                    late.append((started.at_ns + trial.exited().wall_ns - ended_ns, noticed))
                 if len(late) == LATE_TRIALS:
                     break
             else:
@@ -73,4 +73,4 @@ def test_a_wait_for_a_cpu_does_not_lengthen_a_measurement(run: Any, machine_lock
     finally:
         os.sched_setaffinity(0, before)
     # Others of this machine may keep the workload itself from ending.
-    assert sum(said < noticed / 2 for said, noticed in late) >= LATE_TRIALS / 2, late
+    assert sum(reported < noticed / 2 for reported, noticed in late) >= LATE_TRIALS / 2, late

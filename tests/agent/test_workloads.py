@@ -87,9 +87,9 @@ def test_the_residual_of_linpack_is_that_of_double_precision(workloads: str) -> 
 
 def test_spinning_ends_after_the_cpu_time_asked_for(workloads: str, agent: str) -> None:
     plan = f'{{"id":"s","workload":{{"argv":["{workloads}","spin","--milliseconds","200"]}}}}'
-    told = subprocess.run([agent, "run"], input=plan, capture_output=True, text=True, check=True).stdout
+    events = subprocess.run([agent, "run"], input=plan, capture_output=True, text=True, check=True).stdout
     # How it divides into user and system time is the tick's guess; the sum is what the scheduler counted.
-    cpu_ns = sum(int(re.findall(rf'"{part}_ns":(\d+)', told)[0]) for part in ("user", "system"))
+    cpu_ns = sum(int(re.findall(rf'"{part}_ns":(\d+)', events)[0]) for part in ("user", "system"))
     assert 195_000_000 <= cpu_ns <= 300_000_000
 
 
@@ -151,12 +151,14 @@ def test_a_crowd_is_a_session_of_its_own_and_ends_with_its_owner(workloads: str)
     try:
         wait_for(lambda: len(psutil.Process(crowd.pid).children(recursive=True)) == 4)
         processes = crowd_of(crowd.pid)
-        assert len({os.getsid(one.pid) for one in processes}) == 1
+        assert len({os.getsid(process.pid) for process in processes}) == 1
         assert os.getsid(processes[0].pid) != os.getsid(0)
     finally:
         crowd.kill()
         crowd.wait()
-    wait_for(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes))
+    wait_for(
+        lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+    )
 
 
 def test_others_take_the_place_of_those_whose_time_is_over(workloads: str) -> None:
@@ -167,7 +169,7 @@ def test_others_take_the_place_of_those_whose_time_is_over(workloads: str) -> No
         with contextlib.suppress(psutil.NoSuchProcess, ValueError):
             now = crowd_of(crowd.pid)
             assert len(now) <= 2
-            seen.update(one.pid for one in now)
+            seen.update(process.pid for process in now)
         return len(seen) > 6
 
     try:
@@ -207,10 +209,10 @@ def test_a_crowd_that_cannot_write_ends(workloads: str) -> None:
 
 
 def test_a_hog_says_what_it_got_and_how_often_it_was_interrupted(workloads: str) -> None:
-    told = dict(word.split("=") for word in printed(workloads, "hog", "--milliseconds", "50").split()[1:])
-    assert told["milliseconds"] == "50"
-    assert 0 < float(told["cpu_ms"]) < 60_000
-    assert int(told["involuntary"]) >= 0
+    figures = dict(word.split("=") for word in printed(workloads, "hog", "--milliseconds", "50").split()[1:])
+    assert figures["milliseconds"] == "50"
+    assert 0 < float(figures["cpu_ms"]) < 60_000
+    assert int(figures["involuntary"]) >= 0
 
 
 @pytest.mark.parametrize(
@@ -245,16 +247,16 @@ def test_a_wrong_request_names_the_option(workloads: str, arguments: list[str], 
 
 
 def test_every_page_is_somewhere(workloads: str) -> None:
-    """On a machine without several nodes all are on the one there is."""
-    told = dict(word.split("=") for word in printed(workloads, "pages", "--mib", "2").split()[1:])
-    assert int(told["pages"]) == 2 << 20 >> 12
-    assert int(told["local"]) + int(told["remote"]) + int(told["unknown"]) == int(told["pages"])
+    """Count the pages of each place; on a machine without several nodes all are on the one there is."""
+    counts = dict(word.split("=") for word in printed(workloads, "pages", "--mib", "2").split()[1:])
+    assert int(counts["pages"]) == 2 << 20 >> 12
+    assert int(counts["local"]) + int(counts["remote"]) + int(counts["unknown"]) == int(counts["pages"])
 
 
 def test_the_tick_is_that_of_the_coarse_clock(workloads: str) -> None:
-    told = dict(word.split("=", 1) for word in printed(workloads, "facts").split() if "=" in word)
+    facts = dict(word.split("=", 1) for word in printed(workloads, "facts").split() if "=" in word)
     coarse = 6  # CLOCK_MONOTONIC_COARSE of linux/time.h
-    assert int(told["tick_ns"]) == round(time.clock_getres(coarse) * 1e9)
+    assert int(facts["tick_ns"]) == round(time.clock_getres(coarse) * 1e9)
 
 
 @pytest.mark.parametrize(

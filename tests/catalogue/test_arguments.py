@@ -49,7 +49,7 @@ def test_a_flag_is_there_or_not_and_a_number_may_be_part_of_a_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("parameters", "message"),
     [
         ({"group": "3"}, "did you mean groups?"),
         ({"groups": "0"}, "out of range; expected between 1 and 1000"),
@@ -59,10 +59,10 @@ def test_a_flag_is_there_or_not_and_a_number_may_be_part_of_a_word() -> None:
         ({"transport": "carrier pigeon"}, "sockets, pipes, inet"),
     ],
 )
-def test_wrong_parameters_say_what_would_be_right(given: dict[str, str], told: str) -> None:
+def test_wrong_parameters_say_what_would_be_right(parameters: dict[str, str], message: str) -> None:
     with pytest.raises(RequestError) as raised:
-        arguments(HACKBENCH, given)
-    assert told in f"{raised.value.message} {raised.value.hint}"
+        arguments(HACKBENCH, parameters)
+    assert message in f"{raised.value.message} {raised.value.hint}"
 
 
 def test_a_placeholder_without_a_parameter_is_refused() -> None:

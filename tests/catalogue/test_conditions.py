@@ -41,8 +41,8 @@ def test_every_condition_that_a_tunable_names_exists_and_each_is_named() -> None
 
 
 def test_most_of_the_catalogue_says_when_it_can_matter() -> None:
-    told = [tunable.name for tunable in catalogue().tunables.values() if tunable.matters_if]
-    assert len(told) > 280
+    with_condition = [tunable.name for tunable in catalogue().tunables.values() if tunable.matters_if]
+    assert len(with_condition) > 280
 
 
 @each(CONDITIONS, name=attrgetter("name"))
@@ -51,7 +51,7 @@ def test_its_figures_are_those_of_a_source(condition: RelevanceCondition) -> Non
     for group in condition.fill_figures(example):
         for figure in group:
             origin, _, name = figure.partition(":")
-            source = next((one for known, one in figure_sources().items() if known == origin), None)
+            source = next((candidate for known, candidate in figure_sources().items() if known == origin), None)
             assert origin in OF_A_NAMESPACE or (source is not None and source.find(name)), figure
 
 

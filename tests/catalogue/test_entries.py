@@ -33,7 +33,7 @@ TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
 SLOW = ("fio", "fio-patterns", "glxgears", "h2load", "pgbench", "wrk")
 QUICK_KINDS = [kind for kind in RUNNING_KINDS if kind.name not in SLOW]
-"""Those that need no file, server or display, and not long."""
+"""Kinds of workloads that need no file, server or display, and not long."""
 NOBODY = 65534
 
 
@@ -137,12 +137,12 @@ def test_the_metrics_are_those_that_the_design_names() -> None:
 
 
 ASKED_FOR = {"linpack": {"interrupts": "1"}}
-"""What some metrics are measured with only."""
+"""Parameters without which some metrics are not measured."""
 OF_OTHERS = {
     "stress-ng": {f"stress-ng.{name}" for name in ("clone-time", "context-switch", "mutex-time")}
     | {f"stress-ng.{name}" for name in ("pipe-write-rate", "pthread-start", "swapcontext-calls", "yield-time")}
 }
-"""What other choices of a parameter print only."""
+"""Metrics that only other choices of a parameter print."""
 
 
 NON_FREE = ("netperf",)
@@ -160,18 +160,18 @@ def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
     kind: WorkloadKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = {metric.name for metric in kind.metrics}
-    given: dict[str, str] = {
+    parameters: dict[str, str] = {
         name: str(Path(kind.parameters[name].default).resolve())
         for name in ("source", "directory")
         if name in kind.parameters
     }
     monkeypatch.chdir(tmp_path)
-    found = run(kind, {**ASKED_FOR.get(kind.name, {}), **given}, leaves=())
-    assert found | OF_OTHERS.get(kind.name, set()) == expected
+    metrics = run(kind, {**ASKED_FOR.get(kind.name, {}), **parameters}, leaves=())
+    assert metrics | OF_OTHERS.get(kind.name, set()) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "parameters"),
     [
         ("fio", {"pattern": "mixed", "block_kib": "16", "size_mib": "1"}),
         ("fio-patterns", {"size_mib": "1", "milliseconds": "50"}),
@@ -182,11 +182,11 @@ def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
 )
 @pytest.mark.slow
 def test_what_needs_files_has_all_metrics(
-    name: str, given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, parameters: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     kind = catalogue().workloads[name]
-    assert run(kind, given, () if name == "pgbench" else None) >= {metric.name for metric in kind.metrics}
+    assert run(kind, parameters, () if name == "pgbench" else None) >= {metric.name for metric in kind.metrics}
 
 
 @pytest.mark.parametrize(
@@ -214,13 +214,13 @@ def test_the_shortest_run_that_is_taken_has_a_throughput(
     assert values["dbench.throughput"] > 0
 
 
-def run(kind: WorkloadKind, given: dict[str, str], leaves: Sequence[str] | None = None) -> set[str]:
+def run(kind: WorkloadKind, parameters: dict[str, str], leaves: Sequence[str] | None = None) -> set[str]:
     """The metrics of what it prints. ``leaves``: the names that it may leave where it runs."""
-    output = printed(kind, given, leaves)
+    output = printed(kind, parameters, leaves)
     return set(parser(kind.parser)(output)) if kind.parser else set()
 
 
-def printed(kind: WorkloadKind, given: dict[str, str], leaves: Sequence[str] | None = None) -> str:
+def printed(kind: WorkloadKind, parameters: dict[str, str], leaves: Sequence[str] | None = None) -> str:
     program = shutil.which(kind.program)
     if kind.program == WORKLOADS:
         program = str(native_program(WORKLOADS))
@@ -233,10 +233,10 @@ def printed(kind: WorkloadKind, given: dict[str, str], leaves: Sequence[str] | N
             )
     assert program is not None
     for name in ("source", "directory"):
-        if name in kind.parameters and not Path(given[name]).is_dir():
-            pytest.skip(f"{kind.name} needs a directory that is not here: {given[name]}")
+        if name in kind.parameters and not Path(parameters[name]).is_dir():
+            pytest.skip(f"{kind.name} needs a directory that is not here: {parameters[name]}")
     with served(kind) as port, where(kind) as (place, user):
-        words = [word.replace("{port}", str(port)) for word in arguments(kind, given)]
+        words = [word.replace("{port}", str(port)) for word in arguments(kind, parameters)]
         ended = subprocess.run(
             [program, *words], cwd=place, user=user, group=user, capture_output=True, text=True, timeout=120
         )
@@ -251,7 +251,7 @@ def printed(kind: WorkloadKind, given: dict[str, str], leaves: Sequence[str] | N
 
 @contextmanager
 def where(kind: WorkloadKind) -> Iterator[tuple[Path, int | None]]:
-    """Where it runs, and as whom: PostgreSQL refuses root."""
+    """Yield where it runs, and as whom: PostgreSQL refuses root."""
     if os.geteuid() != 0 or "pgbench" not in kind.needs:
         yield Path.cwd(), None
         return
@@ -267,8 +267,8 @@ def served(kind: WorkloadKind) -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
     servers = [
-        subprocess.Popen([word.replace("{port}", str(port)) for word in one.command], stdout=subprocess.DEVNULL)
-        for one in kind.services
+        subprocess.Popen([word.replace("{port}", str(port)) for word in service.command], stdout=subprocess.DEVNULL)
+        for service in kind.services
     ]
     try:
         end = time.monotonic() + 30

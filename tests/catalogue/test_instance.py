@@ -1,4 +1,4 @@
-"""One of several is named NAME[INSTANCE], and no name of one leads anywhere but to it."""
+"""Instances: one of several is named NAME[INSTANCE], and no name of one leads anywhere but to it."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_an_instance_is_located_by_the_catalogues_template(every_kind: Catalogue
 
 def test_the_name_of_an_instance_is_found_again(every_kind: Catalogue) -> None:
     for text in ("block.scheduler[/dev/sda]", "net.gso[veth1@if2]", "idle.off[cpu3/state2]"):
-        found = every_kind.find_tunable(text)
-        assert every_kind.find_tunable(found.name) == found
+        tunable = every_kind.find_tunable(text)
+        assert every_kind.find_tunable(tunable.name) == tunable
     assert every_kind.find_tunable("net.gso[veth1@if2]").name == "net.gso[veth1]"
     assert every_kind.find_tunable("net.gso[veth1@if2]").entry == "net.gso"
 
@@ -111,7 +111,7 @@ def test_a_careless_pattern_lets_no_path_through() -> None:
 
 @each(SEVERAL, name=attrgetter("name"))
 def test_every_entry_of_several_has_an_example_that_is_located(tunable: Any) -> None:
-    one = catalogue().example(tunable)
-    assert catalogue().find_tunable(one.name) == one
-    for where in one.where:
+    example = catalogue().example(tunable)
+    assert catalogue().find_tunable(example.name) == example
+    for where in example.where:
         assert where.placeholders == ()

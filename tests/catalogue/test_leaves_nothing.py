@@ -45,7 +45,7 @@ MODULES = {
 SCHEDULED = re.compile(r"block\.(bfq|kyber|mq-deadline)\.")
 
 GROUP = 24
-"""So many tunables are written and restored between two looks at everything."""
+"""Number of tunables that are written and restored between two looks at everything."""
 
 OF_TRIALS, CONTROL = "98", "99"
 """Groups of their own: what is made for a trial, and a tunable whose companion is kept from the agent."""
@@ -112,7 +112,7 @@ def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("plans")
     names = {f"{at:02}": ", ".join(list(plans)[at * GROUP : (at + 1) * GROUP]) for at in range(-(-len(plans) // GROUP))}
     sessions = {
-        f"plans/{at}": [*chain.from_iterable(plans[n] for n in own.split(", ")), reads] for at, own in names.items()
+        f"plans/{at}": [*chain.from_iterable(plans[n] for n in group.split(", ")), reads] for at, group in names.items()
     }
     sessions |= {
         "reads": [reads],
@@ -123,14 +123,14 @@ def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     for name, session in sessions.items():
         files[name].write_text("".join(f"{plan.model_dump_json()}\n" for plan in session))
     with guest(image, GuestFiles(programs=(BUSYBOX,), modules=modules, study_files=files)) as target:
-        return read(said(target, SCRIPT), names)
+        return read(output_lines(target, SCRIPT), names)
 
 
 def guest(image: KernelImage, files: GuestFiles) -> GuestExecutor:
     return GuestExecutor(image, clock="wall", cpus=CPUS, memory_mib=512, files=files, home=home())
 
 
-def said(target: GuestExecutor, script: str) -> list[str]:
+def output_lines(target: GuestExecutor, script: str) -> list[str]:
     root = User(uid=0, gid=0, groups=())
     command = Command(argv=(str(BUSYBOX), "sh", "-c", script), environment={"PATH": "/bin"}, user=root)
     plan = Plan(id="said", workload=command, timeout_ns=1_200_000_000_000, output_limit_bytes=1 << 22)
@@ -173,39 +173,43 @@ def without_companion(version: KernelVersion) -> Plan:
 
 
 def session_plans(target: GuestExecutor, version: KernelVersion) -> tuple[dict[str, list[Plan]], Plan]:
-    """By tunable a plan for each other value; and one that reads what only the interface itself tells."""
-    every = {one.name: one for tunable in catalogue().tunables.values() if (one := here(tunable, version))}
+    """Return by tunable a plan for each other value; and one that reads what only the interface itself tells."""
+    every = {
+        instance.name: instance for tunable in catalogue().tunables.values() if (instance := here(tunable, version))
+    }
     current = current_values(target, list(every.values()))
-    listing = said(target, SNAPSHOT + "find /sys/block/ /sys/devices/system/cpu/ -type f; find /sys/block/*/ -type f")
+    listing = output_lines(
+        target, SNAPSHOT + "find /sys/block/ /sys/devices/system/cpu/ -type f; find /sys/block/*/ -type f"
+    )
     files = sorted({path.replace("//", "/") for path in listing})
 
     def files_in(directory: str) -> list[str]:
         return [path for path in files if path.rpartition("/")[0] == directory]
 
     devices = [
-        Read(tunable=one.name, location=place(one, version))
-        for one in every.values()
-        if (where := one.place_in(version)) and where.kind in DEVICE_KINDS
+        Read(tunable=instance.name, location=place(instance, version))
+        for instance in every.values()
+        if (where := instance.place_in(version)) and where.kind in DEVICE_KINDS
     ]
     plans: dict[str, list[Plan]] = {}
-    for one in every.values():
-        chosen = scheduler_of(one)
-        value = current[one.name].value
+    for instance in every.values():
+        chosen = scheduler_of(instance)
+        value = current[instance.name].value
         if value is None and not chosen:
             continue
-        companions = catalogue().companions(one, version, files_in)
-        own = [
+        companions = catalogue().companions(instance, version, files_in)
+        level_plans = [
             Plan(
-                id=f"{one.entry} {level}",
+                id=f"{instance.entry} {level}",
                 writes=(
                     *chosen_first(chosen, version, files_in),
-                    Write(tunable=one.name, location=place(one, version), value=level, companions=companions),
+                    Write(tunable=instance.name, location=place(instance, version), value=level, companions=companions),
                 ),
             )
-            for level in others(one, value or "3", version, CPUS)
+            for level in others(instance, value or "3", version, CPUS)
         ]
-        if own:
-            plans[one.entry] = own
+        if level_plans:
+            plans[instance.entry] = level_plans
     return plans, Plan(id="devices", reads=tuple(devices))
 
 
@@ -220,8 +224,8 @@ def chosen_first(scheduler: str, version: KernelVersion, files_in: Callable[[str
 
 
 def scheduler_of(tunable: Tunable) -> str:
-    found = SCHEDULED.match(tunable.name)
-    return found[1] if found else ""
+    match = SCHEDULED.match(tunable.name)
+    return match[1] if match else ""
 
 
 def here(tunable: Tunable, version: KernelVersion) -> Tunable | None:

@@ -48,7 +48,7 @@ def test_a_list_of_cpus_keeps_its_cpus(cpus: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "level"),
+    ("name", "text", "level"),
     [
         ("affinity", "2,0,1,7", "0-2,7"),
         ("sched_autogroup_enabled", "Off", "0"),
@@ -60,12 +60,12 @@ def test_a_list_of_cpus_keeps_its_cpus(cpus: list[int]) -> None:
         ("nice", "+4", "4"),
     ],
 )
-def test_what_people_write_becomes_what_the_kernel_shows(name: str, asked: str, level: str) -> None:
-    assert check_level(catalogue().tunables[name], asked) == level
+def test_what_people_write_becomes_what_the_kernel_shows(name: str, text: str, level: str) -> None:
+    assert check_level(catalogue().tunables[name], text) == level
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "told"),
+    ("name", "text", "message"),
     [
         ("sched_min_granularity_ns", "0.75 MiB", "MiB is the wrong unit"),
         ("sched_min_granularity_ns", "99999", "between 100000 and 1000000000 ns"),
@@ -78,11 +78,11 @@ def test_what_people_write_becomes_what_the_kernel_shows(name: str, asked: str, 
         ("nice", "²", "not a whole number"),
     ],
 )
-def test_a_wrong_level_says_what_would_be_right(name: str, asked: str, told: str) -> None:
+def test_a_wrong_level_says_what_would_be_right(name: str, text: str, message: str) -> None:
     with pytest.raises(RequestError) as raised:
-        check_level(catalogue().tunables[name], asked)
+        check_level(catalogue().tunables[name], text)
     assert name in raised.value.message
-    assert told in raised.value.message
+    assert message in raised.value.message
 
 
 def test_a_choice_depends_on_the_kernel() -> None:

@@ -186,7 +186,7 @@ path = "/proc/sys/a"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[[tunable]]\nname = a\n", "x.toml:2: not valid TOML"),
         (ENTRY.replace('title = "A"\n', ""), "x.toml: tunable.a.title: Field required"),
@@ -204,11 +204,11 @@ path = "/proc/sys/a"
         ("[[tunable]]\n", "x.toml: tunable.0.name: Field required"),
     ],
 )
-def test_a_wrong_catalogue_is_refused_with_file_and_field(tmp_path: Any, text: str, told: str) -> None:
+def test_a_wrong_catalogue_is_refused_with_file_and_field(tmp_path: Any, text: str, message: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(AjusteError) as raised:
         load(tmp_path, "tunable", Tunable)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 WORKLOADS = """
@@ -259,10 +259,10 @@ def test_what_setup_parses_ahead_is_what_the_files_say(tmp_path: Path) -> None:
     folder = tmp_path / "catalogue"
     shutil.copytree(str(files("ajuste.catalogue")), folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     subprocess.run([sys.executable, "setup/catalogue.py", folder / "parsed.txt"], cwd=TREE, check=True)
-    kept = dict(line.split(" ", 1) for line in (folder / "parsed.txt").read_text(encoding="utf-8").splitlines())
+    parsed = dict(line.split(" ", 1) for line in (folder / "parsed.txt").read_text(encoding="utf-8").splitlines())
     sources = [path.read_bytes() for path in folder.rglob("*.toml")]
     assert len(sources) > 20
-    assert {digest: json.loads(text) for digest, text in kept.items()} == {
+    assert {digest: json.loads(text) for digest, text in parsed.items()} == {
         hashlib.sha256(source).hexdigest(): tomllib.loads(source.decode()) for source in sources
     }
 

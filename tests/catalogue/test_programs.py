@@ -1,4 +1,4 @@
-"""How missing programs are installed, in the words of the machine's own distribution."""
+"""Installation of missing programs, in the words of the machine's own distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ On = Callable[..., None]
 
 @pytest.fixture
 def on(monkeypatch: pytest.MonkeyPatch) -> On:
-    """As if this machine's /etc/os-release said so."""
+    """Return a function that has this machine's /etc/os-release say so."""
 
     def on(**fields: str) -> None:
         monkeypatch.setattr(platform, "freedesktop_os_release", lambda: fields)

@@ -18,8 +18,8 @@ TIMES = SECONDS | {"s": Fraction(1), "us": SECONDS["µs"]}
 
 
 def number(name: str = "vm.x", unit: str = "", kind: str = "integer", **fields: Any) -> Any:
-    told = dict(unit=unit, type=kind, minimum=0, maximum=2**63 - 1) | fields
-    return entry(name, where=place("sysctl", "/proc/sys/vm/x"), **told)
+    properties = dict(unit=unit, type=kind, minimum=0, maximum=2**63 - 1) | fields
+    return entry(name, where=place("sysctl", "/proc/sys/vm/x"), **properties)
 
 
 @pytest.mark.parametrize(

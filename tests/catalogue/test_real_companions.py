@@ -1,4 +1,4 @@
-"""What a real kernel changes when a tunable is written is the tunable itself, its companions, and nothing else."""
+"""Companions on a real kernel: it changes the tunable that is written, its companions, and nothing else."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class Guest:
         self._show = Command(argv=(grep, "-rs", "", *FOLDERS))
         self._known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
-    def after(self, *asked: tuple[str, str]) -> dict[str, str]:
-        """All files with their values, when the tunables ``asked`` for have been written in this order."""
-        if asked not in self._known:
-            self._known[asked] = self._shown(asked)
-        return self._known[asked]
+    def after(self, *levels: tuple[str, str]) -> dict[str, str]:
+        """Return all files with their values, when the tunables of ``levels`` have been written in this order."""
+        if levels not in self._known:
+            self._known[levels] = self._listed(levels)
+        return self._known[levels]
 
-    def _shown(self, asked: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    def _listed(self, levels: tuple[tuple[str, str], ...]) -> dict[str, str]:
         writes = []
-        for name, level in asked:
+        for name, level in levels:
             tunable = catalogue().find_tunable(name)
             location = catalogue().locate(tunable, VERSION)
             value = catalogue().check_level(tunable, level, VERSION)
@@ -89,7 +89,7 @@ def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {path for path in before | after if before.get(path) != after.get(path)}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: " then ".join("=".join(one) for one in case))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: " then ".join("=".join(pair) for pair in case))
 def test_the_kernel_changes_a_tunable_its_companions_and_nothing_else(
     guest: Guest, case: tuple[tuple[str, str], ...]
 ) -> None:
@@ -100,11 +100,11 @@ def test_the_kernel_changes_a_tunable_its_companions_and_nothing_else(
     def files(directory: str) -> list[str]:
         return [path for path in listed if path.startswith(f"{directory}/")]
 
-    own = catalogue().locate(tunable, VERSION)
-    known = {getattr(place, "path", "") for place in (own, *catalogue().companions(tunable, VERSION, files))}
-    found = changed(before, after)
-    assert found <= known
-    assert getattr(own, "path", "") in found
+    location = catalogue().locate(tunable, VERSION)
+    known = {getattr(place, "path", "") for place in (location, *catalogue().companions(tunable, VERSION, files))}
+    changes = changed(before, after)
+    assert changes <= known
+    assert getattr(location, "path", "") in changes
 
 
 def test_putting_back_the_tunable_and_then_its_companions_puts_back_everything(guest: Guest) -> None:

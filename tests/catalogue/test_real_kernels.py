@@ -79,8 +79,9 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class Guest:
-    """What one kernel showed in one boot: values by tunable, the writable files with its knobs, its features' words,
-    and the files of each I/O scheduler with their values."""
+    """State of one kernel in one boot: values by tunable, the writable files with its knobs, its features' words,
+    and the files of each I/O scheduler with their values.
+    """
 
     version: KernelVersion
     cpus: int
@@ -114,7 +115,7 @@ def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     listing = Command(argv=(find, *FOLDERS, *traces, "-o", *knobs))
     clock: Clock = "virtual" if cpus == 1 else "wall"
     with GuestExecutor(image, clock=clock, cpus=cpus, files=files, home=home()) as target:
-        paths = [path.replace("//", "/") for path in said(target, Plan(id="list", workload=listing)).split()]
+        paths = [path.replace("//", "/") for path in output(target, Plan(id="list", workload=listing)).split()]
         words = [path for path in paths if path.endswith(("sched/features", "sched_features"))]
         read = target.run(
             Plan(id="words", reads=tuple(Read(tunable="words", location=FileLocation(path=p)) for p in words))
@@ -132,7 +133,7 @@ def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
         )
 
 
-def said(target: GuestExecutor, plan: Plan) -> str:
+def output(target: GuestExecutor, plan: Plan) -> str:
     events = target.run(plan).events
     return "".join(event.text for event in events if isinstance(event, Output) and event.stream == "stdout")
 
@@ -141,7 +142,7 @@ def scheduler_files(target: GuestExecutor, name: str, grep: str) -> dict[str, st
     """The files of the scheduler ``name`` with their values, after it was chosen for the disk."""
     choose = Write(tunable="scheduler", location=Choice(path=f"{QUEUE}/scheduler"), value=name)
     show = Command(argv=(grep, "-rs", "", f"{QUEUE}/iosched"))
-    lines = said(target, Plan(id=name, writes=(choose,), workload=show)).splitlines()
+    lines = output(target, Plan(id=name, writes=(choose,), workload=show)).splitlines()
     return dict(line.split(":", 1) for line in lines)
 
 
@@ -151,7 +152,7 @@ def value(event: Any) -> list[str]:
 
 
 def present(version: KernelVersion) -> list[Tunable]:
-    """Those that such kernels have, without what is made for a trial."""
+    """Return those that such kernels have, without what is made for a trial."""
     return [
         tunable
         for tunable in catalogue().tunables.values()
@@ -166,7 +167,7 @@ def one_of(tunable: Tunable, cpus: int) -> Tunable:
 
 
 def expected(tunable: Tunable, guest: Guest) -> bool:
-    """Whether the guest must have it: its build options are on, and it has the hardware."""
+    """Return whether the guest must have it: its build options are on, and it has the hardware."""
     where = tunable.place_in(guest.version)
     assert where is not None
     if tunable.subsystem == "scheduler-domains" and (guest.cpus == 1 or "sched_verbose" in where.note):
@@ -184,9 +185,9 @@ def test_every_tunable_is_readable_where_the_catalogue_says_and_no_other(guest: 
     machine = [tunable for tunable in present(guest.version) if tunable.subsystem != "block-schedulers"]
     there = {tunable.name for tunable in machine if expected(tunable, guest)}
     assert len(there) > 200
-    shown = {tunable.name for tunable in machine if guest.values[one_of(tunable, guest.cpus).name].value is not None}
+    readable = {tunable.name for tunable in machine if guest.values[one_of(tunable, guest.cpus).name].value is not None}
     problems = {name: current.problem for name, current in guest.values.items() if current.problem}
-    assert shown == there, problems
+    assert readable == there, problems
 
 
 def test_every_knob_of_the_kernel_is_in_the_catalogue(guest: Guest) -> None:
@@ -201,14 +202,14 @@ def test_every_knob_of_the_kernel_is_in_the_catalogue(guest: Guest) -> None:
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_every_setting_of_an_io_scheduler_is_in_the_catalogue_with_its_value(guest: Guest, scheduler: str) -> None:
-    own = [t for t in present(guest.version) if t.name.startswith(f"block.{scheduler}.")]
-    places = {one_of(t, guest.cpus).place_in(guest.version): t for t in own}
+    settings = [t for t in present(guest.version) if t.name.startswith(f"block.{scheduler}.")]
+    places = {one_of(t, guest.cpus).place_in(guest.version): t for t in settings}
     # kyber only shows its async_depth.
-    shown = guest.schedulers[scheduler]
-    found = {path: shown[path] for path in shown if scheduler != "kyber" or not path.endswith("async_depth")}
-    assert {where.path for where in places if where} == set(found)
-    said = {where.path: where.initial for where in places if where and where.initial}
-    assert said == {path: found[path] for path in said}
+    files = guest.schedulers[scheduler]
+    compared = {path: files[path] for path in files if scheduler != "kyber" or not path.endswith("async_depth")}
+    assert {where.path for where in places if where} == set(compared)
+    initial_values = {where.path: where.initial for where in places if where and where.initial}
+    assert initial_values == {path: compared[path] for path in initial_values}
 
 
 def test_every_feature_of_the_kernel_is_in_the_catalogue_and_no_other(guest: Guest) -> None:
@@ -217,16 +218,18 @@ def test_every_feature_of_the_kernel_is_in_the_catalogue_and_no_other(guest: Gue
 
 
 def test_the_values_at_boot_are_those_of_the_rules(guest: Guest) -> None:
-    said = {
+    initial_values = {
         tunable.name: initial
         for tunable in present(guest.version)
         if tunable.subsystem != "block-schedulers"
         and expected(tunable, guest)
         and (initial := initial_value(tunable, guest.version, guest.cpus))
     }
-    assert len(said) > 40
-    found = {name: guest.values[one_of(catalogue().tunables[name], guest.cpus).name].value or "" for name in said}
-    assert {name: value for name, value in found.items() if not same_value(value, said[name])} == {}
+    assert len(initial_values) > 40
+    current = {
+        name: guest.values[one_of(catalogue().tunables[name], guest.cpus).name].value or "" for name in initial_values
+    }
+    assert {name: value for name, value in current.items() if not same_value(value, initial_values[name])} == {}
 
 
 def test_a_value_is_one_that_can_be_asked_for(guest: Guest) -> None:
@@ -234,5 +237,5 @@ def test_a_value_is_one_that_can_be_asked_for(guest: Guest) -> None:
         current = guest.values[one_of(tunable, guest.cpus).name].value
         # An SMT control of cores with one thread says so, and nothing can be asked for.
         if current and tunable.name != "cpu.smt":
-            asked = f"0x{current.replace(',', '')}" if tunable.type == "cpu-mask" else current
-            assert same_value(catalogue().check_level(tunable, asked, guest.version), current), tunable.name
+            text = f"0x{current.replace(',', '')}" if tunable.type == "cpu-mask" else current
+            assert same_value(catalogue().check_level(tunable, text, guest.version), current), tunable.name

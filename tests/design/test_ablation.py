@@ -1,4 +1,4 @@
-"""What the blocks of an ablation hold."""
+"""Blocks of an ablation, and what they hold."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def test_the_study_knows_everything_that_any_block_holds() -> None:
 
 def test_what_is_tried_is_called_by_what_there_is_of_it_or_by_what_is_missing() -> None:
     names = ["a", "b", "c", "d"]
-    said = {subset_name(subset, names) for subset in subsets(4)}
-    assert len(said) == 16
-    assert {"nothing of it", "the whole", "only a", "only a, b", "all but d"} <= said
+    subset_names = {subset_name(subset, names) for subset in subsets(4)}
+    assert len(subset_names) == 16
+    assert {"nothing of it", "the whole", "only a", "only a, b", "all but d"} <= subset_names

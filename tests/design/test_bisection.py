@@ -14,7 +14,7 @@ Oracle = Callable[[int], Outcome]
 
 
 def search(count: int, oracle: Oracle) -> tuple[tuple[int, ...], list[int]]:
-    """What is found, and what was tested for it."""
+    """Return what is found, and what was tested for it."""
     outcomes: dict[int, Outcome] = {0: "absent", count - 1: "there"}
     tested = []
     while (place := next_candidate(count, outcomes)) is not None:
@@ -30,25 +30,25 @@ def step_at(first: int, *untold: int) -> Oracle:
 @pytest.mark.parametrize("count", [2, 3, 4, 7, 64, 100])
 def test_the_first_with_the_difference_is_found_wherever_it_is(count: int) -> None:
     for first in range(1, count):
-        found, tested = search(count, step_at(first))
-        assert found == (first,)
+        culprits, tested = search(count, step_at(first))
+        assert culprits == (first,)
         assert len(tested) <= steps_needed(count)
         assert len(set(tested)) == len(tested)
 
 
 def test_neighbours_that_cannot_be_told_stay_suspects() -> None:
-    found, _ = search(8, step_at(4, 3, 4))
-    assert found == (3, 4, 5)
+    culprits, _ = search(8, step_at(4, 3, 4))
+    assert culprits == (3, 4, 5)
 
 
 def test_what_cannot_be_told_elsewhere_does_no_harm() -> None:
-    found, _ = search(16, step_at(3, 8, 9, 12))
-    assert found == (3,)
+    culprits, _ = search(16, step_at(3, 8, 9, 12))
+    assert culprits == (3,)
 
 
 def test_where_nothing_can_be_told_all_are_suspects() -> None:
-    found, tested = search(6, lambda _: "undecided")
-    assert found == (1, 2, 3, 4, 5)
+    culprits, tested = search(6, lambda _: "undecided")
+    assert culprits == (1, 2, 3, 4, 5)
     assert sorted(tested) == [1, 2, 3, 4]
 
 

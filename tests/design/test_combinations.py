@@ -34,6 +34,6 @@ def test_they_are_counted_rightly_and_each_is_there_once(sizes: list[int], combi
         Factor(name=f"f{place}", levels=tuple(map(str, range(size))), baseline=str(size - 1))
         for place, size in enumerate(sizes)
     ]
-    found = combinations(factors, combine)
-    assert len(found) == len(set(found)) == combination_count(factors, combine)
-    assert tuple(factor.baseline for factor in factors) in found
+    rows = combinations(factors, combine)
+    assert len(rows) == len(set(rows)) == combination_count(factors, combine)
+    assert tuple(factor.baseline for factor in factors) in rows

@@ -15,11 +15,11 @@ def test_there_is_a_look_after_every_block_at_first_and_then_whenever_there_are_
 
 @pytest.mark.parametrize("min_blocks", [1, 5, 43])
 def test_reviews_are_looks_a_tenth_apart(min_blocks: int) -> None:
-    own = list(islice(reviews(min_blocks), 30))
-    assert set(own) <= set(islice(looks(), 300))
-    assert own[0] >= min_blocks
-    assert all(later - earlier <= 0.16 * earlier + 1 for earlier, later in pairwise(own))
-    assert [review_from(number, min_blocks) for number in own] == own
+    review_blocks = list(islice(reviews(min_blocks), 30))
+    assert set(review_blocks) <= set(islice(looks(), 300))
+    assert review_blocks[0] >= min_blocks
+    assert all(later - earlier <= 0.16 * earlier + 1 for earlier, later in pairwise(review_blocks))
+    assert [review_from(number, min_blocks) for number in review_blocks] == review_blocks
 
 
 def test_the_first_look_at_a_number_or_later() -> None:

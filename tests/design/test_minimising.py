@@ -16,13 +16,13 @@ def needs(*wanted: str) -> Test:
 
 
 def counted(test: Test) -> tuple[Test, list[Changes]]:
-    asked: list[Changes] = []
+    tested: list[Changes] = []
 
     def asking(part: Changes) -> Outcome:
-        asked.append(part)
+        tested.append(part)
         return test(part)
 
-    return asking, asked
+    return asking, tested
 
 
 @pytest.mark.parametrize("wanted", [("a",), ("e",), ("h",), ("a", "h"), ("b", "c", "g"), CHANGES])
@@ -32,20 +32,20 @@ def test_exactly_what_is_needed_is_found(wanted: Changes) -> None:
 
 def test_a_single_change_is_found_in_few_tests() -> None:
     many = tuple(f"OPTION_{number}" for number in range(64))
-    test, asked = counted(needs("OPTION_37"))
+    test, tested = counted(needs("OPTION_37"))
     assert minimal_changes(many, test) == ("OPTION_37",)
-    assert len(asked) <= 12
+    assert len(tested) <= 12
 
 
 def test_no_set_is_tested_twice() -> None:
-    test, asked = counted(needs("b", "g"))
+    test, tested = counted(needs("b", "g"))
     minimal_changes(CHANGES, test)
-    assert len({frozenset(part) for part in asked}) == len(asked)
+    assert len({frozenset(part) for part in tested}) == len(tested)
 
 
 def test_one_change_needs_no_test() -> None:
-    test, asked = counted(needs("a"))
-    assert (minimal_changes(("a",), test), asked) == (("a",), [])
+    test, tested = counted(needs("a"))
+    assert (minimal_changes(("a",), test), tested) == (("a",), [])
 
 
 def test_of_alternatives_one_is_found() -> None:
@@ -77,7 +77,7 @@ def test_of_what_is_found_none_can_be_left_out_whatever_cannot_be_told() -> None
                 return "unusable"
             return "there" if wanted <= set(part) else "absent"
 
-        found = minimal_changes(CHANGES, test)
-        assert wanted <= set(found)
-        for change in found:
-            assert len(found) == 1 or test(tuple(one for one in found if one != change)) != "there"
+        minimal = minimal_changes(CHANGES, test)
+        assert wanted <= set(minimal)
+        for change in minimal:
+            assert len(minimal) == 1 or test(tuple(other for other in minimal if other != change)) != "there"

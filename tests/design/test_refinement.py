@@ -25,15 +25,15 @@ SHAPES: dict[str, Shape] = {
 
 
 def grid(across: int, down: int) -> Grid:
-    one, two = (
+    first, second = (
         Factor(name=name, levels=tuple(map(str, range(count))), baseline="0")
         for name, count in (("m", across), ("w", down))
     )
     return build_grid(
-        (one, two),
+        (first, second),
         [
             Configuration(name=f"{m} {w}", levels={"m": m, "w": w}, baseline=m == w == "0")
-            for m, w in product(one.levels, two.levels)
+            for m, w in product(first.levels, second.levels)
         ],
     )
 
@@ -55,47 +55,47 @@ def explored(shape: Shape, *, noise: float | Callable[[str], float] = 0.005, all
     truth = dict(zip(of.names, truth - truth[of.names.index(of.baseline)], strict=True))
     values: dict[str, list[float]] = {}
     counts: dict[str, int] = {}
-    roster, found = of.coarse, None
+    roster, surface = of.coarse, None
     for block in range(40):
         for name in roster:
             counts[name] = counts.get(name, 0) + 1
             if name != of.baseline:
                 values.setdefault(name, []).append(truth[name] + random.normal(0, spread(name)))
         if block:
-            found = known(of, [SampledPoint(values, allowed)])
-            if found.worst <= 1:
+            surface = known(of, [SampledPoint(values, allowed)])
+            if surface.worst <= 1:
                 break
-            roster = found.following
-    assert found is not None
+            roster = surface.following
+    assert surface is not None
     guess = surface_over(of, SampledPoint(values, allowed)).mean
     error = float(np.max(np.abs(guess - np.array(list(truth.values())))))
-    return Outcome(sum(counts.values()), set(counts), counts, error, found.worst <= 1)
+    return Outcome(sum(counts.values()), set(counts), counts, error, surface.worst <= 1)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_same_picture_from_a_fraction_of_the_trials(name: str) -> None:
-    found = explored(SHAPES[name])
-    assert found.ended
-    assert found.worst_error < 0.03
-    assert found.trials < 2 * 400 / 5, "the whole grid in two blocks has 800"
+    outcome = explored(SHAPES[name])
+    assert outcome.ended
+    assert outcome.worst_error < 0.03
+    assert outcome.trials < 2 * 400 / 5, "the whole grid in two blocks has 800"
 
 
 def test_points_are_added_where_it_bends() -> None:
-    found = explored(SHAPES["fast fall"])
-    added = [tuple(map(int, name.split())) for name in found.measured - set(grid(20, 20).coarse)]
+    outcome = explored(SHAPES["fast fall"])
+    added = [tuple(map(int, name.split())) for name in outcome.measured - set(grid(20, 20).coarse)]
     assert sum(m < 10 for m, _ in added) > sum(m >= 10 for m, _ in added)
 
 
 def test_more_trials_are_where_the_noise_is_large() -> None:
-    found = explored(SHAPES["bowl"], noise=lambda name: 0.08 if int(name.split()[1]) < 5 else 0.002)
-    noisy = sum(count for name, count in found.per_point.items() if int(name.split()[1]) < 5)
-    assert noisy / 5 > 2 * (found.trials - noisy) / 15, "trials in each of its 5 rows, and in each of the other 15"
-    assert max(found.per_point.values()) > 2
+    outcome = explored(SHAPES["bowl"], noise=lambda name: 0.08 if int(name.split()[1]) < 5 else 0.002)
+    noisy = sum(count for name, count in outcome.per_point.items() if int(name.split()[1]) < 5)
+    assert noisy / 5 > 2 * (outcome.trials - noisy) / 15, "trials in each of its 5 rows, and in each of the other 15"
+    assert max(outcome.per_point.values()) > 2
 
 
 def test_a_flat_surface_ends_with_the_coarse_grid() -> None:
-    found = explored(lambda x, y: 0 * x)
-    assert found.measured == set(grid(20, 20).coarse)
+    outcome = explored(lambda x, y: 0 * x)
+    assert outcome.measured == set(grid(20, 20).coarse)
 
 
 def test_the_coarse_grid_has_the_corners_and_the_baseline() -> None:
@@ -107,10 +107,10 @@ def test_the_coarse_grid_has_the_corners_and_the_baseline() -> None:
 
 def test_each_block_has_the_baseline_and_no_more_points_than_a_batch() -> None:
     of = grid(9, 9)
-    found = known(of, [SampledPoint({"8 8": [0.5, 0.4], "0 8": [0.1, 0.2]}, 0.01)])
-    assert of.baseline in found.following
-    assert 2 <= len(found.following) <= 1 + of.batch
-    assert (found.measured, found.points) == (3, 81)
+    surface = known(of, [SampledPoint({"8 8": [0.5, 0.4], "0 8": [0.1, 0.2]}, 0.01)])
+    assert of.baseline in surface.following
+    assert 2 <= len(surface.following) <= 1 + of.batch
+    assert (surface.measured, surface.points) == (3, 81)
 
 
 def test_what_was_given_up_is_not_asked_for_again() -> None:

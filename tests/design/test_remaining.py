@@ -1,4 +1,4 @@
-"""What is left of a run, and how well that is told."""
+"""Remaining part of a run, and how well it is estimated."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lowe
 def test_the_slowest_deciding_verdict_sets_the_end(
     done: int, verdicts: list[Verdict], blocks: int, at_most: bool
 ) -> None:
-    found = remaining(done, verdicts, min_blocks=5, max_blocks=30)
-    assert (found.blocks, found.at_most) == (blocks, at_most)
+    estimate = remaining(done, verdicts, min_blocks=5, max_blocks=30)
+    assert (estimate.blocks, estimate.at_most) == (blocks, at_most)
 
 
 def test_what_is_decided_costs_nothing_more_and_the_rest_until_its_review() -> None:
     verdicts = [verdict("b", "improves"), verdict("c", more_blocks=2), verdict("d", more_blocks=8, blocks=60)]
-    found = remaining(12, verdicts, min_blocks=5, max_blocks=30, allocation="undecided")
-    assert found.blocks == 8
-    assert found.blocks_left == {"b": 0, "c": 3, "d": 8}  # there is a review after 15 blocks, none after 14
-    assert found.seconds({"a": 1, "b": 100, "c": 10, "d": 1000}) == 8 * 1 + 3 * 10 + 8 * 1000
+    estimate = remaining(12, verdicts, min_blocks=5, max_blocks=30, allocation="undecided")
+    assert estimate.blocks == 8
+    assert estimate.blocks_left == {"b": 0, "c": 3, "d": 8}  # there is a review after 15 blocks, none after 14
+    assert estimate.seconds({"a": 1, "b": 100, "c": 10, "d": 1000}) == 8 * 1 + 3 * 10 + 8 * 1000
 
 
 def play(seed: int, effects: dict[str, float], noise: float, most: int = 300) -> list[tuple[int, int]]:
@@ -64,19 +64,19 @@ def play(seed: int, effects: dict[str, float], noise: float, most: int = 300) ->
         if block + 1 < review:
             continue
         review = next(due)
-        found = judge(configurations, trials, [ELAPSED], smallest_effect=0.02)
-        if all(one.verdict != "undecided" for one in found):
+        verdicts = judge(configurations, trials, [ELAPSED], smallest_effect=0.02)
+        if all(verdict.verdict != "undecided" for verdict in verdicts):
             return [(guess, len(trials) - before) for guess, before in expected]
-        held = members(tuple(effects), "a", found)
-        left = remaining(block + 1, found, min_blocks=5, max_blocks=most, allocation="undecided")
+        held = members(tuple(effects), "a", verdicts)
+        left = remaining(block + 1, verdicts, min_blocks=5, max_blocks=most, allocation="undecided")
         expected.append((round(left.seconds(dict.fromkeys(effects, 1.0))), len(trials)))
     return []
 
 
 def test_what_is_expected_to_be_left_is_about_what_follows() -> None:
     effects = {"a": 0.0, "b": 0.1, "c": 0.035, "d": 0.0}
-    told = [one for seed in range(25) for one in play(seed, effects, noise=0.02)[:4]]
-    ratios = np.array([guess / actual for guess, actual in told])
+    estimates = [estimate for seed in range(25) for estimate in play(seed, effects, noise=0.02)[:4]]
+    ratios = np.array([guess / actual for guess, actual in estimates])
     assert len(ratios) > 60
     assert 0.6 < np.median(ratios) < 1.6
     assert np.mean((ratios >= 1 / 2) & (ratios <= 2)) > 0.7

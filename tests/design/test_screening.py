@@ -21,15 +21,15 @@ def test_main_effects_are_clear_of_each_other_and_of_interactions_of_two(
     assert len(set(map(tuple, design))) == configurations
     assert np.array_equal(design.T @ design, design[:, 0] @ design[:, 0] * np.eye(factors))
     assert not np.any(design.sum(axis=0))
-    for one, two in chosen(range(factors), 2):
-        assert not np.any(design.T @ (design[:, one] * design[:, two]))
+    for first, second in chosen(range(factors), 2):
+        assert not np.any(design.T @ (design[:, first] * design[:, second]))
 
 
 @pytest.mark.parametrize(("levels", "baseline"), [(("0", "1"), "0"), (("0", "1"), "1"), (("0", "1", "2"), "1")])
 def test_the_baseline_comes_first_and_what_does_not_vary_stays(levels: tuple[str, ...], baseline: str) -> None:
     factors = [Factor(name=f"f{place}", levels=levels, baseline=baseline) for place in range(6)]
     factors.insert(2, Factor(name="fixed", levels=("7",), baseline="7"))
-    found = combinations(factors, "screening")
-    assert found[0] == (baseline, baseline, "7", *4 * [baseline])
-    assert {row[2] for row in found} == {"7"}
-    assert len(found) == combination_count(factors, "screening")
+    rows = combinations(factors, "screening")
+    assert rows[0] == (baseline, baseline, "7", *4 * [baseline])
+    assert {row[2] for row in rows} == {"7"}
+    assert len(rows) == combination_count(factors, "screening")

@@ -36,24 +36,24 @@ LIMITS = StoppingLimits(min_blocks=5, max_blocks=30, max_minutes=20)
     ],
 )
 def test_it_stops_when_decided_or_spent(words: list[str], blocks: int, minutes: float, why: str | None) -> None:
-    found = stop([verdict(word=word) for word in words], blocks, minutes, LIMITS)
-    assert (found.why if found else None) == why
-    if found:
-        assert found.words
+    stopped = stop([verdict(word=word) for word in words], blocks, minutes, LIMITS)
+    assert (stopped.why if stopped else None) == why
+    if stopped:
+        assert stopped.words
 
 
 def test_described_metrics_do_not_keep_it_going() -> None:
-    found = stop([verdict(word="improves"), verdict(deciding=False)], 5, 1, LIMITS)
-    assert found is not None
-    assert found.why == "decided"
+    stopped = stop([verdict(word="improves"), verdict(deciding=False)], 5, 1, LIMITS)
+    assert stopped is not None
+    assert stopped.why == "decided"
 
 
 def test_what_can_never_be_measured_ends_it_but_an_open_question_does_not() -> None:
     hopeless = verdict(blocks=0)
-    found = stop([verdict(word="improves"), hopeless], 5, 1, LIMITS)
-    assert found is not None
-    assert found.why == "failed"
-    assert "elapsed under knob=2" in found.words
+    stopped = stop([verdict(word="improves"), hopeless], 5, 1, LIMITS)
+    assert stopped is not None
+    assert stopped.why == "failed"
+    assert "elapsed under knob=2" in stopped.words
     assert stop([verdict(), hopeless], 5, 1, LIMITS) is None
 
 
@@ -94,8 +94,8 @@ def test_a_single_configuration_is_measured_until_its_mean_is_known_and_for_the_
     known: bool, runs: int, blocks: int, minutes: float, why: str | None
 ) -> None:
     limits = StoppingLimits(min_blocks=5, max_blocks=30, max_minutes=20, min_seconds=3)
-    found = stop([], blocks, minutes, limits, [Mean("elapsed", known, runs)])
-    assert (found.why if found else None) == why
+    stopped = stop([], blocks, minutes, limits, [Mean("elapsed", known, runs)])
+    assert (stopped.why if stopped else None) == why
 
 
 def test_it_looks_after_every_block_at_first_then_less_often_and_always_at_the_end() -> None:
@@ -115,15 +115,15 @@ def test_a_configuration_that_broke_in_every_attempt_of_the_first_block_is_hopel
         slot = Slot(block=block, position=0, configuration=configuration, seed=1)
         return Trial(slot=slot, attempt=attempt, status=status)
 
-    def broken(one: Trial) -> bool:
-        return one.status == "failed"
+    def broken(attempted: Trial) -> bool:
+        return attempted.status == "failed"
 
     works = trial(0, "a", 0, "ok")
     assert hopeless([works, trial(0, "b", 0, "failed"), trial(0, "b", 1, "ok")], broken) is None
     assert hopeless([works, trial(1, "b", 0, "failed")], broken) is None
-    found = hopeless([works, trial(0, "b", 0, "failed"), trial(0, "b", 1, "failed")], broken)
-    assert found is not None
-    assert (found.slot.configuration, found.attempt) == ("b", 1)
+    broken_trial = hopeless([works, trial(0, "b", 0, "failed"), trial(0, "b", 1, "failed")], broken)
+    assert broken_trial is not None
+    assert (broken_trial.slot.configuration, broken_trial.attempt) == ("b", 1)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,6 @@ def test_a_configuration_that_broke_in_every_attempt_of_the_first_block_is_hopel
 def test_what_cannot_matter_is_measured_no_further_unless_something_is_certain(
     word: Any, blocks: int, stops: bool
 ) -> None:
-    found = stop_irrelevant([verdict(word=word)], blocks, LIMITS.min_blocks)
-    assert (found is not None) == stops
-    assert found is None or found.why == "irrelevant"
+    stopped = stop_irrelevant([verdict(word=word)], blocks, LIMITS.min_blocks)
+    assert (stopped is not None) == stops
+    assert stopped is None or stopped.why == "irrelevant"

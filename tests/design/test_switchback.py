@@ -33,7 +33,7 @@ def test_every_block_has_each_configuration_equally_often(
 @settings(max_examples=30, deadline=None)
 def test_a_steady_drift_hits_all_configurations_of_a_mirrored_block_alike(size: int, seed: int) -> None:
     drawn = order_of_block(0, [str(place) for place in range(size)], seed, "mirrored")
-    places = {name: sum(at for at, own in enumerate(drawn) if own == name) for name in set(drawn)}
+    places = {name: sum(at for at, other in enumerate(drawn) if other == name) for name in set(drawn)}
     assert len(set(places.values())) == 1
 
 
@@ -54,12 +54,12 @@ def test_each_configuration_follows_every_other_equally_often_within_the_rows_of
 @pytest.mark.parametrize("order", ["random", "mirrored"])
 def test_exchanging_two_configurations_gives_an_order_that_is_as_likely(order: SwitchbackOrder) -> None:
     drawn = Counter(order_of_block(number, ["a", "b", "c"], 7, order) for number in range(1_200))
-    first = Counter(own.index("a") < own.index("b") for own in (*drawn.elements(),))
+    first = Counter(sequence.index("a") < sequence.index("b") for sequence in (*drawn.elements(),))
     assert abs(first[True] / first.total() - 0.5) < 0.06
     assert len(drawn) == 6
     exchange = str.maketrans("ab", "ba")
-    for own, count in drawn.items():
-        other = tuple(name.translate(exchange) for name in own)
+    for sequence, count in drawn.items():
+        other = tuple(name.translate(exchange) for name in sequence)
         assert abs(count - drawn[other]) < 5 * (count + drawn[other]) ** 0.5
 
 
@@ -84,10 +84,10 @@ def test_what_cannot_be_ordered_is_refused(number: int, names: list[str], seed: 
 
 
 def noise(random: np.random.Generator, count: int, rho: float = 0.8, sd: float = 0.02) -> list[float]:
-    found = [random.normal(0, sd / (1 - rho**2) ** 0.5)]
-    while len(found) < count:
-        found.append(rho * found[-1] + random.normal(0, sd))
-    return found
+    values = [random.normal(0, sd / (1 - rho**2) ** 0.5)]
+    while len(values) < count:
+        values.append(rho * values[-1] + random.normal(0, sd))
+    return values
 
 
 def responses(random: np.random.Generator, amplitude: float, changes: int = 12) -> list[StepResponse]:
@@ -100,18 +100,18 @@ def responses(random: np.random.Generator, amplitude: float, changes: int = 12) 
 
 
 def test_the_wash_out_is_three_times_the_time_constant() -> None:
-    found = [estimate_wash_out(responses(np.random.default_rng(seed), 0.15), 1.0) for seed in range(10)]
-    constants = [one.constant_s for one in found]
+    estimates = [estimate_wash_out(responses(np.random.default_rng(seed), 0.15), 1.0) for seed in range(10)]
+    constants = [estimate.constant_s for estimate in estimates]
     assert all(constant is not None and 3 < constant < 8 for constant in constants)
-    assert 13 <= float(np.median([one.seconds for one in found])) <= 18
+    assert 13 <= float(np.median([estimate.seconds for estimate in estimates])) <= 18
 
 
 def test_noise_that_resembles_itself_is_no_response() -> None:
-    found = [
+    constants = [
         estimate_wash_out(responses(np.random.default_rng(seed), 0.0), 1.0, least_s=2.0).constant_s
         for seed in range(60)
     ]
-    assert sum(constant is not None for constant in found) <= 6
+    assert sum(constant is not None for constant in constants) <= 6
 
 
 def test_a_disturbance_by_each_change_is_a_response_too() -> None:
@@ -122,11 +122,11 @@ def test_a_disturbance_by_each_change_is_a_response_too() -> None:
         for _ in range(6)
         for old, new in (("a", "b"), ("b", "a"))
     ]
-    found = estimate_wash_out(both, 0.5)
-    assert found.constant_s == pytest.approx(2.0, rel=0.3)
+    estimate = estimate_wash_out(both, 0.5)
+    assert estimate.constant_s == pytest.approx(2.0, rel=0.3)
 
 
 def test_too_few_changes_say_nothing() -> None:
-    found = estimate_wash_out(responses(np.random.default_rng(1), 1.0, changes=2), 1.0, least_s=5.0)
-    assert (found.seconds, found.constant_s) == (5.0, None)
-    assert "fewer than 3 changes" in found.says
+    estimate = estimate_wash_out(responses(np.random.default_rng(1), 1.0, changes=2), 1.0, least_s=5.0)
+    assert (estimate.seconds, estimate.constant_s) == (5.0, None)
+    assert "fewer than 3 changes" in estimate.says

@@ -21,7 +21,7 @@ from ajuste.model.plan import Command, Plan
 
 @pytest.fixture(scope="session")
 def repeats() -> int:
-    """How often a trial is repeated where every repeat is to be the same: a difference that comes with the guest, its
+    """Number of repeats of a trial where every repeat is to be the same: a difference that comes with the guest, its
     snapshot or the lens shows in the first; rare ones are for `make fuzz`, which asks for 20.
     """
     return int(os.environ.get("AJUSTE_REPEATS", "1"))
@@ -29,7 +29,7 @@ def repeats() -> int:
 
 @pytest.fixture
 def kinds_of_trials(repeats: int) -> Callable[[GuestExecutor, Command], int]:
-    """How many different trials a program has beside others; the lens looks at half of them."""
+    """Return a function that counts the different trials of a program beside others; the lens looks at half of them."""
 
     def count(guest: GuestExecutor, program: Command) -> int:
         load = Command(argv=(f"/ajuste/bin/{WORKLOADS}", "jitter", "--sleeps", "100000", "--interval-us", "130"))

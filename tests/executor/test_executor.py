@@ -1,4 +1,4 @@
-"""What every executor does that carries out one plan at a time, or several at once."""
+"""Behaviour of every executor that carries out one plan at a time, or several at once."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Guest(PlayedExecutor):
 
 
 def test_trials_of_several_guests_begin_in_the_order_asked() -> None:
-    one, other = Guest("one"), Guest("other")
-    requests = [*trials(one, 2), *trials(other, 1, first=2), *trials(one, 1, first=3)]
-    begun: list[TrialRequest] = []
-    done = [each for some in one.carry_out(requests, begun.append) for each in some]
-    assert begun == [each.request for each in done] == requests
+    first, other = Guest("one"), Guest("other")
+    requests = [*trials(first, 2), *trials(other, 1, first=2), *trials(first, 1, first=3)]
+    started: list[TrialRequest] = []
+    done = [each for some in first.carry_out(requests, started.append) for each in some]
+    assert started == [each.request for each in done] == requests
     assert [each.observation.console for each in done] == ["one", "one", "other", "one"]
 
 

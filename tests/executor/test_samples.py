@@ -1,4 +1,4 @@
-"""What samplers are said to have read, against what the plan asked for."""
+"""Samples that samplers are said to have read, against what the plan asked for."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def problem(*events: dict[str, Any]) -> str:
         *events,
         {"event": "end", "id": "p", "ok": True, "events": len(events) + 2},
     ]
-    said = b"".join(json.dumps({"at_ns": 10 + n, **e}).encode() + b"\n" for n, e in enumerate(whole))
-    return read_trial(said, PLAN).problem
+    output = b"".join(json.dumps({"at_ns": 10 + n, **e}).encode() + b"\n" for n, e in enumerate(whole))
+    return read_trial(output, PLAN).problem
 
 
 def test_what_was_asked_for_is_taken() -> None:

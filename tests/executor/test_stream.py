@@ -45,11 +45,11 @@ EVENTS: list[dict[str, object]] = [
 ]
 
 
-def said(events: list[dict[str, object]]) -> bytes:
+def as_lines(events: list[dict[str, object]]) -> bytes:
     return b"".join(json.dumps({"at_ns": 10 + n, **e}).encode() + b"\n" for n, e in enumerate(events))
 
 
-WHOLE = said(EVENTS)
+WHOLE = as_lines(EVENTS)
 
 
 def test_a_whole_stream_is_taken_as_it_came() -> None:
@@ -137,10 +137,10 @@ def test_noise_is_no_stream(noise: bytes) -> None:
 @given(st.integers(0, len(EVENTS) - 1))
 def test_a_lost_event_is_noticed_even_if_the_end_does_not_count_it(lost: int) -> None:
     events = EVENTS[:lost] + EVENTS[lost + 1 :]
-    assert read_trial(said(events), PLAN).problem != ""
+    assert read_trial(as_lines(events), PLAN).problem != ""
     if events[-1]["event"] == "end":
         events[-1] = {**events[-1], "events": len(events) - 1}
-        forged = read_trial(said(events), PLAN)
+        forged = read_trial(as_lines(events), PLAN)
         optional = EVENTS[lost]["event"] in ("started", "output")
         assert (forged.problem == "") == optional
 
@@ -166,12 +166,12 @@ def test_a_lost_event_is_noticed_even_if_the_end_does_not_count_it(lost: int) ->
     ],
 )
 def test_what_is_wrong_is_said(events: list[dict[str, object]], problem: str) -> None:
-    assert problem in read_trial(said(events), PLAN).problem
+    assert problem in read_trial(as_lines(events), PLAN).problem
 
 
 def test_a_malformed_line_is_shown_harmlessly() -> None:
-    stream = read_trial(said(EVENTS[:1]) + b"\x1b[2J not json\n", PLAN)
-    assert stream.lines.encode() == said(EVENTS[:1])
+    stream = read_trial(as_lines(EVENTS[:1]) + b"\x1b[2J not json\n", PLAN)
+    assert stream.lines.encode() == as_lines(EVENTS[:1])
     assert "line 2 of the events is malformed" in stream.problem
     assert "\x1b" not in stream.problem
 
@@ -179,7 +179,7 @@ def test_a_malformed_line_is_shown_harmlessly() -> None:
 def test_a_plan_that_failed_may_lack_the_rest() -> None:
     failed = {"event": "failed", "stage": "write", "message": "Invalid argument", "tunable": "granularity"}
     events: list[Any] = [EVENTS[0], failed, {"event": "end", "id": "b0p2", "ok": False, "events": 2}]
-    assert read_trial(said(events), PLAN).problem == ""
+    assert read_trial(as_lines(events), PLAN).problem == ""
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,4 @@ def test_a_plan_that_failed_may_lack_the_rest() -> None:
     ],
 )
 def test_a_guest_that_does_not_arrive_is_said(events: list[dict[str, object]], problem: str) -> None:
-    assert problem in read_boot(said(events)).problem
+    assert problem in read_boot(as_lines(events)).problem

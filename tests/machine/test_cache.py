@@ -1,4 +1,4 @@
-"""What is kept: shown, limited and cleared, and never removed under whoever uses it."""
+"""Caches: shown, limited and cleared, and never removed under whoever uses them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def place(tmp_path: Path) -> Home:
     return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
 
 
-def kept(place: Home, name: str) -> cache.Kept:
-    return next(one for one in survey(place) if one.kind == name)
+def kind_in(place: Home, name: str) -> cache.Kept:
+    return next(area for area in survey(place) if area.kind == name)
 
 
 def add(path: Path, *, used_s: float = LONG_AGO, size_bytes: int = 65536) -> Path:
@@ -43,11 +43,11 @@ def test_each_kind_says_how_much_there_is_and_since_when_unused(place: Home) -> 
         add(place.kernels / f"6.1.{number}", used_s=LONG_AGO + number)
     place.booted.mkdir(parents=True)
     (place.booted / "a.snapshot").write_bytes(os.urandom(65536))
-    found = kept(place, cache.KERNELS)
-    assert (found.count, found.last_used, found.in_use) == (2, LONG_AGO + 1, 0)
-    assert 2 * 65536 <= found.size_bytes <= 2 * 65536 + 16384
-    assert kept(place, cache.SNAPSHOTS).count == 1
-    assert kept(place, cache.HEADERS).count == 0
+    kernels = kind_in(place, cache.KERNELS)
+    assert (kernels.count, kernels.last_used, kernels.in_use) == (2, LONG_AGO + 1, 0)
+    assert 2 * 65536 <= kernels.size_bytes <= 2 * 65536 + 16384
+    assert kind_in(place, cache.SNAPSHOTS).count == 1
+    assert kind_in(place, cache.HEADERS).count == 0
 
 
 def test_every_kind_has_a_limit_here_or_one_of_its_own() -> None:
@@ -86,7 +86,7 @@ def test_what_another_process_uses_is_not_cleared_and_what_it_used_is(place: Hom
     )  # fmt: skip
     assert user.stdout is not None
     assert user.stdout.readline() == "held\n"
-    assert kept(place, cache.KERNELS).in_use == 1
+    assert kind_in(place, cache.KERNELS).in_use == 1
     (cleared,) = clear([cache.KERNELS], place)
     assert (cleared.count, cleared.in_use) == (0, 1)
     assert (entry / "content").exists()
@@ -101,8 +101,8 @@ def test_a_tree_that_is_built_in_is_not_cleared_nor_its_compiler_cache(place: Ho
     tree = add(place.cache / "build" / ("0" * 16))
     add(place.cache / "ccache")
     with locked(tree / "lock"):
-        assert [one.count for one in clear([cache.OBJECTS, cache.COMPILER], place)] == [0, 0]
-    assert [one.count for one in clear([cache.OBJECTS, cache.COMPILER], place)] == [1, 1]
+        assert [area.count for area in clear([cache.OBJECTS, cache.COMPILER], place)] == [0, 0]
+    assert [area.count for area in clear([cache.OBJECTS, cache.COMPILER], place)] == [1, 1]
 
 
 def test_whoever_waits_for_a_tree_that_is_cleared_makes_it_anew(place: Home) -> None:
@@ -117,9 +117,9 @@ def test_whoever_waits_for_a_tree_that_is_cleared_makes_it_anew(place: Home) -> 
 
 def test_a_dry_run_says_the_same_and_removes_nothing(place: Home) -> None:
     entry = add(place.kernels / "6.1")
-    said = clear([cache.KERNELS], place, dry_run=True)
+    preview = clear([cache.KERNELS], place, dry_run=True)
     assert entry.exists()
-    assert clear([cache.KERNELS], place) == said
+    assert clear([cache.KERNELS], place) == preview
 
 
 def test_what_killed_commands_left_is_removed_by_the_next_and_what_is_being_made_is_not(place: Home) -> None:
@@ -133,7 +133,7 @@ def test_what_killed_commands_left_is_removed_by_the_next_and_what_is_being_made
     session.mkdir(parents=True)
     (session / ".ajuste-session").write_text(json.dumps({"pid": 2**22 + 1, "boot": "another"}))
     with locked(place.cache / "headers/.lock"):
-        assert kept(place, LEFTOVERS).in_use == 3
+        assert kind_in(place, LEFTOVERS).in_use == 3
     being_made = place.booted / "b.snapshot.1.new"
     descriptor = os.open(being_made, os.O_RDONLY)
     with holding(being_made):
@@ -159,7 +159,7 @@ def test_the_session_of_a_machine_that_shares_the_home_is_its_own(place: Home) -
 def test_the_package_lists_of_an_earlier_version_are_removed(place: Home) -> None:
     add(place.cache / "apt" / "debian")
     add(place.cache / "lists" / "debian")
-    assert kept(place, LEFTOVERS).count == 1
+    assert kind_in(place, LEFTOVERS).count == 1
     remove_leftovers(place)
     assert [*(place.cache / "apt").iterdir()] == []
     assert (place.cache / "lists/debian/content").is_file()
@@ -174,15 +174,15 @@ def test_the_command_shows_and_clears(tmp_path: Path) -> None:
     add(tmp_path / "cache/built" / ("a" * 64))
     (tmp_path / "data/reports").mkdir(parents=True)
     (tmp_path / "data/reports/1.html").write_text("report")
-    shown = json.loads(ajuste(tmp_path, "cache", "--json").stdout)["cache"]
-    assert {one["kind"]: one["count"] for one in shown if one["count"]} == {"kernels": 1, "built": 1, "reports": 1}
-    assert {one["kind"] for one in shown} == {*KINDS, LEFTOVERS}
+    areas = json.loads(ajuste(tmp_path, "cache", "--json").stdout)["cache"]
+    assert {area["kind"]: area["count"] for area in areas if area["count"]} == {"kernels": 1, "built": 1, "reports": 1}
+    assert {area["kind"] for area in areas} == {*KINDS, LEFTOVERS}
     assert "kernels: 1 would be removed" in ajuste(tmp_path, "cache", "clear", "--dry-run").stdout
     cleared = json.loads(ajuste(tmp_path, "cache", "clear", "--json").stdout)["cleared"]
-    assert {one["kind"]: one["count"] for one in cleared if one["count"]} == {"kernels": 1}
-    assert not ASKED_FOR & {one["kind"] for one in cleared}
+    assert {area["kind"]: area["count"] for area in cleared if area["count"]} == {"kernels": 1}
+    assert not ASKED_FOR & {area["kind"] for area in cleared}
     assert ajuste(tmp_path, "cache", "clear", "built", "reports").returncode == 0
-    assert [one["count"] for one in json.loads(ajuste(tmp_path, "cache", "--json").stdout)["cache"]] == [0] * (
+    assert [area["count"] for area in json.loads(ajuste(tmp_path, "cache", "--json").stdout)["cache"]] == [0] * (
         len(KINDS) + 1
     )
 

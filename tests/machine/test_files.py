@@ -27,13 +27,13 @@ from namespace import needs_root
 
 
 def test_two_who_replace_a_file_at_once_do_not_write_to_the_same(tmp_path: Path) -> None:
-    """In one process, as in two containers, the PID is the same."""
+    """Replace a file twice in one process; as in two containers, the PID is the same."""
     file = tmp_path / "file"
     with replaced(file) as first, replaced(file) as second:
         first.write_text("first")
         second.write_text("second")
         assert not file.exists()
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "first")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "first")]
 
 
 def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None
     file.write_text("before")
     with pytest.raises(IsADirectoryError), replaced(file) as new:
         new.write_bytes(tmp_path.read_bytes())
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "before")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "before")]
 
 
 STRANGER = 54321
@@ -75,7 +75,7 @@ def test_root_writes_through_no_directory_link_of_another_user(
             for path in (Path("link/file"), tmp_path / "link" / "file"):
                 with pytest.raises(RequestError, match="is a link owned by"):
                     WRITERS[writer](path)
-    assert [(one.name, one.read_text()) for one in (tmp_path / "roots").iterdir()] == [("file", "secret")]
+    assert [(path.name, path.read_text()) for path in (tmp_path / "roots").iterdir()] == [("file", "secret")]
 
 
 @needs_root
@@ -108,7 +108,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def exchange(theirs: Path) -> None:
-    """What its owner may do at any moment, once."""
+    """Do what its owner may do at any moment, once."""
     if theirs.with_name("moved").exists():
         return
     theirs.rename(theirs.with_name("moved"))
@@ -147,10 +147,10 @@ def test_nor_does_one_that_is_exchanged_before_a_file_in_it_is_given_away(
     ordinary = Path.stat
 
     def exchanging(path: Path, **options: Any) -> os.stat_result:
-        found = ordinary(path, **options)
+        status = ordinary(path, **options)
         monkeypatch.setattr(Path, "stat", ordinary)
         exchange(theirs)
-        return found
+        return status
 
     (theirs / "file").touch()
     monkeypatch.setattr(Path, "stat", exchanging)

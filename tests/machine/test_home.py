@@ -1,4 +1,4 @@
-"""Where Ajuste keeps its files: never where another user decides what is written, and for this user alone."""
+"""Directories of Ajuste's files: never where another user decides what is written, and for this user alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BY_ADA = {"SUDO_UID": str(ADA), "SUDO_GID": str(ADA)}
 
 @dataclass(frozen=True)
 class FakeEntry:
-    """Of the user database."""
+    """Entry of the user database."""
 
     pw_dir: str
     pw_name: str = "ada"
@@ -58,7 +58,7 @@ def place() -> Iterator[Path]:
         yield Path(directory)
 
 
-def given(path: Path, uid: int, mode: int = 0o700) -> Path:
+def directory_of(path: Path, uid: int, mode: int = 0o700) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     os.chown(path, uid, uid)
     path.chmod(mode)
@@ -77,7 +77,7 @@ def test_a_new_home_is_fine_and_nothing_is_made_by_asking(place: Path) -> None:
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o757])
 @pytest.mark.parametrize("below", ["", "data", "state", "state/journals", "state/sessions"])
 def test_a_directory_that_others_can_write_is_refused(place: Path, below: str, mode: int) -> None:
-    given(place / "lab" / below, os.geteuid(), mode)
+    directory_of(place / "lab" / below, os.geteuid(), mode)
     with pytest.raises(RequestError, match="is writable by every user") as caught:
         at(place / "lab")
     assert (caught.value.hint or "").startswith(f"chmod o-w {(place / 'lab' / below)}")
@@ -113,7 +113,7 @@ def test_directories_are_made_for_this_user_alone(place: Path) -> None:
     "command", [("run", "hackbench-granularity"), ("restore",), *slow(("doctor", "--quick")), ("report",)]
 )
 def test_a_command_says_so_in_one_message_and_writes_nothing(place: Path, command: tuple[str, ...]) -> None:
-    lab = given(place / "lab", BOB)
+    lab = directory_of(place / "lab", BOB)
     done = subprocess.run(
         [Path(sys.executable).with_name("ajuste"), *command],
         env={"PATH": os.environ["PATH"], "AJUSTE_HOME": str(lab)},
@@ -133,22 +133,22 @@ def test_a_command_says_so_in_one_message_and_writes_nothing(place: Path, comman
 class TestOfSeveralUsers:
     @pytest.mark.parametrize("below", ["", "data", "cache", "state", "state/journals", "state/sessions"])
     def test_root_keeps_nothing_in_a_directory_of_another(self, place: Path, below: str) -> None:
-        given(place / "lab" / below, BOB)
+        directory_of(place / "lab" / below, BOB)
         with pytest.raises(RequestError, match=f"{place / 'lab' / below} belongs to the user {BOB}") as caught:
             at(place / "lab")
         assert caught.value.exit_code == 2
 
     def test_nor_in_that_of_a_user_who_is_not_the_one_who_called_sudo(self, place: Path) -> None:
-        given(place / "lab", BOB)
+        directory_of(place / "lab", BOB)
         with pytest.raises(RequestError, match="belongs to"):
             at(place / "lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA))
 
     def test_but_where_the_one_who_called_sudo_names_an_own_one(self, place: Path) -> None:
-        given(place / "lab", ADA)
+        directory_of(place / "lab", ADA)
         assert at(place / "lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA)).state == place / "lab/state"
 
     def test_a_link_of_another_is_not_followed(self, place: Path) -> None:
-        given(place / "shared", 0, 0o1777)
+        directory_of(place / "shared", 0, 0o1777)
         (place / "roots").mkdir()
         link = place / "shared/lab"
         link.symlink_to(place / "roots")
@@ -157,8 +157,8 @@ class TestOfSeveralUsers:
             at(link)
 
     def test_nor_one_of_the_user_who_called_sudo(self, place: Path) -> None:
-        ada = given(place / "ada", ADA)
-        given(place / "ada/lab", ADA)
+        ada = directory_of(place / "ada", ADA)
+        directory_of(place / "ada/lab", ADA)
         (ada / "lab/state").symlink_to("/etc")
         os.chown(ada / "lab/state", ADA, ADA, follow_symlinks=False)
         with pytest.raises(RequestError, match=f"is a link owned by the user {pwd.getpwuid(ADA).pw_name}"):
@@ -166,9 +166,9 @@ class TestOfSeveralUsers:
 
     @pytest.mark.parametrize("below", ["data/reports", "data/cluster-keys", "data/store.sqlite"])
     def test_nor_one_below_it(self, place: Path, below: str) -> None:
-        given(place / "ada", ADA)
-        given(place / "ada/lab", ADA)
-        given(place / "ada/lab/data", ADA)
+        directory_of(place / "ada", ADA)
+        directory_of(place / "ada/lab", ADA)
+        directory_of(place / "ada/lab/data", ADA)
         link = place / "ada/lab" / below
         link.symlink_to("/etc")
         os.chown(link, ADA, ADA, follow_symlinks=False)
@@ -176,7 +176,7 @@ class TestOfSeveralUsers:
             at(place / "ada/lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA))
 
     def test_root_writes_no_files_into_a_directory_by_the_link_of_another(self, place: Path) -> None:
-        link = given(place / "bob", BOB, 0o755) / "pictures"
+        link = directory_of(place / "bob", BOB, 0o755) / "pictures"
         link.symlink_to("/etc")
         os.chown(link, BOB, BOB, follow_symlinks=False)
         for directory in (link, link / "runs"):
@@ -185,13 +185,13 @@ class TestOfSeveralUsers:
         assert not Path("/etc/runs").exists()
 
     def test_root_opens_no_store_of_another(self, place: Path) -> None:
-        given(place / "bob", BOB, 0o755)
+        directory_of(place / "bob", BOB, 0o755)
         with pytest.raises(RequestError, match=f"{place / 'bob'} belongs to the user {BOB}"):
             at(place / "lab", AJUSTE_STORE=f"sqlite:///{place / 'bob/store.sqlite'}")
 
     @pytest.mark.parametrize("what", ["link", "file", "dangling", "fifo"])
     def test_root_writes_no_report_where_another_has_put_something(self, place: Path, what: str) -> None:
-        shared, victim = given(place / "shared", 0, 0o1777), place / "victim"
+        shared, victim = directory_of(place / "shared", 0, 0o1777), place / "victim"
         victim.write_text("precious")
         path = shared / "report.md"
         match what:
@@ -210,8 +210,8 @@ class TestOfSeveralUsers:
         assert not (place / "made").exists()
 
     def test_what_lies_in_the_directory_of_another_can_be_exchanged(self, place: Path) -> None:
-        given(place / "bob", BOB, 0o755)
-        given(place / "bob/lab", 0)
+        directory_of(place / "bob", BOB, 0o755)
+        directory_of(place / "bob/lab", 0)
         with pytest.raises(RequestError, match=f"{place / 'bob'} belongs to the user {BOB}"):
             at(place / "bob/lab")
 
@@ -220,13 +220,13 @@ class TestOfSeveralUsers:
             at(place / "lab", SUDO_UID="x", SUDO_GID="1")
 
     def test_groups_with_other_members_count_as_others(self, place: Path) -> None:
-        lab = given(place / "lab", 0, 0o770)
+        lab = directory_of(place / "lab", 0, 0o770)
         os.chown(lab, 0, pwd.getpwnam("nobody").pw_gid)
         with pytest.raises(RequestError, match="other users of its group"):
             at(lab)
 
     def test_who_was_faster_is_looked_at(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        shared = given(place / "shared", 0, 0o1777)
+        shared = directory_of(place / "shared", 0, 0o1777)
         ordinary = os.mkdir
 
         def taken_just_now(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
@@ -241,7 +241,7 @@ class TestOfSeveralUsers:
 
     @pytest.mark.parametrize(("uid", "ends"), [(ADA, 0), (BOB, 2), (0, 0)])
     def test_an_ordinary_user_has_an_own_one_or_one_of_root(self, place: Path, uid: int, ends: int) -> None:
-        given(place / "lab", uid, 0o755)
+        directory_of(place / "lab", uid, 0o755)
         done = subprocess.run(
             [sys.executable, "-c", AS_ADA, place / "lab"], capture_output=True, text=True, check=False
         )
@@ -249,19 +249,19 @@ class TestOfSeveralUsers:
         assert ("belongs to" in done.stderr) == bool(ends)
 
     def test_root_without_sudo_uses_its_own_home_even_if_home_names_another(self, place: Path) -> None:
-        ada = given(place / "ada", ADA)
-        found = home({"HOME": str(ada), "XDG_DATA_HOME": str(ada / "data")})
-        assert found.data == Path(pwd.getpwuid(0).pw_dir, ".local/share/ajuste")
+        ada = directory_of(place / "ada", ADA)
+        directories = home({"HOME": str(ada), "XDG_DATA_HOME": str(ada / "data")})
+        assert directories.data == Path(pwd.getpwuid(0).pw_dir, ".local/share/ajuste")
 
     @pytest.mark.parametrize("keeps_home", [True, False])
     def test_under_sudo_results_are_the_callers_and_what_root_carries_out_is_roots(
         self, place: Path, monkeypatch: pytest.MonkeyPatch, keeps_home: bool
     ) -> None:
-        ada = given(place / "ada", ADA)
+        ada = directory_of(place / "ada", ADA)
         monkeypatch.setattr(pwd, "getpwuid", lambda uid: FakeEntry(str(ada if uid == ADA else "/root")))
-        found = home({"HOME": str(ada) if keeps_home else "/root", **BY_ADA})
-        assert (found.data, found.followed) == (ada / ".local/share/ajuste", ada / ".local/state/ajuste")
-        assert {found.cache, found.state, found.journals.parent} == {
+        directories = home({"HOME": str(ada) if keeps_home else "/root", **BY_ADA})
+        assert (directories.data, directories.followed) == (ada / ".local/share/ajuste", ada / ".local/state/ajuste")
+        assert {directories.cache, directories.state, directories.journals.parent} == {
             Path("/root/.cache/ajuste"),
             Path("/root/.local/state/ajuste"),
         }
@@ -269,7 +269,7 @@ class TestOfSeveralUsers:
     def test_what_root_makes_in_the_callers_directories_is_the_callers(
         self, place: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        ada, roots = given(place / "ada", ADA), given(place / "roots", 0)
+        ada, roots = directory_of(place / "ada", ADA), directory_of(place / "roots", 0)
         for name, value in BY_ADA.items():
             monkeypatch.setenv(name, value)
         for directory in (ada, roots):
@@ -278,17 +278,17 @@ class TestOfSeveralUsers:
             replace_file(directory / "a/b/page.html", b"page")
             with Store(f"sqlite:///{directory}/a/store.sqlite") as store:
                 begin(store)
-        owners = {root: {one.stat().st_uid for one in root.rglob("*")} for root in (ada, roots)}
+        owners = {root: {path.stat().st_uid for path in root.rglob("*")} for root in (ada, roots)}
         assert owners == {ada: {ADA}, roots: {0}}
 
     @pytest.mark.parametrize("kind", ["no home", "no user", "home of root", "link out"])
     def test_a_caller_without_a_home_is_told_what_to_set(
         self, place: Path, monkeypatch: pytest.MonkeyPatch, kind: str
     ) -> None:
-        ada = given(place / "ada", ADA)
+        ada = directory_of(place / "ada", ADA)
         if kind == "link out":
-            (ada / ".local").symlink_to(given(place / "roots", 0))
-        where = {"no home": "/nonexistent", "home of root": str(given(place / "other", 0)), "link out": str(ada)}
+            (ada / ".local").symlink_to(directory_of(place / "roots", 0))
+        where = {"no home": "/nonexistent", "home of root": str(directory_of(place / "other", 0)), "link out": str(ada)}
 
         def entry(uid: int) -> FakeEntry:
             if uid == ADA and kind == "no user":

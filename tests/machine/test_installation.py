@@ -20,13 +20,13 @@ def program(path: Path) -> Path:
 @pytest.fixture
 def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A person has typed a command of a program that is called by its whole path."""
-    found = program(tmp_path / "lib" / "bin" / "ajuste")
+    path = program(tmp_path / "lib" / "bin" / "ajuste")
     sudo = program(tmp_path / "tools" / "sudo")
     monkeypatch.setenv("PATH", str(sudo.parent))
     monkeypatch.delenv("AJUSTE_HOME", raising=False)
     monkeypatch.delenv("AJUSTE_NATIVE", raising=False)
-    monkeypatch.setattr(sys, "argv", [str(found), "compare", "--set", "vm.swappiness=10,60", "--", "a b"])
-    return found
+    monkeypatch.setattr(sys, "argv", [str(path), "compare", "--set", "vm.swappiness=10,60", "--", "a b"])
+    return path
 
 
 def test_the_whole_path_is_given_where_sudo_does_not_find_the_name(typed: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def values(table: MeasuredTable, metric: str, configuration: str = "it") -> tupl
 
 
 def units(table: MeasuredTable) -> dict[str, tuple[str, str]]:
-    return {one.name: (one.unit, one.direction) for one in table.metrics}
+    return {metric.name: (metric.unit, metric.direction) for metric in table.metrics}
 
 
 def document(name: str) -> Any:
@@ -89,57 +89,57 @@ def test_the_samples_of_criterion_are_named_as_the_file_beside_them_says(tmp_pat
         (folder / "benchmark.json").write_text('{"full_id": "sort/of 64"}')
     table = read_files([tmp_path / "**/base/sample.json", tmp_path / "**/new/sample.json"])
     assert table.configurations == ("base", "new")
-    found = values(table, "sort/of 64", "base")
-    assert fmean(found) == pytest.approx(947.242489291225e-9), "mean.point_estimate of estimates.json"
+    times = values(table, "sort/of 64", "base")
+    assert fmean(times) == pytest.approx(947.242489291225e-9), "mean.point_estimate of estimates.json"
     (folder / "benchmark.json").write_text("[")
-    assert [one.name for one in read_files([folder / "sample.json"]).metrics] == ["of 64"]
+    assert [metric.name for metric in read_files([folder / "sample.json"]).metrics] == ["of 64"]
 
 
 def test_pytest_benchmark_says_the_same_of_its_rounds() -> None:
     table = read("pytest-benchmark.json")
-    for one in document("pytest-benchmark.json")["benchmarks"]:
-        found = values(table, one["name"])
-        assert fmean(found) == pytest.approx(one["stats"]["mean"], rel=1e-12)
-        assert stdev(found) == pytest.approx(one["stats"]["stddev"], rel=1e-9)
+    for benchmark in document("pytest-benchmark.json")["benchmarks"]:
+        rounds = values(table, benchmark["name"])
+        assert fmean(rounds) == pytest.approx(benchmark["stats"]["mean"], rel=1e-12)
+        assert stdev(rounds) == pytest.approx(benchmark["stats"]["stddev"], rel=1e-9)
 
 
 def test_pytest_benchmark_without_its_rounds_has_their_mean(tmp_path: Path) -> None:
     saved = document("pytest-benchmark.json")
-    for one in saved["benchmarks"]:
-        del one["stats"]["data"]
-        one["name"] = "test_sort"
+    for benchmark in saved["benchmarks"]:
+        del benchmark["stats"]["data"]
+        benchmark["name"] = "test_sort"
     path = tmp_path / "it.json"
     path.write_text(json.dumps(saved))
     table = read_files([path], ["it"])
     stats = saved["benchmarks"][0]["stats"]
-    found = table.samples["it", "pb/test_sort.py::test_sort[16]"]
-    assert found == Values((stats["mean"],), units=("1",), level="process")
+    mean_only = table.samples["it", "pb/test_sort.py::test_sort[16]"]
+    assert mean_only == Values((stats["mean"],), units=("1",), level="process")
 
 
 def test_jmh_has_the_scores_that_it_prints() -> None:
     table = read("jmh.json")
     factors = {"ops/us": 1e6, "us/op": 1e-6}
-    for one in document("jmh.json"):
-        name = f"x.Sums.sort [n={one['params']['n']}] ({one['mode']})"
-        primary = one["primaryMetric"]
-        if one["mode"] != "sample":
+    for benchmark in document("jmh.json"):
+        name = f"x.Sums.sort [n={benchmark['params']['n']}] ({benchmark['mode']})"
+        primary = benchmark["primaryMetric"]
+        if benchmark["mode"] != "sample":
             assert fmean(values(table, name)) == pytest.approx(primary["score"] * factors[primary["scoreUnit"]])
             assert len(values(table, name)) == 6
-        direction = "higher" if one["mode"] == "thrpt" else "lower"
+        direction = "higher" if benchmark["mode"] == "thrpt" else "lower"
         assert units(table)[name] == ("1/s" if direction == "higher" else "s", direction)
-        allocated = one["secondaryMetrics"]["gc.alloc.rate.norm"]
+        allocated = benchmark["secondaryMetrics"]["gc.alloc.rate.norm"]
         assert fmean(values(table, f"{name} gc.alloc.rate.norm")) == pytest.approx(allocated["score"])
     assert table.main == {name for name in units(table) if name.endswith(")")}
 
 
 def test_an_iteration_of_jmh_that_samples_is_its_mean() -> None:
     table = read("jmh.json")
-    (one,) = (one for one in document("jmh.json") if one["mode"] == "sample")
-    iterations = [iteration for fork in one["primaryMetric"]["rawDataHistogram"] for iteration in fork]
+    (benchmark,) = (benchmark for benchmark in document("jmh.json") if benchmark["mode"] == "sample")
+    iterations = [iteration for fork in benchmark["primaryMetric"]["rawDataHistogram"] for iteration in fork]
     counts = [sum(count for _, count in iteration) for iteration in iterations]
-    found = values(table, "x.Sums.sort [n=16] (sample)")
-    whole = sum(value * count for value, count in zip(found, counts, strict=True)) / sum(counts)
-    assert whole == pytest.approx(one["primaryMetric"]["score"] * 1e-6)
+    means = values(table, "x.Sums.sort [n=16] (sample)")
+    whole = sum(value * count for value, count in zip(means, counts, strict=True)) / sum(counts)
+    assert whole == pytest.approx(benchmark["primaryMetric"]["score"] * 1e-6)
     assert values(table, "x.Sums.sort [n=16] (sample) p99") == (pytest.approx(2.975e-6, rel=1e-3),)
 
 
@@ -173,8 +173,8 @@ def test_mmtests_says_the_same_in_all_its_forms() -> None:
         assert sorted(values(text, operation)) == sorted(values(samples, operation, "vanilla-1"))
         for kernel in samples.configurations:
             for name, statistic in statistics.items():
-                said = statistic(values(samples, operation, kernel))
-                assert values(compared, f"{name} {operation}", kernel) == (pytest.approx(said, abs=6e-5),)
+                expected = statistic(values(samples, operation, kernel))
+                assert values(compared, f"{name} {operation}", kernel) == (pytest.approx(expected, abs=6e-5),)
     assert set(units(compared).values()) == set(units(samples).values()) == {("", "lower")}
 
 

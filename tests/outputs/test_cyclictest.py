@@ -32,23 +32,29 @@ def printed(histogram: dict[int, int], *, beyond: int = 0, longest: int | None =
 @given(st.dictionaries(st.integers(0, 20000), st.integers(1, 300), min_size=1, max_size=40))
 def test_percentiles_are_those_of_all_wake_ups(histogram: dict[int, int]) -> None:
     latencies = np.repeat(list(histogram), list(histogram.values()))
-    found = parse_cyclictest(printed(histogram))
+    metrics = parse_cyclictest(printed(histogram))
     for name, share in (("p50", 50), ("p99", 99), ("p999", 99.9)):
-        assert found[f"cyclictest.{name}"] == np.percentile(latencies, share, method="inverted_cdf"), name
-    assert (found["cyclictest.min"], found["cyclictest.max"]) == (latencies.min(), latencies.max())
+        assert metrics[f"cyclictest.{name}"] == np.percentile(latencies, share, method="inverted_cdf"), name
+    assert (metrics["cyclictest.min"], metrics["cyclictest.max"]) == (latencies.min(), latencies.max())
 
 
 def test_what_is_beyond_the_histogram_counts_as_the_longest() -> None:
-    found = parse_cyclictest(printed({10: 98}, beyond=2, longest=70000))
-    assert (found["cyclictest.p50"], found["cyclictest.p99"]) == (10, 70000)
+    metrics = parse_cyclictest(printed({10: 98}, beyond=2, longest=70000))
+    assert (metrics["cyclictest.p50"], metrics["cyclictest.p99"]) == (10, 70000)
 
 
 @pytest.mark.skipif(shutil.which("cyclictest") is None, reason="rt-tests is not installed")
 def test_the_real_one_is_read() -> None:
     words = ["-q", "-t1", "--policy=other", "-i500", "-l100", "-h20000", "--histfile=/dev/null", "--json=-"]
     done = subprocess.run(["cyclictest", *words], capture_output=True, text=True, timeout=60, check=True)
-    found = parse_cyclictest(done.stdout)
-    assert 0 < found["cyclictest.min"] <= found["cyclictest.p50"] <= found["cyclictest.p99"] <= found["cyclictest.max"]
+    metrics = parse_cyclictest(done.stdout)
+    assert (
+        0
+        < metrics["cyclictest.min"]
+        <= metrics["cyclictest.p50"]
+        <= metrics["cyclictest.p99"]
+        <= metrics["cyclictest.max"]
+    )
 
 
 GOOD = printed({5: 3, 9: 1})

@@ -64,12 +64,12 @@ def test_hyperfine_says_the_same_of_its_runs(tmp_path: Path) -> None:
         check=True,
         capture_output=True,
     )
-    own = json.loads(path.read_text())["results"]
+    results = json.loads(path.read_text())["results"]
     table = read_files([path])
     assert table.configurations == ("true", "sleep 0.001")
-    for result in own:
-        found = values(table, result["command"], "time")
-        assert sum(found) / len(found) == pytest.approx(result["mean"], rel=1e-12)
+    for result in results:
+        times = values(table, result["command"], "time")
+        assert sum(times) / len(times) == pytest.approx(result["mean"], rel=1e-12)
 
 
 def test_a_failed_run_is_no_result(put: Any) -> None:

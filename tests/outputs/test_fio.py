@@ -23,7 +23,7 @@ Values = list[int]
 
 
 def latency(values: Values, *, bins: bool = True) -> dict[str, Any]:
-    """As fio has it of these latencies, if each is a bin of its own."""
+    """Return these latencies as fio has them, if each is a bin of its own."""
     if not values:
         return {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}
     counts = {str(value): values.count(value) for value in dict.fromkeys(values)}
@@ -71,32 +71,37 @@ NANOSECONDS = st.lists(st.integers(1, 10**9), min_size=1, max_size=30)
 
 @given(st.lists(NANOSECONDS, min_size=1, max_size=5))
 def test_several_jobs_together_are_all_their_reads(jobs: list[Values]) -> None:
-    found = parse_fio(printed(*(job("job", values) for values in jobs)))
+    metrics = parse_fio(printed(*(job("job", values) for values in jobs)))
     every = np.array([value for values in jobs for value in values]) / 1e3
-    assert found["fio.read.latency"] == pytest.approx(every.mean())
-    assert found["fio.read.latency-sd"] == pytest.approx(every.std(ddof=1) if len(every) > 1 else 0, abs=1e-3)
-    assert (found["fio.read.latency-min"], found["fio.read.latency-max"]) == (every.min(), every.max())
+    assert metrics["fio.read.latency"] == pytest.approx(every.mean())
+    assert metrics["fio.read.latency-sd"] == pytest.approx(every.std(ddof=1) if len(every) > 1 else 0, abs=1e-3)
+    assert (metrics["fio.read.latency-min"], metrics["fio.read.latency-max"]) == (every.min(), every.max())
     for name, share in (("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9)):
-        assert found[f"fio.read.latency-{name}"] == np.percentile(every, share, method="inverted_cdf"), name
+        assert metrics[f"fio.read.latency-{name}"] == np.percentile(every, share, method="inverted_cdf"), name
 
 
 def test_rates_are_over_the_time_of_the_longest_job() -> None:
-    found = parse_fio(printed(job("job", [1] * 10, runtime=100), job("job", [1] * 10, runtime=400)))
-    assert found["fio.read.iops"] == found["fio.read.bandwidth"] == 50
-    assert found["fio.fairness"] == pytest.approx(jain([100, 25]))
-    assert (found["fio.cpu-user"], found["fio.depth-1"], found["fio.depth-8"], found["fio.depth-64"]) == (10, 25, 0, 75)
+    metrics = parse_fio(printed(job("job", [1] * 10, runtime=100), job("job", [1] * 10, runtime=400)))
+    assert metrics["fio.read.iops"] == metrics["fio.read.bandwidth"] == 50
+    assert metrics["fio.fairness"] == pytest.approx(jain([100, 25]))
+    assert (metrics["fio.cpu-user"], metrics["fio.depth-1"], metrics["fio.depth-8"], metrics["fio.depth-64"]) == (
+        10,
+        25,
+        0,
+        75,
+    )
 
 
 def test_jobs_of_different_names_are_told_apart() -> None:
-    found = parse_fio(printed(job("reader", [1000]), job("writer", [], [3000, 5000])))
-    assert (found["fio.reader.read.latency"], found["fio.writer.write.latency"]) == (1, 4)
-    assert (found["fio.read.latency"], found["fio.write.latency"]) == (1, 4)
-    assert not any(name.startswith(("fio.reader.write", "fio.writer.read")) for name in found)
+    metrics = parse_fio(printed(job("reader", [1000]), job("writer", [], [3000, 5000])))
+    assert (metrics["fio.reader.read.latency"], metrics["fio.writer.write.latency"]) == (1, 4)
+    assert (metrics["fio.read.latency"], metrics["fio.write.latency"]) == (1, 4)
+    assert not any(name.startswith(("fio.reader.write", "fio.writer.read")) for name in metrics)
 
 
 def test_jobs_after_one_another_have_no_figures_together() -> None:
-    found = parse_fio(printed(job("first", [1000]), job("second", [3000], groupid=1)))
-    assert {name.split(".")[1] for name in found} == {"first", "second"}
+    metrics = parse_fio(printed(job("first", [1000]), job("second", [3000], groupid=1)))
+    assert {name.split(".")[1] for name in metrics} == {"first", "second"}
 
 
 def test_percentiles_of_jobs_without_bins_are_not_guessed() -> None:
@@ -152,16 +157,16 @@ def test_what_is_no_such_output_is_refused(output: str) -> None:
 @given(st.text(max_size=60), st.integers(0, len(GOOD)), st.integers(0, 60))
 def test_whatever_is_read_is_read_or_refused(noise: str, start: int, length: int) -> None:
     try:
-        found = parse_fio(GOOD[:start] + noise + GOOD[start + length :])
+        metrics = parse_fio(GOOD[:start] + noise + GOOD[start + length :])
     except ParseError:
         return
-    assert all(np.isfinite(value) for value in found.values())
+    assert all(np.isfinite(value) for value in metrics.values())
 
 
 def test_names_of_jobs_that_could_be_anything_else_are_left_out() -> None:
-    found = parse_fio(printed(job("<b>a.read</b>", [1000]), job("b", [3000])))
-    assert {name for name in found if "<" in name} == set()
-    assert found["fio.b.read.latency"] == 3
+    metrics = parse_fio(printed(job("<b>a.read</b>", [1000]), job("b", [3000])))
+    assert {name for name in metrics if "<" in name} == set()
+    assert metrics["fio.b.read.latency"] == 3
 
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -175,20 +180,20 @@ def run_fio(directory: Path, *words: str) -> str:
 @needs_fio
 def test_all_jobs_together_are_what_fio_says_of_the_same_run(tmp_path: Path) -> None:
     kind = catalogue().find_workload("fio")
-    given = {"pattern": "mixed", "block_kib": "16", "size_mib": "1", "jobs": "3", "direct": "0", "engine": "psync"}
-    output = run_fio(tmp_path, *arguments(kind, given), "--output-format=json+,normal,terse")
-    found = parse_fio(output)
+    parameters = {"pattern": "mixed", "block_kib": "16", "size_mib": "1", "jobs": "3", "direct": "0", "engine": "psync"}
+    output = run_fio(tmp_path, *arguments(kind, parameters), "--output-format=json+,normal,terse")
+    metrics = parse_fio(output)
     terse = [line.split(";") for line in output.splitlines() if line.startswith("3;")]
     assert len(terse) == 3
     # fio(1), "TERSE OUTPUT": the 7th field is what was read in KiB, from the 38th on are the mean latencies in µs.
     kibibytes = sum(int(fields[5]) for fields in terse)
     longest = max(int(fields[8]) for fields in terse)
-    assert found["fio.read.bandwidth"] == pytest.approx(kibibytes / 1024 * 1000 / longest)
+    assert metrics["fio.read.bandwidth"] == pytest.approx(kibibytes / 1024 * 1000 / longest)
     reads = [int(fields[5]) / 16 for fields in terse]
     means = [float(fields[39]) for fields in terse]
-    assert found["fio.read.latency"] == pytest.approx(float(np.average(means, weights=reads)), rel=1e-4)
-    assert found["fio.read.latency-min"] == pytest.approx(min(int(fields[37]) for fields in terse), abs=1)
-    assert found["fio.read.latency-max"] == pytest.approx(max(int(fields[38]) for fields in terse), abs=1)
+    assert metrics["fio.read.latency"] == pytest.approx(float(np.average(means, weights=reads)), rel=1e-4)
+    assert metrics["fio.read.latency-min"] == pytest.approx(min(int(fields[37]) for fields in terse), abs=1)
+    assert metrics["fio.read.latency-max"] == pytest.approx(max(int(fields[38]) for fields in terse), abs=1)
     summary = re.search(r"READ: bw=.*?, io=(\S+)KiB .*?, run=(\d+)-(\d+)msec", output)
     assert summary
     assert int(summary[3]) == longest
@@ -197,9 +202,9 @@ def test_all_jobs_together_are_what_fio_says_of_the_same_run(tmp_path: Path) -> 
 @needs_fio
 def test_percentiles_from_bins_are_those_that_fio_prints(tmp_path: Path) -> None:
     kind = catalogue().find_workload("fio")
-    given = {"pattern": "write", "block_kib": "4", "size_mib": "4", "jobs": "1", "direct": "0", "engine": "psync"}
-    output = run_fio(tmp_path, *arguments(kind, given))
+    parameters = {"pattern": "write", "block_kib": "4", "size_mib": "4", "jobs": "1", "direct": "0", "engine": "psync"}
+    output = run_fio(tmp_path, *arguments(kind, parameters))
     percentiles = json.loads(output[output.index("{") :])["jobs"][0]["write"]["lat_ns"]["percentile"]
-    found = parse_fio(output)
+    metrics = parse_fio(output)
     for name, share in (("p50", "50"), ("p90", "90"), ("p95", "95"), ("p99", "99"), ("p999", "99.9")):
-        assert found[f"fio.write.latency-{name}"] == percentiles[f"{float(share):.6f}"] / 1e3, name
+        assert metrics[f"fio.write.latency-{name}"] == percentiles[f"{float(share):.6f}"] / 1e3, name

@@ -48,26 +48,26 @@ def analysed(*files: str, names: tuple[str, ...] = ()) -> Results:
 
 def test_two_runs_in_two_files_are_not_paired(at: Any) -> None:
     at(before_csv=HEAD + rows("old", 1.0), after_csv=HEAD + rows("new", 1.1))
-    found = analysed("before.csv", "after.csv")
-    assert found.elsewhere is not None
-    assert (found.elsewhere.paired, found.blocks) == ("none", 0)
-    assert UNPAIRED in found.notes
+    analysis = analysed("before.csv", "after.csv")
+    assert analysis.elsewhere is not None
+    assert (analysis.elsewhere.paired, analysis.blocks) == ("none", 0)
+    assert UNPAIRED in analysis.notes
 
 
 def test_two_runs_in_one_file_are_not_paired(at: Any) -> None:
     at(both_csv=HEAD + rows("old", 1.0) + rows("new", 1.1))
-    found = analysed("both.csv")
-    assert found.elsewhere is not None
-    assert (found.elsewhere.paired, found.blocks) == ("none", 0)
-    assert UNPAIRED in found.notes
+    analysis = analysed("both.csv")
+    assert analysis.elsewhere is not None
+    assert (analysis.elsewhere.paired, analysis.blocks) == ("none", 0)
+    assert UNPAIRED in analysis.notes
 
 
 def test_one_command_in_two_files_is_two_configurations(at: Any) -> None:
     at(before_csv=HEAD + rows("true", 1.0), after_csv=HEAD + rows("true", 1.1))
     assert read_files([Path("before.csv"), Path("after.csv")]).configurations == ("before: true", "after: true")
     at(a_json=hyperfine(("one", 1.0), ("two", 2.0)), b_json=hyperfine(("one", 1.1), ("three", 2.0)))
-    found = read_files([Path("a.json"), Path("b.json")])
-    assert found.configurations == ("a: one", "two", "b: one", "three")
+    table = read_files([Path("a.json"), Path("b.json")])
+    assert table.configurations == ("a: one", "two", "b: one", "three")
 
 
 def test_a_directory_or_a_pattern_is_a_group_of_files(at: Any) -> None:
@@ -84,9 +84,9 @@ def test_a_directory_or_a_pattern_is_a_group_of_files(at: Any) -> None:
 
 def test_files_of_one_name_are_a_group_too(at: Any) -> None:
     at(a_csv=HEAD + rows("true", 1.0), b_csv=HEAD + rows("true", 1.1))
-    found = read_files([Path("a.csv"), Path("b.csv")], ["both", "both"])
-    assert found.configurations == ("true",)
-    sample = found.samples["true", "elapsed"]
+    table = read_files([Path("a.csv"), Path("b.csv")], ["both", "both"])
+    assert table.configurations == ("true",)
+    sample = table.samples["true", "elapsed"]
     assert isinstance(sample, Values)
     assert len(set(sample.blocks)) == 12, "those of two runs are no common blocks"
 
@@ -102,13 +102,15 @@ def test_ajustes_own_json_is_read(at: Any) -> None:
     metric = {"name": "elapsed", "title": "Elapsed time", "unit": "s", "direction": "lower"}
     document = {"schema_version": 1, "run": "r", "digest": "d", "metrics": [metric], "trials": trials}
     at(run_json=json.dumps(document | {"tally": {"trials": 20}}))
-    found = analysed("run.json")
-    assert [(one.configuration, one.verdict, one.blocks) for one in found.verdicts] == [("new", "worsens", 6)]
-    assert "run.json: left out, because Ajuste marked them: warm-up trials (1)." in found.notes
-    assert "run.json has some trials of very many only: 7 are not in it." in found.notes
-    slots = [{"slot": {**one, "metrics": None}, "attempt": 0, **one} for one in trials]
+    analysis = analysed("run.json")
+    assert [(verdict.configuration, verdict.verdict, verdict.blocks) for verdict in analysis.verdicts] == [
+        ("new", "worsens", 6)
+    ]
+    assert "run.json: left out, because Ajuste marked them: warm-up trials (1)." in analysis.notes
+    assert "run.json has some trials of very many only: 7 are not in it." in analysis.notes
+    slots = [{"slot": {**trial, "metrics": None}, "attempt": 0, **trial} for trial in trials]
     at(trials_json=json.dumps(slots))
-    assert analysed("trials.json").verdicts[0].estimate == found.verdicts[0].estimate
+    assert analysed("trials.json").verdicts[0].estimate == analysis.verdicts[0].estimate
 
 
 def test_an_export_has_no_values(at: Any) -> None:

@@ -57,7 +57,7 @@ SEEDS = {
 
 
 def outcome(text: str, runs: int | None = None) -> MeasuredTable | RequestError:
-    """What is read, or how it is refused."""
+    """Return what is read, or how it is refused."""
     try:
         return read_source(ResultSource(text, "name", Path("file"), runs))
     except RequestError as error:
@@ -90,10 +90,10 @@ def test_no_content_breaks_a_parser(kind: str) -> None:
         runs = source.choice((None, 2, 9))
         try:
             with bounded():
-                found = outcome(text, runs)
-            assert sound(found)
-            if number % 50 == 0 and not isinstance(found, RequestError):
-                analysed(found)
+                result = outcome(text, runs)
+            assert sound(result)
+            if number % 50 == 0 and not isinstance(result, RequestError):
+                analysed(result)
         except Exception as error:
             error.add_note(f"input {number}: {text!r}")
             raise

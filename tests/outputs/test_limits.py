@@ -1,4 +1,4 @@
-"""What no measurement can be, and more than anybody compares, is refused with its place."""
+"""Limits of files: what no measurement can be, and more than anybody compares, is refused with its place."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def refused(tmp_path: Path, text: str, name: str = "f.csv") -> str:
 
 @pytest.mark.parametrize("column", ["time [s]", "time [ms]", "elapsed", "rate (1/s)", "size [bytes]", "waited [µs]"])
 def test_a_negative_time_or_count_is_refused_with_line_and_value(tmp_path: Path, column: str) -> None:
-    said = refused(tmp_path, CSV.format(column=column, value="-3.5"))
-    assert f"f.csv:4: {column.split()[0]}: {column.split()[0]} is -3.5" in said
-    assert "expected at least 0" in said
+    message = refused(tmp_path, CSV.format(column=column, value="-3.5"))
+    assert f"f.csv:4: {column.split()[0]}: {column.split()[0]} is -3.5" in message
+    assert "expected at least 0" in message
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])

@@ -51,14 +51,14 @@ def judge(text: str, chosen: str | None) -> None:
         assert refused.place is not None
     else:
         assert table.samples
-        assert table.main <= {one.name for one in table.metrics}
+        assert table.main <= {metric.name for metric in table.metrics}
 
 
 cuts = st.tuples(st.integers(0, 10_000), st.integers(0, 200), st.sampled_from(PIECES) | st.text(max_size=5))
 
 
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize(("name", "file"), FILES, ids=lambda one: one)
+@pytest.mark.parametrize(("name", "file"), FILES, ids=lambda parameter: parameter)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(changes=st.lists(cuts, min_size=1, max_size=4))
 def test_a_mangled_file_is_read_or_refused(name: str, file: str, changes: list[tuple[int, int, str]]) -> None:
@@ -80,7 +80,7 @@ def test_a_file_that_is_cut_off_is_never_read_as_less(file: str) -> None:
             table = read_source(ResultSource(text[:end], "it", Path("file")))
         except RequestError:
             continue
-        assert {one.name for one in table.metrics} == {one.name for one in whole.metrics}
+        assert {metric.name for metric in table.metrics} == {metric.name for metric in whole.metrics}
 
 
 @pytest.mark.parametrize("file", [file for _, file in FILES])

@@ -29,24 +29,24 @@ def test_hyperfine() -> None:
     results = json.loads((OUTPUTS / "hyperfine.json").read_text())["results"]
     assert table.configurations == ("true", "sleep 0.002")
     for result in results:
-        found = values(table, "time", result["command"])
-        assert fmean(found) == pytest.approx(result["mean"], rel=1e-12)
-        assert stdev(found) == pytest.approx(result["stddev"], rel=1e-9)
+        times = values(table, "time", result["command"])
+        assert fmean(times) == pytest.approx(result["mean"], rel=1e-12)
+        assert stdev(times) == pytest.approx(result["stddev"], rel=1e-9)
 
 
 def test_pyperf_says_of_them_that_they_are_58_6_us_and_spread_by_12_us() -> None:
-    found = values(read("pyperf.json"), "timeit")
-    assert len(found) == 20
-    assert f"{1e6 * fmean(found):.1f} {1e6 * stdev(found):.1f}" == "58.6 12.0"
+    times = values(read("pyperf.json"), "timeit")
+    assert len(times) == 20
+    assert f"{1e6 * fmean(times):.1f} {1e6 * stdev(times):.1f}" == "58.6 12.0"
 
 
 def test_google_benchmark() -> None:
     table = read("google-benchmark.json")
-    own = json.loads((OUTPUTS / "google-benchmark.json").read_text())["benchmarks"]
-    for one in own:
-        if one.get("aggregate_name") == "mean":
-            assert fmean(values(table, one["run_name"])) == pytest.approx(one["real_time"] * 1e-9)
-            assert fmean(values(table, f"{one['run_name']} (CPU)")) == pytest.approx(one["cpu_time"] * 1e-9)
+    benchmarks = json.loads((OUTPUTS / "google-benchmark.json").read_text())["benchmarks"]
+    for benchmark in benchmarks:
+        if benchmark.get("aggregate_name") == "mean":
+            assert fmean(values(table, benchmark["run_name"])) == pytest.approx(benchmark["real_time"] * 1e-9)
+            assert fmean(values(table, f"{benchmark['run_name']} (CPU)")) == pytest.approx(benchmark["cpu_time"] * 1e-9)
 
 
 def test_hackbench() -> None:

@@ -1,4 +1,4 @@
-"""What Ajuste itself exports can be analysed by it, and comes to what the trials say."""
+"""Exports of Ajuste itself can be analysed by it, and come to what the trials say."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_clean_trials_are_compared_within_their_blocks(exported: Path) -> None:
     table = read_files([exported])
     assert table.configurations == ("-1", "=4")
     assert table.samples["-1", "elapsed"] == Values(tuple(OLD), ("0", "1", "2", "3"))
-    found = analyse_table(table, TableQuestion(metrics=("elapsed",), smallest_effect=0.001))
-    [verdict] = [v for v in found.verdicts if v.deciding]
+    analysis = analyse_table(table, TableQuestion(metrics=("elapsed",), smallest_effect=0.001))
+    [verdict] = [v for v in analysis.verdicts if v.deciding]
     theirs = stats.ttest_rel([math.log(v) for v in NEW], [math.log(v) for v in OLD])
     assert (verdict.verdict, verdict.blocks) == ("worsens", 4)
     assert verdict.p_value == pytest.approx(theirs.pvalue, rel=1e-9)

@@ -71,7 +71,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def searchers() -> set[int]:
     """The processes of this one that search."""
-    children = [int(word) for one in Path("/proc/self/task").glob("*/children") for word in one.read_text().split()]
+    children = [
+        int(word)
+        for children_file in Path("/proc/self/task").glob("*/children")
+        for word in children_file.read_text().split()
+    ]
     return {pid for pid in children if b"search_lines.py" in Path(f"/proc/{pid}/cmdline").read_bytes()}
 
 
@@ -122,11 +126,11 @@ def test_what_a_pattern_breaks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_get_their_own_answers() -> None:
-    def found(number: int) -> dict[str, float]:
+    def read_rate(number: int) -> dict[str, float]:
         return search(RATE, {"stdout": f"rate: {number}\n" + "noise\n" * (number % 7)})
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(found, range(200))) == [{"rate": float(number)} for number in range(200)]
+        assert list(pool.map(read_rate, range(200))) == [{"rate": float(number)} for number in range(200)]
     assert len(searchers()) == 1
 
 

@@ -103,13 +103,13 @@ def test_what_is_no_pointer_is_refused(pointer: str) -> None:
 
 
 def _paths(document: Any, way: str = "") -> list[tuple[str, Any]]:
-    found = [(way, document)]
+    paths = [(way, document)]
     steps = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
     for key, value in steps:
-        found += _paths(value, f"{way}/{str(key).replace('~', '~0').replace('/', '~1')}")
-    return found
+        paths += _paths(value, f"{way}/{str(key).replace('~', '~0').replace('/', '~1')}")
+    return paths
 
 
 @given(

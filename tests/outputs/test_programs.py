@@ -68,8 +68,8 @@ def test_pages_are_shares_and_times() -> None:
 
 def test_paths_are_a_rate_a_silence_and_a_share() -> None:
     assert compute.paths(PATHS) == {"paths.goodput": 10.0, "paths.stall": 12.0, "paths.second": 25.0}
-    one = PATHS.splitlines()[0].replace("paths=2", "paths=1").replace("300,100", "300")
-    assert compute.paths(one)["paths.second"] == 0
+    single = PATHS.splitlines()[0].replace("paths=2", "paths=1").replace("300,100", "300")
+    assert compute.paths(single)["paths.second"] == 0
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,11 @@ def test_what_is_no_such_output_is_refused(parse: Callable[[str], dict[str, floa
 )
 def test_any_text_is_figures_or_a_parse_error(junk: str, output: str, at: int, name: str) -> None:
     try:
-        found = parser(name)(output[:at] + junk + output[at:])
+        figures = parser(name)(output[:at] + junk + output[at:])
     except ParseError:
         return
-    assert found
-    assert all(math.isfinite(value) for value in found.values())
+    assert figures
+    assert all(math.isfinite(value) for value in figures.values())
 
 
 @pytest.mark.skipif(shutil.which("hackbench") is None, reason="hackbench is not installed")

@@ -33,8 +33,8 @@ def value(table: MeasuredTable, metric: str) -> float:
 
 
 def unit(table: MeasuredTable, metric: str) -> tuple[str, str]:
-    (found,) = (one for one in table.metrics if one.name == metric)
-    return found.unit, found.direction
+    (match,) = (each for each in table.metrics if each.name == metric)
+    return match.unit, match.direction
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_wrk_prints_a_unit_with_each_figure() -> None:
     assert value(table, "read") / value(table, "duration") == pytest.approx(value(table, "transfer"), rel=0.01)
     assert unit(table, "latency-p99") == ("s", "lower")
     assert unit(table, "transfer") == ("bytes/s", "higher")
-    assert table.main == {"requests-per-second", "latency", *(f"latency-p{one}" for one in (50, 75, 90, 99))}
+    assert table.main == {"requests-per-second", "latency", *(f"latency-p{percent}" for percent in (50, 75, 90, 99))}
 
 
 def test_errors_that_wrk_leaves_out_are_0() -> None:
@@ -122,7 +122,7 @@ def test_pgbench() -> None:
     assert value(plain, "tps") * value(plain, "latency") == pytest.approx(2, rel=0.01), "that many clients"
     assert value(plain, "connection-time") == pytest.approx(4.884e-3)
     statements = read("pgbench-r.txt")
-    each = [value(statements, one.name) for one in statements.metrics if one.name.startswith("statement ")]
+    each = [value(statements, metric.name) for metric in statements.metrics if metric.name.startswith("statement ")]
     assert sum(each) == pytest.approx(value(statements, "latency"), rel=0.02)
     assert value(statements, "statement END;") == pytest.approx(0.318e-3)
     rate = read("pgbench-rate.txt")
@@ -141,7 +141,7 @@ def test_pgbench_of_before_version_14(tmp_path: Path) -> None:
         "statement latencies in milliseconds:\n         0.053  BEGIN;\n         0.054  BEGIN;\n"
     )
     table = read_files([path])
-    assert {one.name: table.samples["old", one.name] for one in table.metrics} == {
+    assert {metric.name: table.samples["old", metric.name] for metric in table.metrics} == {
         "latency": Values((pytest.approx(1.19e-3),)),
         "tps-with-connecting": Values((1679.1,)),
         "tps": Values((1680.8,)),
@@ -167,7 +167,7 @@ def test_only_the_last_report_of_schbench_counts() -> None:
     assert table.main == {"wakeup-latency-p99", "request-latency-p99", "average-rps"}
     document = read("schbench.json")
     assert value(document, "wakeup-latency-p99") == pytest.approx(39360e-6)
-    shared = {one.name for one in table.metrics} & {one.name for one in document.metrics}
+    shared = {metric.name for metric in table.metrics} & {metric.name for metric in document.metrics}
     assert len(shared) == len(table.metrics) - 1, "all but average-rps"
 
 
@@ -219,9 +219,9 @@ def test_what_is_wrong_is_said_with_its_line(
 @pytest.mark.parametrize("name", ["pgbench", "sysbench", "wrk", "h2load", "schbench"])
 def test_a_live_workload_has_the_same_figures(name: str) -> None:
     path = OUTPUTS / ("sysbench-cpu.txt" if name == "sysbench" else f"{name}.txt")
-    found = parser(name)(path.read_text())
+    metrics = parser(name)(path.read_text())
     table = read(path.name)
-    assert found == {f"{name}.{one.name}": value(table, one.name) for one in table.metrics}
+    assert metrics == {f"{name}.{metric.name}": value(table, metric.name) for metric in table.metrics}
     with pytest.raises(ParseError, match=f"{name} printed 0 reports instead of one"):
         parser(name)("nothing\n")
     with pytest.raises(ParseError, match=f"{name} printed 2 reports instead of one"):

@@ -1,4 +1,4 @@
-"""What is read of the services of a trial: their accounts, and why a trial is lost because of one."""
+"""Reading of the services of a trial: their accounts, and why a trial is lost because of one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def account(name: str = "redis", **more: Any) -> dict[str, Any]:
     return {"name": name, "use": USE, "died": None, "killed": False, "log": "", **more}
 
 
-def said(document: object, role: Role = "after") -> Output:
+def output_event(document: object, role: Role = "after") -> Output:
     text = document if isinstance(document, str) else json.dumps(document, separators=(",", ":")) + "\n"
     return Output(at_ns=8, role=role, index=0, stream="stdout", text=text, dropped_bytes=0)
 
@@ -43,16 +43,16 @@ def read(*events: Event) -> Trial:
 
 
 def test_the_account_of_a_service_becomes_metrics() -> None:
-    found = read(ended(), said({"ajuste_services": [account()]}))
-    assert (found.status, found.reason) == ("ok", "")
-    assert found.metrics["service-cpu"] == 2.0
-    assert found.metrics["service-peak-rss"] == 4096
-    assert found.metrics["service-voluntary-switches"] == 7
-    assert "service-cpu.redis" not in found.metrics
+    judged = read(ended(), output_event({"ajuste_services": [account()]}))
+    assert (judged.status, judged.reason) == ("ok", "")
+    assert judged.metrics["service-cpu"] == 2.0
+    assert judged.metrics["service-peak-rss"] == 4096
+    assert judged.metrics["service-voluntary-switches"] == 7
+    assert "service-cpu.redis" not in judged.metrics
 
 
 def test_of_several_services_there_is_each_and_the_sum() -> None:
-    values = service_values([said({"ajuste_services": [account("a"), account("b")]})])
+    values = service_values([output_event({"ajuste_services": [account("a"), account("b")]})])
     assert (values["service-cpu"], values["service-cpu.a"], values["service-cpu.b"]) == (4.0, 2.0, 2.0)
     assert set(values) == {metric.name for metric in service_metrics(["a", "b"])}
     assert service_metrics([]) == ()
@@ -60,39 +60,41 @@ def test_of_several_services_there_is_each_and_the_sum() -> None:
 
 def test_a_service_that_died_fails_the_trial_whatever_the_workload_says() -> None:
     died = account(died={"exit_code": None, "signal": 11}, log="one\ntwo\n")
-    found = read(ended(1), said({"ajuste_services": [died]}))
-    assert (found.status, found.metrics) == ("failed", {})
-    assert found.reason == "service redis was killed by signal 11 before the workload's end; its log ends: one / two"
-    assert why_lost(found) == found.reason
+    judged = read(ended(1), output_event({"ajuste_services": [died]}))
+    assert (judged.status, judged.metrics) == ("failed", {})
+    assert judged.reason == "service redis was killed by signal 11 before the workload's end; its log ends: one / two"
+    assert why_lost(judged) == judged.reason
 
 
 def test_a_service_that_does_not_start_is_named_with_its_log() -> None:
     why = {"name": "redis", "why": "not ready after 3 s; waited until it runs", "log": "hm\n"}
     failed = Failed(at_ns=3, stage="before", message="ajuste-service ended with exit code 1", tunable=None)
-    found = read(said({"ajuste_service_failed": why}, "before"), failed)
-    assert found.status == "failed"
-    assert found.reason == "service redis: not ready after 3 s; waited until it runs; its log ends: hm"
+    judged = read(output_event({"ajuste_service_failed": why}, "before"), failed)
+    assert judged.status == "failed"
+    assert judged.reason == "service redis: not ready after 3 s; waited until it runs; its log ends: hm"
 
 
 def test_of_a_long_log_the_end_is_shown() -> None:
     log = "".join(f"{number} {'x' * 300}\n" for number in range(8))
     died = account(died={"exit_code": 1, "signal": None}, log=log)
-    shown = read(ended(1), said({"ajuste_services": [died]})).reason.partition("its log ends: ")[2].split(" / ")
-    assert shown == [f"{number} {'x' * 198}…" for number in (5, 6, 7)]
+    log_end = (
+        read(ended(1), output_event({"ajuste_services": [died]})).reason.partition("its log ends: ")[2].split(" / ")
+    )
+    assert log_end == [f"{number} {'x' * 198}…" for number in (5, 6, 7)]
 
 
 def test_one_that_had_to_be_killed_is_a_remark() -> None:
-    found = read(ended(), said({"ajuste_services": [account(killed=True)]}))
-    assert (found.status, found.reason) == ("ok", "service redis was killed: it did not stop in time")
+    judged = read(ended(), output_event({"ajuste_services": [account(killed=True)]}))
+    assert (judged.status, judged.reason) == ("ok", "service redis was killed: it did not stop in time")
 
 
 @pytest.mark.parametrize("text", ['{"ajuste_services":', '{"ajuste_services":[{"name":3}]}', "[]", ""])
 def test_anything_else_has_no_accounts(text: str) -> None:
-    found = read(ended(), said(text))
-    assert found.status == "ok"
-    assert not any(name.startswith("service-") for name in found.metrics)
+    judged = read(ended(), output_event(text))
+    assert judged.status == "ok"
+    assert not any(name.startswith("service-") for name in judged.metrics)
 
 
 def test_what_a_workload_prints_is_never_an_account() -> None:
-    printed = said({"ajuste_services": [account()]}).model_copy(update={"role": "workload"})
+    printed = output_event({"ajuste_services": [account()]}).model_copy(update={"role": "workload"})
     assert service_values([printed]) == {}

@@ -1,4 +1,4 @@
-"""What the benchmarks of the built-in suites print, read from real outputs."""
+"""Benchmarks of the built-in suites: what they print, read from real outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ajuste.outputs.programs import parser
 OUTPUTS = Path(__file__).parent / "outputs"
 
 
-def found(name: str, program: str) -> dict[str, float]:
+def figures(name: str, program: str) -> dict[str, float]:
     return parser(program)((OUTPUTS / name).read_text())
 
 
@@ -59,7 +59,7 @@ def test_every_figure_is_a_metric_of_the_catalogue(kind: str, name: str) -> None
 @pytest.mark.parametrize("name", ["switch", "fork"])
 def test_stress_ng(name: str) -> None:
     workload = catalogue().workloads["stress-ng"]
-    read = found(f"stress-ng-{name}.txt", "stress_ng")
+    read = figures(f"stress-ng-{name}.txt", "stress_ng")
     assert set(read) <= {metric.name for metric in workload.metrics}
     per_second = read["stress-ng.bogo-ops"] / read["stress-ng.real-time"]
     assert read["stress-ng.bogo-ops-per-second"] == pytest.approx(per_second, rel=0.01)
@@ -69,7 +69,7 @@ def test_stress_ng(name: str) -> None:
 
 
 def test_unixbench_has_the_tests_that_ran_and_the_mean_of_their_indices() -> None:
-    read = found("unixbench.txt", "unixbench")
+    read = figures("unixbench.txt", "unixbench")
     assert set(read) <= {metric.name for metric in catalogue().workloads["unixbench"].metrics}
     ran = [value for name, value in read.items() if name.endswith("-index")]
     assert len(ran) == 2
@@ -78,38 +78,38 @@ def test_unixbench_has_the_tests_that_ran_and_the_mean_of_their_indices() -> Non
 
 
 def test_figures_of_the_new_programs_agree_with_each_other() -> None:
-    redis = found("redis-benchmark.csv", "redis_benchmark")
-    order = [redis[f"redis-benchmark.get-latency-{one}"] for one in ("min", "p50", "p95", "p99", "max")]
+    redis = figures("redis-benchmark.csv", "redis_benchmark")
+    order = [redis[f"redis-benchmark.get-latency-{statistic}"] for statistic in ("min", "p50", "p95", "p99", "max")]
     assert order == sorted(order)
-    memtier = found("memtier-redis.txt", "memtier")
+    memtier = figures("memtier-redis.txt", "memtier")
     parts = memtier["memtier.sets-per-second"] + memtier["memtier.gets-per-second"]
     assert memtier["memtier.totals-per-second"] == pytest.approx(parts, abs=0.02)
-    netperf = found("netperf.txt", "netperf")
+    netperf = figures("netperf.txt", "netperf")
     assert 1 / netperf["netperf.latency"] == pytest.approx(netperf["netperf.transactions-per-second"], rel=0.05)
-    numa = found("perf-bench-numa.txt", "perf_bench")
+    numa = figures("perf-bench-numa.txt", "perf_bench")
     assert numa["perf-bench.data"] == pytest.approx(2 * numa["perf-bench.thread-data"], rel=0.01)
-    stream = found("stream.txt", "stream")  # a copy moves each of two million numbers of 8 bytes in and out
+    stream = figures("stream.txt", "stream")  # a copy moves each of two million numbers of 8 bytes in and out
     assert stream["stream.copy"] == pytest.approx(32 / stream["stream.copy-time-min"], rel=0.001)
-    scale = found("will-it-scale.txt", "will_it_scale")
+    scale = figures("will-it-scale.txt", "will_it_scale")
     slowest, fastest = scale["will-it-scale.slowest-task"], scale["will-it-scale.fastest-task"]
     assert slowest + fastest == pytest.approx(scale["will-it-scale.operations-per-second"], rel=0.001)
-    film = found("rt-app.txt", "rt_app")
+    film = figures("rt-app.txt", "rt_app")
     assert film["rt-app.period"] == pytest.approx(0.01, rel=0.05)
     assert film["rt-app.rounds"] == pytest.approx(2 * 1.0 / 0.01, rel=0.05)
 
 
 def test_times_of_perf_bench_are_in_seconds() -> None:
-    read = found("perf-bench-pipe.txt", "perf_bench")
+    read = figures("perf-bench-pipe.txt", "perf_bench")
     assert read["perf-bench.time"] / 20_000 == pytest.approx(read["perf-bench.time-per-operation"], rel=0.01)
     assert 1 / read["perf-bench.operations-per-second"] == pytest.approx(
         read["perf-bench.time-per-operation"], rel=1e-4
     )
-    wake = found("perf-bench-futex-wake-parallel.txt", "perf_bench")
+    wake = figures("perf-bench-futex-wake-parallel.txt", "perf_bench")
     assert 0 < wake["perf-bench.wake-latency"] < 1e-3
 
 
 def test_an_operation_of_dbench_is_as_slow_as_its_longest_latency() -> None:
-    read = found("dbench.txt", "dbench")
+    read = figures("dbench.txt", "dbench")
     longest = max(value for name, value in read.items() if name.count("-") == 2 and name.endswith("-latency-max"))
     assert longest >= 0.95 * read["dbench.latency-max"], "operations also count while files are removed"
     assert read["dbench.writex-count"] > 0
@@ -122,18 +122,18 @@ def test_a_file_of_dbench_can_be_analysed() -> None:
 
 def test_iperf3_is_in_units_for_people() -> None:
     document = json.loads((OUTPUTS / "iperf3.json").read_text())
-    read = found("iperf3.json", "iperf3")
+    read = figures("iperf3.json", "iperf3")
     assert read["iperf3.received"] == document["end"]["sum_received"]["bits_per_second"] / 1e6
     assert read["iperf3.rtt"] == pytest.approx(document["end"]["streams"][0]["sender"]["mean_rtt"] / 1e6)
 
 
 def test_sysbench_mutex_has_the_figures_of_its_workload() -> None:
-    read = found("sysbench-mutex.txt", "sysbench")
+    read = figures("sysbench-mutex.txt", "sysbench")
     assert set(read) <= {metric.name for metric in catalogue().workloads["sysbench-mutex"].metrics}
 
 
 @pytest.mark.parametrize(
-    ("program", "output", "said"),
+    ("program", "output", "message"),
     [
         ("perf_bench", "nothing", "printed 0 reports"),
         ("perf_bench", "# Running 'sched/pipe' benchmark:\n     Total time: nan [sec]\n" * 2, "printed 2 reports"),
@@ -155,7 +155,7 @@ def test_sysbench_mutex_has_the_figures_of_its_workload() -> None:
         ("iperf3", '{"end": {"sum_sent": {}, "sum_received": {"bits_per_second": true}}}', "cpu_utilization_percent"),
     ],
 )
-def test_what_is_no_result_is_refused(program: str, output: str, said: str) -> None:
+def test_what_is_no_result_is_refused(program: str, output: str, message: str) -> None:
     with pytest.raises(ParseError) as refused:
         parser(program)(output)
-    assert said in str(refused.value)
+    assert message in str(refused.value)

@@ -22,7 +22,7 @@ def second(at_s: float) -> int:
     return START_NS + round(at_s * 1e9)
 
 
-def told(readings: Readings, end_s: float = 1.0, **end: Any) -> list[Event]:
+def workload_events(readings: Readings, end_s: float = 1.0, **end: Any) -> list[Event]:
     """The events of a workload of ``end_s`` seconds, with these readings of vmstat's nr_written."""
     rest = ("voluntary_switches", "involuntary_switches", "minor_faults", "major_faults", "peak_rss_bytes")
     times = {"wall_ns": round(end_s * 1e9), "user_ns": 0, "system_ns": 0}
@@ -40,9 +40,9 @@ def timeline(take: Any, **more: Any) -> Timeline:
 
 
 def taken(take: Any, readings: Readings, end_s: float = 1.0, **more: Any) -> float:
-    found = sampling(told(readings, end_s))
-    assert found is not None
-    return measure(timeline(take, **more), found)
+    samples = sampling(workload_events(readings, end_s))
+    assert samples is not None
+    return measure(timeline(take, **more), samples)
 
 
 STEPS: Readings = [(-0.001, 100), (1, 100), (2, 200), (3, 200), (4, 600)]
@@ -112,11 +112,11 @@ readings_of_a_counter = st.lists(st.tuples(st.integers(1, 10_000), st.integers(0
 @given(readings_of_a_counter, st.floats(0.01, 1), st.floats(0.01, 1))
 @example([(0.0, 0), (0.001, 0), (0.398, 0), (1.473, 1)], 0.5, 0.5)
 def test_delays_lie_within_the_readings_and_in_the_order_of_their_fractions(
-    readings: Readings, one: float, other: float
+    readings: Readings, fraction: float, other_fraction: float
 ) -> None:
     if readings[0][1] == readings[-1][1]:
         return
-    less, more = (taken("delay", readings, fraction=part) for part in sorted((one, other)))
+    less, more = (taken("delay", readings, fraction=part) for part in sorted((fraction, other_fraction)))
     assert 0 <= less <= more <= readings[-1][0]
     assert taken("delay", readings, fraction=1.0) <= readings[-1][0]
 
@@ -133,20 +133,20 @@ def all_of(events: list[Event], *timelines: Timeline) -> MeasuredTimeline:
 
 
 def test_a_figure_that_is_not_there_is_not_supported_and_no_flaw() -> None:
-    events = told([(0, 1), (1, 2)])
-    found = all_of(events, timeline("growth"), timeline("growth", key="nr_x", name="other"))
-    assert (found.metrics, found.flagged) == ({"m": 1.0}, [])
-    assert found.not_supported == {"other": "vmstat has no nr_x here"}
-    missing = told([], not_supported="/proc/vmstat: No such file or directory")
+    events = workload_events([(0, 1), (1, 2)])
+    result = all_of(events, timeline("growth"), timeline("growth", key="nr_x", name="other"))
+    assert (result.metrics, result.flagged) == ({"m": 1.0}, [])
+    assert result.not_supported == {"other": "vmstat has no nr_x here"}
+    missing = workload_events([], not_supported="/proc/vmstat: No such file or directory")
     assert all_of(missing, timeline("growth")).not_supported == {"m": "/proc/vmstat: No such file or directory"}
 
 
 def test_readings_that_were_cut_off_are_a_flaw() -> None:
-    found = all_of(told([(0, 1), (1, 2)], full=True), timeline("growth"))
-    assert (found.metrics, len(found.flagged)) == ({}, 1)
-    assert "no more room" in found.flagged[0]
+    result = all_of(workload_events([(0, 1), (1, 2)], full=True), timeline("growth"))
+    assert (result.metrics, len(result.flagged)) == ({}, 1)
+    assert "no more room" in result.flagged[0]
 
 
 def test_a_workload_that_never_started_has_no_timeline() -> None:
-    assert all_of(told([(0, 1), (1, 2)])[1:], timeline("growth")).flagged
+    assert all_of(workload_events([(0, 1), (1, 2)])[1:], timeline("growth")).flagged
     assert all_of([]) == MeasuredTimeline()

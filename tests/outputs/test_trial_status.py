@@ -76,9 +76,9 @@ def events(**changed: Event | None) -> list[Event]:
     return [event for event in {**clean, **changed}.values() if event is not None]
 
 
-def judge(found: list[Event], reading: TrialReading | None = None, problem: str = "") -> Trial:
-    lines = "".join(event.model_dump_json() + "\n" for event in found)
-    observation = Observation(lines=lines, events=tuple(found), problem=problem, console="c", host_seconds=1.5)
+def judge(recorded: list[Event], reading: TrialReading | None = None, problem: str = "") -> Trial:
+    lines = "".join(event.model_dump_json() + "\n" for event in recorded)
+    observation = Observation(lines=lines, events=tuple(recorded), problem=problem, console="c", host_seconds=1.5)
     return trial(SLOT, 1, PLAN, observation, reading or TrialReading(endless=(True,)), started="now")
 
 
@@ -102,19 +102,19 @@ def test_what_the_lens_counted_of_the_workload_replaces_what_the_agent_could_not
     tasks = (task(0, "workload", 100, 30), task(1, "workload", 10, 3), task(2, "background", 1000, 1))
     costs = Costs(version=1, depth="counts", user=1110, kernel=34, faulted=0, tasks=tasks)
     lacking = Counter(at_ns=7, name="instructions", not_supported="No such file or directory")
-    found = events(clock=lacking)
+    recorded = events(clock=lacking)
     plan = PLAN.model_copy(update={"counters": ("instructions", "cycles")})
-    counted = trial(SLOT, 1, plan, Observation(events=tuple(found), costs=costs), TrialReading(endless=(True,)))
+    counted = trial(SLOT, 1, plan, Observation(events=tuple(recorded), costs=costs), TrialReading(endless=(True,)))
     exact = {"instructions": 143, "user-instructions": 110, "kernel-instructions": 33, "branches": 55}
     assert {name: counted.metrics[name] for name in exact} == exact
     assert set(counted.not_supported) == {"cycles", "ipc"}
-    assert set(judge(found).not_supported) == {"instructions", "cycles", "ipc"}
+    assert set(judge(recorded).not_supported) == {"instructions", "cycles", "ipc"}
 
 
 def test_a_clean_trial_has_its_metrics_in_their_units_and_keeps_everything() -> None:
-    found = judge(events())
-    assert (found.status, found.reason, found.attempt, found.slot) == ("ok", "", 1, SLOT)
-    assert found.metrics == {
+    judged = judge(events())
+    assert (judged.status, judged.reason, judged.attempt, judged.slot) == ("ok", "", 1, SLOT)
+    assert judged.metrics == {
         "elapsed": 2.0,
         "user-time": 0.99,
         "system-time": 0.01,
@@ -126,11 +126,11 @@ def test_a_clean_trial_has_its_metrics_in_their_units_and_keeps_everything() -> 
         "task-clock": 1000.0,
         "cpus-utilized": 0.5,
     }
-    assert found.not_supported["cycles"] == "No such file or directory"
-    assert "cycles" not in found.metrics
-    assert found.written[0].after == "7500000"
-    assert len(found.events.splitlines()) == len(events())
-    assert (found.console, found.started, found.host_seconds) == ("c", "now", 1.5)
+    assert judged.not_supported["cycles"] == "No such file or directory"
+    assert "cycles" not in judged.metrics
+    assert judged.written[0].after == "7500000"
+    assert len(judged.events.splitlines()) == len(events())
+    assert (judged.console, judged.started, judged.host_seconds) == ("c", "now", 1.5)
 
 
 def test_instructions_per_cycle_need_both_counters() -> None:
@@ -140,9 +140,9 @@ def test_instructions_per_cycle_need_both_counters() -> None:
     }
     assert judge(events(**counters)).metrics["ipc"] == 2.5
     missing = {**counters, "instructions": Counter(at_ns=7, name="instructions", not_supported="no PMU")}
-    found = judge(events(**missing))
-    assert "ipc" not in found.metrics
-    assert found.not_supported["ipc"] == "no PMU"
+    judged = judge(events(**missing))
+    assert "ipc" not in judged.metrics
+    assert judged.not_supported["ipc"] == "no PMU"
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_instructions_per_cycle_need_both_counters() -> None:
     ],
 )
 def test_what_was_not_measured_cleanly_is_flagged_with_its_metrics_kept(changed: dict[str, Any], reason: str) -> None:
-    found = judge(events(**changed))
-    assert (found.status, found.reason) == ("flagged", reason)
-    assert found.metrics["involuntary-switches"] == 135
+    judged = judge(events(**changed))
+    assert (judged.status, judged.reason) == ("flagged", reason)
+    assert judged.metrics["involuntary-switches"] == 135
 
 
 def test_what_the_kernel_makes_of_a_value_counts_where_the_study_says_so() -> None:
@@ -204,23 +204,23 @@ def test_a_load_that_may_end_may_end_well() -> None:
     ],
 )
 def test_what_was_not_measured_is_failed_without_metrics(changed: dict[str, Any], reason: str) -> None:
-    found = judge(events(**changed))
-    assert (found.status, found.reason, found.metrics) == ("failed", reason, {})
+    judged = judge(events(**changed))
+    assert (judged.status, judged.reason, judged.metrics) == ("failed", reason, {})
 
 
 def test_a_scheduler_that_does_not_load_is_the_reason_and_not_the_program_that_loads_it() -> None:
-    own = "/ajuste/bin/ajuste-workloads ended with exit code 1: ajuste-workloads:"
-    before = Failed(at_ns=7, stage="before", message=f"{own} scx_mine did not load its scheduler", tunable=None)
-    after = Failed(at_ns=8, stage="after", message=f"{own} no scheduler was loaded", tunable=None)
-    ejected = Failed(at_ns=8, stage="after", message=f"{own} the kernel ejected the scheduler mine", tunable=None)
+    prefix = "/ajuste/bin/ajuste-workloads ended with exit code 1: ajuste-workloads:"
+    before = Failed(at_ns=7, stage="before", message=f"{prefix} scx_mine did not load its scheduler", tunable=None)
+    after = Failed(at_ns=8, stage="after", message=f"{prefix} no scheduler was loaded", tunable=None)
+    ejected = Failed(at_ns=8, stage="after", message=f"{prefix} the kernel ejected the scheduler mine", tunable=None)
     assert judge(events(failed=before, other=after)).reason == "scx_mine did not load its scheduler"
     assert judge(events(failed=ejected)).reason == "the kernel ejected the scheduler mine"
     assert judge(events(failed=after)).reason == "no scheduler was loaded"
 
 
 def test_a_problem_of_the_stream_fails_the_trial_whatever_else_it_says() -> None:
-    found = judge(events(), problem="the guest panicked")
-    assert (found.status, found.reason, found.metrics) == ("failed", "the guest panicked", {})
+    judged = judge(events(), problem="the guest panicked")
+    assert (judged.status, judged.reason, judged.metrics) == ("failed", "the guest panicked", {})
     assert judge([], problem="hung").status == "failed"
 
 
@@ -228,11 +228,11 @@ def test_outputs_are_read_by_patterns_or_parsers_and_a_misunderstood_one_is_flag
     rate = TrialReading(patterns=(Pattern(metric="rate", pattern=r"rate: (\d+)"),), endless=(True,))
     assert judge(events(), rate).metrics["rate"] == 5.0
     wrong = Output(at_ns=6, role="workload", index=0, stream="stdout", text="no", dropped_bytes=70)
-    found = judge(events(stdout=wrong), rate)
-    assert found.status == "flagged"
-    assert found.reason.startswith('no line of stdout matches the pattern of "rate"')
-    assert found.reason.endswith("(70 bytes of output were dropped)")
-    assert found.metrics["elapsed"] == 2.0
+    judged = judge(events(stdout=wrong), rate)
+    assert judged.status == "flagged"
+    assert judged.reason.startswith('no line of stdout matches the pattern of "rate"')
+    assert judged.reason.endswith("(70 bytes of output were dropped)")
+    assert judged.metrics["elapsed"] == 2.0
     hackbench = Output(at_ns=6, role="workload", index=0, stream="stdout", text="Time: 0.25\n")
     assert judge(events(stdout=hackbench), TrialReading(parser="hackbench")).metrics["hackbench.time"] == 0.25
 
@@ -244,7 +244,7 @@ def test_the_background_loads_output_is_not_the_workloads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("value", "other_value", "same"),
     [
         ("750000", "750000", True),
         ("0750000", "750000", True),
@@ -257,8 +257,8 @@ def test_the_background_loads_output_is_not_the_workloads() -> None:
         ("", "0", False),
     ],
 )
-def test_values_are_compared_as_the_kernel_means_them(one: str, other: str, same: bool) -> None:
-    assert same_value(one, other) is same
+def test_values_are_compared_as_the_kernel_means_them(value: str, other_value: str, same: bool) -> None:
+    assert same_value(value, other_value) is same
 
 
 def test_counters_are_asked_for_as_metrics_need_them() -> None:
@@ -282,12 +282,12 @@ GOLDEN = Path(__file__).parents[2] / "contract" / "events" / "trial.jsonl"
 
 
 def test_the_contracts_own_events_are_understood() -> None:
-    found = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
+    recorded = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
     assert (
-        judge(found, TrialReading()).reason
+        judge(recorded, TrialReading()).reason
         == "write sched_latency_ns: Invalid argument; journal: No space left on device"
     )
-    clean = [event for event in found if not isinstance(event, Failed | End | Paused)]
+    clean = [event for event in recorded if not isinstance(event, Failed | End | Paused)]
     end = End(at_ns=9, id="b0p2", ok=True, events=len(clean))
     plan = PLAN.model_copy(
         update={"writes": (PLAN.writes[0].model_copy(update={"tunable": "sched_min_granularity_ns"}),)}
@@ -306,9 +306,9 @@ def test_the_contracts_own_events_are_understood() -> None:
     ],
 )
 def test_a_trial_in_which_something_stood_still_is_flagged(who: str, reason: str) -> None:
-    found = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
+    recorded = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
     paused = parse_event(f'{{"event":"paused","at_ns":1,"who":"{who}","paused_ns":10000000000}}')
-    events = [event for event in found if not isinstance(event, Failed | End | Paused)]
+    events = [event for event in recorded if not isinstance(event, Failed | End | Paused)]
     end = End(at_ns=9, id="b0p2", ok=True, events=len(events) + 1)
     plan = PLAN.model_copy(
         update={"writes": (PLAN.writes[0].model_copy(update={"tunable": "sched_min_granularity_ns"}),)}
@@ -323,14 +323,14 @@ NUMBERS = st.integers(-(10**3), 10**3) | st.integers(2**63, 2**70) | st.just(10*
 @given(st.data())
 def test_no_stream_of_events_raises(data: st.DataObject) -> None:
     """Drop, double, shuffle and change the figures of a clean stream at will."""
-    found = []
+    drawn = []
     for event in data.draw(st.lists(st.sampled_from(events()), max_size=14)):
         fields = json.loads(event.model_dump_json())
         for name, value in fields.items():
             if type(value) is int and name != "at_ns" and data.draw(st.booleans()):
                 fields[name] = data.draw(NUMBERS)
-        found.append(type(event).model_validate(fields))
-    made = judge(found, TrialReading(parser="matrix", endless=(True, False)))
+        drawn.append(type(event).model_validate(fields))
+    made = judge(drawn, TrialReading(parser="matrix", endless=(True, False)))
     assert made.status in ("ok", "flagged", "failed")
     assert bool(made.reason) == (made.status != "ok")
     assert not (made.status == "failed" and made.metrics)

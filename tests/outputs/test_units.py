@@ -109,14 +109,14 @@ def test_the_error_names_what_was_found_what_is_wanted_and_what_to_do() -> None:
 
 @given(VALUES, st.sampled_from(sorted(SECONDS)), st.sampled_from(sorted(SECONDS)), st.sampled_from(["", " "]))
 def test_times_of_any_unit_are_the_same_time(value: object, printed: str, unit: str, space: str) -> None:
-    found = amount(f"{value}{space}{printed}", unit, "it")
-    assert found == pytest.approx(float(str(value)) * SECONDS[printed] / SECONDS[unit], rel=1e-12)
+    converted = amount(f"{value}{space}{printed}", unit, "it")
+    assert converted == pytest.approx(float(str(value)) * SECONDS[printed] / SECONDS[unit], rel=1e-12)
 
 
 @given(VALUES, st.sampled_from(sorted(BYTES)), st.sampled_from(["B", "KB", "MiB", "GB"]), st.sampled_from(["", "/s"]))
 def test_data_of_any_unit_are_the_same_data(value: object, printed: str, unit: str, per: str) -> None:
-    found = amount(f"{value} {printed}{per}", f"{unit}{per}", "it")
-    assert found == pytest.approx(float(str(value)) * BYTES[printed] / BYTES[unit], rel=1e-12)
+    converted = amount(f"{value} {printed}{per}", f"{unit}{per}", "it")
+    assert converted == pytest.approx(float(str(value)) * BYTES[printed] / BYTES[unit], rel=1e-12)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["", "s", "MiB/s", "ops/s", "%"]))

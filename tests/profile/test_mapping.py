@@ -1,4 +1,4 @@
-"""Which tunables profiles' lines mean."""
+"""Tunables that the lines of profiles mean."""
 
 from __future__ import annotations
 

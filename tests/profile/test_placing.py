@@ -1,4 +1,4 @@
-"""What the lines of a profile come to on a machine."""
+"""Placing of the lines of a profile on a machine."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def placed(profile: Profile, version: str = "5.10", now: Mapping[str, str] = NOW
     return place(profile, wanted, unmapped, read, known, kernel)
 
 
-def levels(found: Placed) -> dict[str, str]:
-    return {name: level for setting in found.settings for name, level in setting.levels.items()}
+def levels(placing: Placed) -> dict[str, str]:
+    return {name: level for setting in placing.settings for name, level in setting.levels.items()}
 
 
-def reasons(found: Placed) -> dict[str, str]:
-    return {one.line.name: one.reason for one in found.unmapped}
+def reasons(placing: Placed) -> dict[str, str]:
+    return {unmapped.line.name: unmapped.reason for unmapped in placing.unmapped}
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         ("[sysctl]\nvm.swappiness=10", {"vm.swappiness": "10"}),
         ("[sysctl]\nkernel.sched_min_granularity_ns=10000000", {"sched_min_granularity_ns": "10000000"}),
@@ -79,16 +79,16 @@ def reasons(found: Placed) -> dict[str, str]:
         ("[sysctl]\nvm.swappiness=<30", {"vm.swappiness": "30"}),
     ],
 )
-def test_a_line_means_tunables_with_levels(write: Write, read: Read, text: str, says: dict[str, str]) -> None:
+def test_a_line_means_tunables_with_levels(write: Write, read: Read, text: str, expected: dict[str, str]) -> None:
     write("one", f"{text}\n")
-    assert levels(placed(read("one"))) == says
+    assert levels(placed(read("one"))) == expected
 
 
 def test_what_is_so_already_is_no_change(write: Write, read: Read) -> None:
     write("one", "[sysctl]\nvm.swappiness=60\nnet.core.somaxconn=>2048\nnet.ipv4.tcp_rmem=4096 131072 6291456\n")
-    found = placed(read("one"))
-    assert not found.settings
-    assert [one.line.option for one in found.unchanged] == [
+    placing = placed(read("one"))
+    assert not placing.settings
+    assert [unchanged.line.option for unchanged in placing.unchanged] == [
         "vm.swappiness",
         "net.core.somaxconn",
         "net.ipv4.tcp_rmem",
@@ -120,26 +120,28 @@ def test_what_cannot_be_is_left_out_with_the_reason(
     write: Write, read: Read, text: str, version: str, reason: str
 ) -> None:
     write("one", f"{text}\n")
-    found = placed(read("one"), version)
-    assert not found.settings
-    assert reason in next(iter(reasons(found).values()))
+    placing = placed(read("one"), version)
+    assert not placing.settings
+    assert reason in next(iter(reasons(placing).values()))
 
 
 def test_of_two_lines_that_set_the_same_the_later_one_holds(write: Write, read: Read) -> None:
     text = "[scheduler]\nsched_min_granularity_ns=1000000\n[sysctl]\nkernel.sched_min_granularity_ns=2000000\n"
     write("one", text)
-    found = placed(read("one"))
-    assert levels(found) == {"sched_min_granularity_ns": "2000000"}
-    assert [one.line.plugin for one in found.settings] == ["sysctl"]
+    placing = placed(read("one"))
+    assert levels(placing) == {"sched_min_granularity_ns": "2000000"}
+    assert [setting.line.plugin for setting in placing.settings] == ["sysctl"]
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [("[sysctl]\nvm.swappiness=ten", "whole number"), ("[net]\nfeatures=tso", "expected pairs")],
 )
-def test_a_value_that_cannot_be_is_refused_with_file_and_line(write: Write, read: Read, text: str, says: str) -> None:
+def test_a_value_that_cannot_be_is_refused_with_file_and_line(
+    write: Write, read: Read, text: str, message: str
+) -> None:
     write("one", f"{text}\n")
-    with pytest.raises(RequestError, match=says) as raised:
+    with pytest.raises(RequestError, match=message) as raised:
         placed(read("one"))
     assert raised.value.place is not None
     assert raised.value.place.line == 2

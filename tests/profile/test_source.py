@@ -1,4 +1,4 @@
-"""Where profiles are sought."""
+"""Search for profiles: where they are found, and what is said of those that are not."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_systems_own_files_go_by_name_and_sysctl_conf_comes_last(sources: So
 
 
 @pytest.mark.parametrize(
-    ("spec", "says", "hint"),
+    ("spec", "message", "hint"),
     [
         ("tuned:fest", "profile 'fest' not found", "tuned:fast"),
         ("tuned:../x", "profile '../x' not found in", None),
@@ -89,8 +89,8 @@ def test_the_systems_own_files_go_by_name_and_sysctl_conf_comes_last(sources: So
     ],
 )
 def test_what_is_not_there_is_told_with_what_may_be_meant(
-    sources: Sources, spec: str, says: str, hint: str | None
+    sources: Sources, spec: str, message: str, hint: str | None
 ) -> None:
-    with pytest.raises(RequestError, match=says) as raised:
+    with pytest.raises(RequestError, match=message) as raised:
         read_profile(spec, sources, FACTS)
     assert hint is None or hint in (raised.value.hint or "")

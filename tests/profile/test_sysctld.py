@@ -46,9 +46,9 @@ def test_lines_comments_and_both_spellings(tmp_path: Path) -> None:
 
 
 def test_what_is_said_last_holds_but_a_pattern_never_overrides_a_name(tmp_path: Path) -> None:
-    one = write(tmp_path / "1.conf", "net.ipv4.tcp_rmem = 1 2 3\nvm.swappiness = 1\n")
-    two = write(tmp_path / "2.conf", "vm.swappiness = 2\nnet.ipv4.tcp_?mem = 4 5 6\n")
-    assert words(read(one, two)) == [
+    first = write(tmp_path / "1.conf", "net.ipv4.tcp_rmem = 1 2 3\nvm.swappiness = 1\n")
+    second = write(tmp_path / "2.conf", "vm.swappiness = 2\nnet.ipv4.tcp_?mem = 4 5 6\n")
+    assert words(read(first, second)) == [
         "net.ipv4.tcp_wmem = 4 5 6",
         "net.ipv4.tcp_rmem = 1 2 3",
         "vm.swappiness = 2",

@@ -88,7 +88,7 @@ def test_a_profile_may_include_its_like_of_a_later_folder_and_two_the_same_paren
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "message"),
     [
         ("[main]\ninclude=nowhere\n", 2, "includes the profile 'nowhere'"),
         ("[main]\n\ninclude=other\n", 2, "include each other: one → other → one; expected no circle"),
@@ -101,10 +101,10 @@ def test_a_profile_may_include_its_like_of_a_later_folder_and_two_the_same_paren
         ("[sysctl]\ncpuinfo_regex=(\na=1\n", 2, "not a regular expression"),
     ],
 )
-def test_what_is_wrong_is_told_with_file_and_line(write: Write, read: Read, text: str, line: int, says: str) -> None:
+def test_what_is_wrong_is_told_with_file_and_line(write: Write, read: Read, text: str, line: int, message: str) -> None:
     write("other", "[main]\ninclude=one\n")
     write("one", text)
-    with pytest.raises(RequestError, match=says) as raised:
+    with pytest.raises(RequestError, match=message) as raised:
         read("one")
     assert raised.value.exit_code == 2
     assert raised.value.place is not None
@@ -121,9 +121,9 @@ def test_any_file_is_a_profile_or_refused(write: Write, read: Read, text: str) -
 
 
 def tuned_trees() -> list[Path]:
-    """Where tuned is unpacked, with its programs: this machine's own and those that were fetched."""
-    found = [Path("/"), *(home().cache / "tuned").glob("*/tree")]
-    return [tree for tree in found if (tree / "usr/lib/python3/dist-packages/tuned/profiles/loader.py").is_file()]
+    """Return where tuned is unpacked, with its programs: this machine's own and those that were fetched."""
+    trees = [Path("/"), *(home().cache / "tuned").glob("*/tree")]
+    return [tree for tree in trees if (tree / "usr/lib/python3/dist-packages/tuned/profiles/loader.py").is_file()]
 
 
 REFERENCE = """
@@ -166,20 +166,20 @@ def test_tuneds_own_profiles_are_merged_as_tuned_itself_merges_them() -> None:
     folders = Folders([tree / "usr/lib/tuned"], tree)
     plain = [name for name in folders.names() if "${" not in merged_text(folders, name)]
     assert len(plain) > 10
-    said = subprocess.run(
+    reference = subprocess.run(
         [sys.executable, "-c", REFERENCE, str(tree), *plain], capture_output=True, text=True, timeout=60, check=False
     )
-    assert said.returncode == 0, said.stderr
-    for name, lines in json.loads(said.stdout).items():
+    assert reference.returncode == 0, reference.stderr
+    for name, lines in json.loads(reference.stdout).items():
         path = folders.candidates(name)[0]
-        own = read_tuned(path, folders, MachineFacts((0,), cpuinfo=""), spec="", origin="")
+        parsed = read_tuned(path, folders, MachineFacts((0,), cpuinfo=""), spec="", origin="")
         # tuned's script is a list of paths, and its priority is no setting.
         theirs = [
             (plugin, option, " ".join(value).strip("\"'"))
             for plugin, option, value in lines
             if plugin != "script" and option != "priority" and option != "dynamic"
         ]
-        ours = [(line.plugin, line.option, line.value) for line in own.lines if line.plugin != "script"]
+        ours = [(line.plugin, line.option, line.value) for line in parsed.lines if line.plugin != "script"]
         assert ours == theirs, name
 
 

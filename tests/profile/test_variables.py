@@ -16,7 +16,7 @@ BARE = MachineFacts((0,), cpuinfo=None)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("${size}M", "64M"),
         (r"\${size}", "${size}"),
@@ -39,8 +39,8 @@ BARE = MachineFacts((0,), cpuinfo=None)
         (r"\${f:kb2s:8}", "${f:kb2s:8}"),
     ],
 )
-def test_what_is_known_is_put_in(text: str, said: str) -> None:
-    assert expand(text, {"size": "64"}, FACTS) == said
+def test_what_is_known_is_put_in(text: str, expected: str) -> None:
+    assert expand(text, {"size": "64"}, FACTS) == expected
 
 
 @pytest.mark.parametrize("text", ["${f:exec:rm:-rf:/}", "${f:calc_isolated_cores:1}", "${f:cpuinfo_check:a:b}"])
@@ -50,7 +50,7 @@ def test_what_would_run_something_or_needs_the_machine_is_not_computed(text: str
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("${f:assertion:CPUs are given:1:2}", "CPUs are given"),
         ("${f:assertion_non_equal:CPUs are given:1:1}", "CPUs are given"),
@@ -61,8 +61,8 @@ def test_what_would_run_something_or_needs_the_machine_is_not_computed(text: str
         ("${f:kb2s:1", "without a closing"),
     ],
 )
-def test_wrong_calls_and_assertions_are_refused(text: str, says: str) -> None:
-    with pytest.raises(Refused, match=says):
+def test_wrong_calls_and_assertions_are_refused(text: str, message: str) -> None:
+    with pytest.raises(Refused, match=message):
         expand(text, {}, FACTS)
 
 

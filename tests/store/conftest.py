@@ -11,7 +11,7 @@ from small_stores import Commands, small_store
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    """With the small store in it."""
+    """Return commands with the small store in their home."""
     made = Commands(tmp_path / "home", monkeypatch)
     small_store(made.store)
     return made

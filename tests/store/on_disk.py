@@ -24,23 +24,23 @@ DISK = ctypes.CDLL(None)  # With the library preloaded.
 
 
 def trial(block: int) -> Trial:
-    """One that is larger than a page."""
+    """Return a trial that is larger than a page."""
     slot = Slot(block=block, position=0, configuration="nice=0", seed=block)
     return Trial(slot=slot, status="ok", metrics={"elapsed": 0.5 + block}, events=f"event {block}\n" * 700)
 
 
-def measure(store_file: Path, kept: Callable[[int], None]) -> str:
-    """What a command does with its store: begin a run or go on with it, keep every trial, end it, show it."""
+def measure(store_file: Path, on_stored: Callable[[int], None]) -> str:
+    """Do what a command does with its store: begin a run or go on with it, keep every trial, end it, show it."""
     with Store(f"sqlite:///{store_file}") as store:
         store.require_sound()
         run = store.latest_run("f", 1) or store.new_run(
             study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={}
         )
-        there = {one.slot.block for one in store.trials(run)}
+        there = {trial.slot.block for trial in store.trials(run)}
         for block in range(BLOCKS):
             if block not in there:
                 store.add_trials(run, (trial(block),))
-                kept(block)
+                on_stored(block)
         if not run.stopped:
             store.stop_run(run, "budget", "spent")
         return KeptRecord(store.find_run(run.id), store).digest
@@ -64,21 +64,21 @@ def attempt(store_file: Path, at: int, error: int, on: int) -> dict[str, Any]:
             os._exit(code)
     os.close(writing)
     with os.fdopen(reading) as output:
-        said, _, count = output.read().rpartition("\n")
+        printed, _, count = output.read().rpartition("\n")
     _, status = os.waitpid(child, 0)
-    return {"code": os.waitstatus_to_exitcode(status), "said": said.strip(), "count": int(count)}
+    return {"code": os.waitstatus_to_exitcode(status), "said": printed.strip(), "count": int(count)}
 
 
 def main() -> None:
     store_file = Path(os.environ["AJUSTE_DISK"])
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         shutil.rmtree(store_file.parent, ignore_errors=True)
         store_file.parent.mkdir(parents=True)
-        if asked.get("record"):
-            DISK.disk_record(os.open(asked["record"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        ended = [attempt(store_file, asked["at"], asked["error"], asked["on"])]
-        if asked["at"] >= 0:
+        if request.get("record"):
+            DISK.disk_record(os.open(request["record"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        ended = [attempt(store_file, request["at"], request["error"], request["on"])]
+        if request["at"] >= 0:
             ended.append(attempt(store_file, -1, 0, 0))
         DISK.disk_record(-1)
         print(json.dumps(ended), flush=True)

@@ -42,10 +42,10 @@ def test_a_flipped_bit_gives_the_right_answer_or_one_clear_error(commands: Comma
         place, bit = number * len(content) // FLIPS, number % 8
         for words in READING:
             commands.put(commands.store, flipped(content, place, bit))
-            code, said, complained = commands.run(*words)
+            code, output, complained = commands.run(*words)
             what = f"byte {place}, bit {bit}: {words}: {complained}"
             if code == 0:
-                assert said == right[words][1], what
+                assert output == right[words][1], what
             else:
                 assert code == 1, what
                 assert "ajuste store salvage" in complained, what
@@ -87,13 +87,13 @@ DAMAGE = {
 def test_damage_is_named_and_nothing_is_shown(commands: Commands, what: str) -> None:
     statement, named = DAMAGE[what]
     changed(commands, statement)
-    code, said, complained = commands.run("report", DECIDED, "--json")
-    assert (code, said) == (1, "")
+    code, output, complained = commands.run("report", DECIDED, "--json")
+    assert (code, output) == (1, "")
     assert re.search(named, complained), complained
     assert "ajuste store check" in complained
-    code, said, _ = commands.run("store", "check", "--json")
+    code, output, _ = commands.run("store", "check", "--json")
     assert code == 1
-    assert json.loads(said)["damaged"]
+    assert json.loads(output)["damaged"]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_a_newer_layout_is_refused_with_a_sentence_and_left_alone(commands: Comm
     changed(commands, "UPDATE alembic_version SET version_num = '7'")
     with closing(sqlite3.connect(commands.store)) as connection:
         before = list(connection.iterdump())
-    code, said, complained = commands.run(*words)
-    assert (code, said) == (2, "")
+    code, output, complained = commands.run(*words)
+    assert (code, output) == (2, "")
     assert "has layout 7; expected at most 1" in complained
     assert "use a newer version of Ajuste" in complained
     with closing(sqlite3.connect(commands.store)) as connection:
@@ -140,8 +140,8 @@ def test_the_record_of_a_suite_is_verified_and_salvaged(commands: Commands, tmp_
 
 
 def test_check_says_that_all_is_intact(commands: Commands) -> None:
-    found = commands.json("store", "check")
-    assert (found["intact"], found["runs"], found["trials"], found["damaged"]) == (True, 2, 15, [])
+    inspection = commands.json("store", "check")
+    assert (inspection["intact"], inspection["runs"], inspection["trials"], inspection["damaged"]) == (True, 2, 15, [])
 
 
 def test_there_is_nothing_to_check_before_there_is_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ sys.path.append(str(HERE))
 import on_disk  # noqa: E402 - also a program of its own
 
 EVERY: Final = bool(os.environ.get("AJUSTE_DISK_ALL"))
-"""Every fault at every operation, and every state after every crash, instead of some of each; for ``make fuzz``."""
+"""Try every fault at every operation, and every state after every crash, instead of some; for ``make fuzz``."""
 FAULTS: Final = {
     "full": (errno.ENOSPC, 1),
     "failing": (errno.EIO, 0),
@@ -47,7 +47,7 @@ class Operation:
 
 
 def operations(record: Path) -> list[Operation]:
-    content, at, found = record.read_bytes(), 0, []
+    content, at, decoded = record.read_bytes(), 0, []
     while at < len(content):
         kind, length = content[at : at + 1].decode(), struct.unpack_from("=I", content, at + 1)[0]
         at += 5
@@ -56,8 +56,8 @@ def operations(record: Path) -> list[Operation]:
         at += length + 16
         data = content[at : at + size] if kind == "w" else b""
         at += len(data)
-        found.append(Operation(kind, name, offset, data))
-    return found
+        decoded.append(Operation(kind, name, offset, data))
+    return decoded
 
 
 class Disk:
@@ -78,11 +78,11 @@ class Disk:
     def attempt(self, at: int = -1, error: int = 0, on: int = 0) -> list[dict[str, Any]]:
         assert self._process.stdin
         assert self._process.stdout
-        asked = {"at": at, "error": error, "on": on, "record": str(self.record)}
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        request = {"at": at, "error": error, "on": on, "record": str(self.record)}
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        found: list[dict[str, Any]] = json.loads(self._process.stdout.readline())
-        return found
+        ended: list[dict[str, Any]] = json.loads(self._process.stdout.readline())
+        return ended
 
     def end(self) -> None:
         self._process.communicate()
@@ -105,10 +105,10 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
 def recorded(disk: Disk) -> list[Operation]:
     (ended,) = disk.attempt()
     assert ended["code"] == 0, ended
-    found = operations(disk.record)
-    assert {one.kind for one in found} >= {"w", "s", "m"}
-    assert {one.name for one in found if one.kind == "w"} >= {"store.sqlite", "store.sqlite-wal"}
-    return found
+    trace = operations(disk.record)
+    assert {operation.kind for operation in trace} >= {"w", "s", "m"}
+    assert {operation.name for operation in trace if operation.kind == "w"} >= {"store.sqlite", "store.sqlite-wal"}
+    return trace
 
 
 @pytest.mark.slow
@@ -124,36 +124,36 @@ def test_every_operation_may_fail_and_the_same_command_goes_on(disk: Disk) -> No
             assert first["code"] in (0, 1) or (first["code"] == 2 and "cannot be opened" in first["said"]), what
             assert first["code"] == 0 or first["said"].startswith("ajuste: the store"), what
             assert (again["code"], again["said"]) == (0, undisturbed["said"]), what
-            kept = [one.offset for one in operations(disk.record) if one.kind == "m"]
+            promised = [operation.offset for operation in operations(disk.record) if operation.kind == "m"]
             # What a disk did not confirm may be there all the same; what it confirmed is never measured again.
-            assert kept == sorted(set(kept)), f"what was kept is there: {what}"
+            assert promised == sorted(set(promised)), f"what was kept is there: {what}"
             failed += first["code"] != 0
     assert failed > undisturbed["count"] // 12
 
 
-def written(files: Files, one: Operation, data: bytes) -> None:
-    old = files.get(one.name, b"")
-    old = old.ljust(one.offset, b"\0")
-    files[one.name] = old[: one.offset] + data + old[one.offset + len(data) :]
+def written(files: Files, operation: Operation, data: bytes) -> None:
+    old = files.get(operation.name, b"")
+    old = old.ljust(operation.offset, b"\0")
+    files[operation.name] = old[: operation.offset] + data + old[operation.offset + len(data) :]
 
 
-def applied(files: Files, one: Operation) -> None:
-    match one.kind:
+def applied(files: Files, operation: Operation) -> None:
+    match operation.kind:
         case "w":
-            written(files, one, one.data)
+            written(files, operation, operation.data)
         case "t":
-            files[one.name] = files.get(one.name, b"")[: one.offset].ljust(one.offset, b"\0")
+            files[operation.name] = files.get(operation.name, b"")[: operation.offset].ljust(operation.offset, b"\0")
         case "u":
-            files.pop(one.name, None)
+            files.pop(operation.name, None)
 
 
 def all_of_it(files: Files, unsynced: list[Operation], chance: random.Random) -> None:
-    for one in unsynced:
-        applied(files, one)
+    for operation in unsynced:
+        applied(files, operation)
 
 
 def nothing_unsynced(files: Files, unsynced: list[Operation], chance: random.Random) -> None:
-    """All that was not synced is lost."""
+    """Lose all that was not synced."""
 
 
 def torn(files: Files, unsynced: list[Operation], chance: random.Random) -> None:
@@ -165,13 +165,13 @@ def torn(files: Files, unsynced: list[Operation], chance: random.Random) -> None
 
 def reordered(files: Files, unsynced: list[Operation], chance: random.Random) -> None:
     """Some of what was not synced is there, whole or torn: later writes without earlier ones."""
-    for one in unsynced:
+    for operation in unsynced:
         if chance.random() < 0.5:
             continue
-        if one.kind == "w" and chance.random() < 0.3:
-            written(files, one, one.data[: chance.choice((512, 4096))])
+        if operation.kind == "w" and chance.random() < 0.3:
+            written(files, operation, operation.data[: chance.choice((512, 4096))])
         else:
-            applied(files, one)
+            applied(files, operation)
 
 
 CRASHES: Final[tuple[Callable[[Files, list[Operation], random.Random], None], ...]] = (
@@ -182,21 +182,21 @@ CRASHES: Final[tuple[Callable[[Files, list[Operation], random.Random], None], ..
 def after_crash(
     done: list[Operation], crash: Callable[[Files, list[Operation], random.Random], None], seed: int
 ) -> Files:
-    """What is on a disk that does as it says when the power fails."""
+    """Return what is on a disk that does as it says when the power fails."""
     synced: Files = {}
     pending: list[Operation] = []
-    for one in done:
-        if one.kind == "s":  # Of a file: what was written to it. Of the directory: which files are gone.
+    for operation in done:
+        if operation.kind == "s":  # Of a file: what was written to it. Of the directory: which files are gone.
             now = [
                 earlier
                 for earlier in pending
-                if earlier.name == one.name or (one.name == DIRECTORY and earlier.kind == "u")
+                if earlier.name == operation.name or (operation.name == DIRECTORY and earlier.kind == "u")
             ]
             for earlier in now:
                 applied(synced, earlier)
             pending = [earlier for earlier in pending if earlier not in now]
-        elif one.kind != "m":
-            pending.append(one)
+        elif operation.kind != "m":
+            pending.append(operation)
     crash(synced, pending, random.Random(seed))
     return synced
 
@@ -214,7 +214,7 @@ def test_after_a_crash_every_trial_that_was_kept_is_there_and_no_half_one(
 ) -> None:
     for number in range(len(recorded) + 1):
         done = recorded[:number]
-        promised = [one.offset for one in done if one.kind == "m"]
+        promised = [operation.offset for operation in done if operation.kind == "m"]
         for crash in CRASHES if EVERY else [CRASHES[number % len(CRASHES)]]:
             what = f"after {number} operations, {crash.__name__}"
             file = put(tmp_path / "disk", after_crash(done, crash, number))
@@ -236,7 +236,11 @@ def test_a_disk_that_loses_what_it_said_was_written_is_noticed(recorded: list[Op
     whole: Files = {}
     all_of_it(whole, recorded, random.Random(0))
     right = on_disk.measure(put(tmp_path / "disk", whole), lambda _: None)
-    writes = [number for number, one in enumerate(recorded) if one.kind == "w" and one.name == "store.sqlite"]
+    writes = [
+        number
+        for number, operation in enumerate(recorded)
+        if operation.kind == "w" and operation.name == "store.sqlite"
+    ]
     noticed = 0
     for number in writes:
         files: Files = {}

@@ -39,53 +39,53 @@ def trials() -> list[Trial]:
 
 
 @pytest.fixture
-def kept(store_url: str, trials: list[Trial]) -> Any:
+def stored(store_url: str, trials: list[Trial]) -> Any:
     with Store(store_url) as store:
         run = store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
         store.add_trials(run, trials)
         yield store, run
 
 
-def assert_same_figures(found: Measurements, wanted: Measurements) -> None:
-    assert list(found.metrics) == list(wanted.metrics)
-    assert np.array_equal(found.metrics["time"], wanted.metrics["time"], equal_nan=True)
+def assert_same_figures(actual: Measurements, wanted: Measurements) -> None:
+    assert list(actual.metrics) == list(wanted.metrics)
+    assert np.array_equal(actual.metrics["time"], wanted.metrics["time"], equal_nan=True)
     for column in ("block", "position", "attempt", "seed", "warm_up"):
-        assert np.array_equal(getattr(found, column), getattr(wanted, column)), column
+        assert np.array_equal(getattr(actual, column), getattr(wanted, column)), column
     for column in ("configuration", "status", "reason", "written", "not_supported"):
-        ones, others = getattr(found, column), getattr(wanted, column)
-        assert [ones[row] for row in range(len(found))] == [others[row] for row in range(len(wanted))], column
+        ones, others = getattr(actual, column), getattr(wanted, column)
+        assert [ones[row] for row in range(len(actual))] == [others[row] for row in range(len(wanted))], column
 
 
-def test_the_figures_are_those_of_the_trials(kept: Any, trials: list[Trial]) -> None:
-    store, run = kept
+def test_the_figures_are_those_of_the_trials(stored: Any, trials: list[Trial]) -> None:
+    store, run = stored
     assert_same_figures(KeptRecord(run, store).measurements, sort_trials(trials).measurements)
 
 
-def test_whole_trials_are_read_by_their_row(kept: Any, trials: list[Trial]) -> None:
-    store, run = kept
+def test_whole_trials_are_read_by_their_row(stored: Any, trials: list[Trial]) -> None:
+    store, run = stored
     assert KeptRecord(run, store).whole([4, 0]) == sort_trials(trials).whole([4, 0])
 
 
-def test_the_digest_is_of_the_canonical_json(kept: Any, trials: list[Trial]) -> None:
-    store, run = kept
+def test_the_digest_is_of_the_canonical_json(stored: Any, trials: list[Trial]) -> None:
+    store, run = stored
     rows = [
         {
-            "slot": one.slot.model_dump(),
-            "attempt": one.attempt,
-            "status": one.status,
-            "written": [write.model_dump(exclude={"at_ns"}) for write in one.written],
-            "events": one.events,
-            "metrics": one.metrics,
-            "not_supported": one.not_supported,
+            "slot": trial.slot.model_dump(),
+            "attempt": trial.attempt,
+            "status": trial.status,
+            "written": [write.model_dump(exclude={"at_ns"}) for write in trial.written],
+            "events": trial.events,
+            "metrics": trial.metrics,
+            "not_supported": trial.not_supported,
         }
-        for one in sorted(trials, key=lambda t: (t.slot.block, t.slot.position))
+        for trial in sorted(trials, key=lambda t: (t.slot.block, t.slot.position))
     ]
     wanted = hashlib.sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     assert digest(trials) == sort_trials(trials).digest == KeptRecord(run, store).digest == wanted
 
 
-def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept: Any, trials: list[Trial]) -> None:
-    store, run = kept
+def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(stored: Any, trials: list[Trial]) -> None:
+    store, run = stored
     assert KeptRecord(run, store).digest == digest(trials)
     assert store.digest(run, len(trials)) is None
     store.keep_digest(run, digest(trials), len(trials))
@@ -98,9 +98,9 @@ def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept
     assert store.digest(ended, len(trials) + 1) == digest([*trials, trial(3, 0)]), "reading keeps it"
 
 
-def test_the_digest_is_of_the_trials_that_are_shown_though_the_run_goes_on(kept: Any, trials: list[Trial]) -> None:
-    store, run = kept
-    shown = KeptRecord(run, store)
-    assert len(shown.measurements) == len(trials)
+def test_the_digest_is_of_the_trials_that_are_shown_though_the_run_goes_on(stored: Any, trials: list[Trial]) -> None:
+    store, run = stored
+    record = KeptRecord(run, store)
+    assert len(record.measurements) == len(trials)
     store.add_trials(run, [trial(3, 0), trial(0, 0, attempt=1)])
-    assert shown.digest == digest(trials)
+    assert record.digest == digest(trials)

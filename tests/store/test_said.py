@@ -1,4 +1,4 @@
-"""What was said of a run that ended is what is said of it from then on."""
+"""Results of a run that ended are those that were first shown of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from small_stores import DECIDED, GOING_ON, Commands
 
 
 @pytest.fixture
-def said(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Any:
+def first_results(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The results as they were first shown. From then on nothing can be computed."""
     first = commands.json("report", DECIDED)
 
@@ -28,12 +28,12 @@ def said(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Any:
     return first
 
 
-def test_it_is_shown_again_without_computing_it(commands: Commands, said: Any) -> None:
-    assert commands.json("report", DECIDED) == said
+def test_it_is_shown_again_without_computing_it(commands: Commands, first_results: Any) -> None:
+    assert commands.json("report", DECIDED) == first_results
     assert "not settled between" in " ".join(commands.run("report", DECIDED)[1].split())
 
 
-def test_it_is_shown_without_loading_what_computes_it(commands: Commands, said: Any) -> None:
+def test_it_is_shown_without_loading_what_computes_it(commands: Commands, first_results: Any) -> None:
     program = "import sys; from ajuste.cli.main import main; sys.argv[0] = 'ajuste'; main()"
     for words in (["report"], ["report", DECIDED, "--json"]):
         done = subprocess.run(
@@ -45,27 +45,27 @@ def test_it_is_shown_without_loading_what_computes_it(commands: Commands, said: 
         assert not loaded & {"numpy", "alembic", "ajuste.store.trials", "ajuste.run.outcome"}
 
 
-def test_a_run_that_can_go_on_is_computed_each_time(commands: Commands, said: Any) -> None:
+def test_a_run_that_can_go_on_is_computed_each_time(commands: Commands, first_results: Any) -> None:
     code, _, complained = commands.run("report", GOING_ON)
     assert code == 1
     assert "it is computed" in complained
 
 
-def test_what_is_recorded_later_belongs_to_what_is_said(commands: Commands, said: Any) -> None:
+def test_what_is_recorded_later_belongs_to_what_is_said(commands: Commands, first_results: Any) -> None:
     with Store(f"sqlite:///{commands.store}") as store:
         recorded = Recorded(
-            configuration=said["configurations"][0]["name"], block=0, seed=7, problem="Permission denied"
+            configuration=first_results["configurations"][0]["name"], block=0, seed=7, problem="Permission denied"
         )
         store.keep_recorded(store.find_run(DECIDED), recorded)
     assert "it is computed" in commands.run("report", DECIDED)[2]
 
 
-def test_a_flipped_bit_of_it_is_named(commands: Commands, said: Any) -> None:
+def test_a_flipped_bit_of_it_is_named(commands: Commands, first_results: Any) -> None:
     with closing(sqlite3.connect(commands.store)) as connection, connection:
         ((document,),) = connection.execute("SELECT document FROM documents WHERE kind = 'results'").fetchall()
         damaged = document[:100] + bytes([document[100] ^ 1]) + document[101:]
         connection.execute("UPDATE documents SET document = ? WHERE kind = 'results'", [damaged])
-    code, shown, complained = commands.run("report", DECIDED)
-    assert (code, shown) == (1, "")
+    code, output, complained = commands.run("report", DECIDED)
+    assert (code, output) == (1, "")
     assert f"the kept report of run {DECIDED} is damaged" in complained
-    assert any("the kept report" in one for one in commands.run("store", "check")[1].splitlines())
+    assert any("the kept report" in line for line in commands.run("store", "check")[1].splitlines())

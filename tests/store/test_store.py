@@ -72,19 +72,19 @@ trials = st.builds(
 )
 
 
-def key(one: Trial) -> tuple[int, int, int]:
-    return (one.slot.block, one.slot.position, one.attempt)
+def key(trial: Trial) -> tuple[int, int, int]:
+    return (trial.slot.block, trial.slot.position, trial.attempt)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(trials, max_size=8, unique_by=key))
-def test_trials_come_back_exactly_and_in_design_order(store_url: str, kept: list[Trial]) -> None:
+def test_trials_come_back_exactly_and_in_design_order(store_url: str, stored: list[Trial]) -> None:
     with Store(store_url) as store:
         run = begin(store)
-        for one in kept:
-            store.add_trials(run, (one,))
+        for trial in stored:
+            store.add_trials(run, (trial,))
     with Store(store_url) as store:
-        assert store.trials(run) == sorted(kept, key=key)
+        assert store.trials(run) == sorted(stored, key=key)
 
 
 def test_the_newest_run_of_a_fingerprint_and_seed_is_found(store_url: str) -> None:
@@ -92,9 +92,9 @@ def test_the_newest_run_of_a_fingerprint_and_seed_is_found(store_url: str) -> No
         begin(store, seed=2)
         first = begin(store)
         store.stop_run(first, "decided", "all verdicts are in")
-        found = store.latest_run("f" * 64, 1)
-        assert found is not None
-        assert (found.id, found.stopped, found.environment) == (first.id, "decided", {"kernel": "5.10"})
+        latest = store.latest_run("f" * 64, 1)
+        assert latest is not None
+        assert (latest.id, latest.stopped, latest.environment) == (first.id, "decided", {"kernel": "5.10"})
         assert store.latest_run("0" * 64, 1) is None
         assert store.find_run(first.id).id == first.id
         with pytest.raises(RequestError, match="run 'nothing' not found"):
@@ -124,8 +124,8 @@ def test_a_run_that_has_ended_never_changes(store_url: str) -> None:
         ):
             with pytest.raises(RunError, match=f"run {run.id} has ended"):
                 change()
-        kept = store.find_run(run.id)
-        assert (kept.stopped, kept.stopped_because, kept.named) == ("decided", "all verdicts are in", "s")
+        stored = store.find_run(run.id)
+        assert (stored.stopped, stored.stopped_because, stored.named) == ("decided", "all verdicts are in", "s")
         assert store.trials(run) == [trial()]
 
 
@@ -139,7 +139,7 @@ def test_another_question_has_the_same_trials_and_leaves_the_first_as_it_is(stor
         assert second.id == f"{first.id}.2"
         assert store.trials(second) == store.trials(first)
         store.add_trials(second, [trial(1), trial(3)], machine="lab2")
-        assert [one.slot.block for one in store.trials(second)] == [0, 1, 2, 3]
+        assert [trial.slot.block for trial in store.trials(second)] == [0, 1, 2, 3]
         assert store.measurements(second).block.tolist() == [0, 1, 2, 3]
         assert store.machines(second) == {0: "lab1", 1: "lab2", 2: "lab1", 3: "lab2"}
         store.stop_run(second, "budget", "reached the limit")
@@ -172,21 +172,21 @@ def test_a_clock_that_is_set_back_does_not_make_an_older_run_the_latest(store_ur
         newer = begin(store)
         assert [run.id for run in store.runs()] == [newer.id, other.id, older.id]
         assert store.find_run("s").id == newer.id
-        found = store.latest_run("f" * 64, 1)
-        assert found is not None
-        assert found.id == newer.id
+        latest = store.latest_run("f" * 64, 1)
+        assert latest is not None
+        assert latest.id == newer.id
         store.go_on(other, named="s", resolved="")
         assert store.find_run("s").id == other.id
 
 
 def test_a_run_of_which_nothing_was_measured_is_forgotten_without_a_trace(store_url: str) -> None:
     with Store(store_url) as store:
-        empty, kept = begin(store), begin(store)
-        store.add_trials(kept, (trial(),))
-        for run in (empty, kept):
+        empty, filled = begin(store), begin(store)
+        store.add_trials(filled, (trial(),))
+        for run in (empty, filled):
             store.forget_if_empty(run)
-        assert [run.id for run in store.runs()] == [kept.id]
-        assert store.trials(kept) == [trial()]
+        assert [run.id for run in store.runs()] == [filled.id]
+        assert store.trials(filled) == [trial()]
     assert not inspect_store(store_url).damaged
 
 
@@ -202,8 +202,8 @@ def test_all_that_is_kept_verifies(store_url: str) -> None:
         assert store.find_run(run.id).environment == {"a": [1, None, "é\0"]}
         assert store.digest(run, 3) == "d"
         assert store.digest(run, 2) is None
-    found = inspect_store(store_url)
-    assert (found.runs, found.trials, found.damaged) == (1, 3, [])
+    inspection = inspect_store(store_url)
+    assert (inspection.runs, inspection.trials, inspection.damaged) == (1, 3, [])
 
 
 def test_a_run_can_be_read_while_it_goes_on(store_url: str) -> None:
@@ -295,9 +295,9 @@ def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
 def test_trials_that_are_dropped_are_counted_out(tmp_path: Path) -> None:
     with Store(file_url(tmp_path)) as store:
         run = begin(store)
-        kept = [trial(block=block) for block in range(3)]
-        store.add_trials(run, kept)
+        measured = [trial(block=block) for block in range(3)]
+        store.add_trials(run, measured)
         store.drop_trials(run, [(0, 0, 0), (2, 0, 0), (7, 0, 0)])
-        assert store.trials(run) == [kept[1]]
-        store.add_trials(run, [kept[0]])
-        assert store.trials(run) == kept[:2]
+        assert store.trials(run) == [measured[1]]
+        store.add_trials(run, [measured[0]])
+        assert store.trials(run) == measured[:2]

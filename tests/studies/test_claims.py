@@ -110,9 +110,9 @@ def test_the_table_of_weights_is_the_running_kernels(tmp_path: Path, ajuste_home
     levels = [-20, -10, -1, 0, 1, 10, 19]
     (tmp_path / "weights.toml").write_text(WEIGHTS_STUDY % levels)
     results = Shell(tmp_path, ajuste_home).json("run", "weights.toml", "--quiet")
-    shown = means(results, "weight")
+    weights = means(results, "weight")
     # The kernel scales a weight by 1024 (scale_load of kernel/sched/sched.h).
-    assert shown == {f"nice={nice}": 1024 * nice_weight(nice) for nice in levels}
+    assert weights == {f"nice={nice}": 1024 * nice_weight(nice) for nice in levels}
 
 
 WEIGHTS_STUDY = """\

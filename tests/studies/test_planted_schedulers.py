@@ -46,8 +46,8 @@ def test_an_ejected_scheduler_is_what_is_sought(
     planted = repository.commit(regression.subject, regression.edits)
     good, bad = (f"git:{repository.directory}@{revision}" for revision in ("base", name))
     study = str(Path(schedulers.__file__).parent / regression.study)
-    found = Shell(tmp_path, ajuste_home).json(
+    bisection = Shell(tmp_path, ajuste_home).json(
         *("kernel", "bisect", "--scheduler", NAME, "--good", good, "--bad", bad, "--study", study, "--quiet")
     )
-    assert (found["metric"], [text.split()[0] for text in found["culprits"]]) == ("stalls", [planted[:12]])
-    assert reason in found["steps"][0]["note"]
+    assert (bisection["metric"], [text.split()[0] for text in bisection["culprits"]]) == ("stalls", [planted[:12]])
+    assert reason in bisection["steps"][0]["note"]

@@ -37,5 +37,5 @@ def test_a_scheduler_in_the_file_passes_and_one_that_stalls_fails(ajuste: Shell)
     (ajuste.directory / "stall.toml").write_text(
         text.replace("scx_bpf_dsq_insert((void", "if (0) scx_bpf_dsq_insert((void")
     )
-    said, _ = ajuste("run", "stall.toml", "--build", "--quiet", expect=3)
-    assert "expected no failed trial" in said
+    output, _ = ajuste("run", "stall.toml", "--build", "--quiet", expect=3)
+    assert "expected no failed trial" in output

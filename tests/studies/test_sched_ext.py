@@ -26,5 +26,7 @@ def test_schedulers_are_loaded_and_make_the_difference_that_they_are_for(tmp_pat
     compare = ("compare", "--kernel", "mine:ext", "--set", levels, *HOGS, "--json")
     results = json.loads(shell(*compare, "--", "hog", "milliseconds=500")[0])
     assert {trial["status"] for trial in results["trials"]} == {"ok"}
-    none, simple, central = (one["metrics"]["involuntary-switches"]["mean"] for one in results["configurations"])
+    none, simple, central = (
+        configuration["metrics"]["involuntary-switches"]["mean"] for configuration in results["configurations"]
+    )
     assert none > 3 * simple > 3 * central > 0

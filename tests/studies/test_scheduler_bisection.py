@@ -64,7 +64,7 @@ def repository(directory: Path, planted: tuple[str, str]) -> None:
 def test_the_recipe_names_the_commit(ajuste: Shell, planted: tuple[str, str]) -> None:
     repository(ajuste.directory / "fifo", planted)
     (command,) = [line for line in RECIPE.read_text().splitlines() if "git:fifo@" in line]
-    said, _ = ajuste(*shlex.split(command)[1:], "--quiet")
-    assert "the regression" in " ".join(said.split()).partition(" (of ")[0]
+    output, _ = ajuste(*shlex.split(command)[1:], "--quiet")
+    assert "the regression" in " ".join(output.split()).partition(" (of ")[0]
     again, _ = ajuste(*shlex.split(command)[1:], "--quiet")
-    assert again == said
+    assert again == output

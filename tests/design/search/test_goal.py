@@ -1,4 +1,4 @@
-"""What is sought: objectives and constraints in words, and what is beyond them."""
+"""Goals of a search: objectives and constraints in words, and what is beyond them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ METRICS = (ELAPSED, RATE, SWITCHES)
 
 
 def limit(text: str, *metrics: Metric) -> tuple[float, bool, bool]:
-    (found,) = resolve_goal(Search(objectives=("elapsed",), constraints=(text,)), metrics or METRICS).limits
-    return found.bound, found.upper, found.relative
+    (constraint,) = resolve_goal(Search(objectives=("elapsed",), constraints=(text,)), metrics or METRICS).limits
+    return constraint.bound, constraint.upper, constraint.relative
 
 
 def test_a_constraint_is_relative_to_the_baseline_or_a_value_with_a_unit() -> None:
@@ -29,7 +29,7 @@ def test_a_constraint_is_relative_to_the_baseline_or_a_value_with_a_unit() -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("elapsed", "expected METRIC <= VALUE"),
         ("elapsed = 3 s", "expected METRIC <= VALUE"),
@@ -38,8 +38,8 @@ def test_a_constraint_is_relative_to_the_baseline_or_a_value_with_a_unit() -> No
         ("switches <= +5%", "can be 0"),
     ],
 )
-def test_what_is_no_constraint_is_refused(text: str, said: str) -> None:
-    with pytest.raises(RequestError, match=said):
+def test_what_is_no_constraint_is_refused(text: str, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
         limit(text)
 
 
@@ -52,8 +52,8 @@ def test_a_metric_without_better_direction_needs_one() -> None:
 
 def test_excess_is_positive_beyond_a_limit() -> None:
     def beyond(text: str, value: float, baseline: float) -> float:
-        (found,) = resolve_goal(Search(objectives=("elapsed",), constraints=(text,)), METRICS).limits
-        return found.excess(value, baseline)
+        (constraint,) = resolve_goal(Search(objectives=("elapsed",), constraints=(text,)), METRICS).limits
+        return constraint.excess(value, baseline)
 
     assert beyond("elapsed <= +10%", 1.1, 1.0) == pytest.approx(0)
     assert beyond("elapsed <= 2 s", 4.0, 1.0) == pytest.approx(math.log(2))

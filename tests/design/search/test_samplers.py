@@ -34,10 +34,10 @@ def searched(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_suggested_is_new_and_the_same_again(name: SamplerName) -> None:
-    points = [one.point for one in searched(name, bowl)]
+    points = [trial.point for trial in searched(name, bowl)]
     assert len(set(points)) == len(points) == 18
-    assert points == [one.point for one in searched(name, bowl)]
-    assert points != [one.point for one in searched(name, bowl, seed=2)]
+    assert points == [trial.point for trial in searched(name, bowl)]
+    assert points != [trial.point for trial in searched(name, bowl, seed=2)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,9 +45,9 @@ def test_a_space_ends(name: SamplerName) -> None:
     small = build_space([Factor(name="a", levels=("on", "off", "auto"), baseline="on")])
     sampler = make_sampler(name, SamplerTask(small, 1, 9))
     tried = [Tried((0,), (1.0, 0.0, 0.0), (0.0,))]
-    found = sampler.suggest(tried, 9)
-    assert sorted(found) == [(1,), (2,)]
-    tried += [Tried(point, small.row(small.point_levels(point)), (1.0,)) for point in found]
+    suggested = sampler.suggest(tried, 9)
+    assert sorted(suggested) == [(1,), (2,)]
+    tried += [Tried(point, small.row(small.point_levels(point)), (1.0,)) for point in suggested]
     assert sampler.suggest(tried, 4) == []
 
 
@@ -60,7 +60,8 @@ def test_what_is_known_to_become_something_tried_is_not_suggested(name: SamplerN
 
 def test_the_default_finds_the_bottom_of_a_bowl_among_a_hundred_points_with_few_trials() -> None:
     assert all(
-        min(one.values[0] for one in searched("gp", bowl, seed=seed, trials=16, at_once=1)) == 0 for seed in range(2)
+        min(trial.values[0] for trial in searched("gp", bowl, seed=seed, trials=16, at_once=1)) == 0
+        for seed in range(2)
     )
 
 
@@ -76,9 +77,9 @@ def test_a_point_that_breaks_a_constraint_draws_nothing() -> None:
         for point in sampler.suggest(tried, 2):
             row = SPACE.row(SPACE.point_levels(point))
             tried.append(Tried(point, row, (bowl(point),), excess=(point[0] - 4.5,)))
-    allowed = [one for one in tried if one.allowed]
-    assert min(one.values[0] for one in allowed) == bowl((4, 2))
-    assert sum(not one.allowed for one in tried[-10:]) <= 3
+    allowed = [trial for trial in tried if trial.allowed]
+    assert min(trial.values[0] for trial in allowed) == bowl((4, 2))
+    assert sum(not trial.allowed for trial in tried[-10:]) <= 3
 
 
 def test_two_objectives_get_points_of_their_front() -> None:
@@ -88,5 +89,5 @@ def test_two_objectives_get_points_of_their_front() -> None:
         for point in sampler.suggest(tried, 2):
             values = (math.hypot(point[0] - 1, point[1] - 1), math.hypot(point[0] - 8, point[1] - 1))
             tried.append(Tried(point, SPACE.row(SPACE.point_levels(point)), values))
-    on_front = [one.point for one in tried if one.point[1] == 1 and 1 <= one.point[0] <= 8]
+    on_front = [trial.point for trial in tried if trial.point[1] == 1 and 1 <= trial.point[0] <= 8]
     assert len(on_front) >= 5

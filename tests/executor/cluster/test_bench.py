@@ -30,7 +30,7 @@ class Host(PlayedExecutor):
     def __init__(self) -> None:
         super().__init__()
         self.entered = self.left = 0
-        self.begun, self.released = threading.Event(), threading.Event()
+        self.started, self.released = threading.Event(), threading.Event()
 
     def __enter__(self) -> Self:
         self.entered += 1
@@ -43,7 +43,7 @@ class Host(PlayedExecutor):
     def run(self, plan: Plan) -> Observation:
         self.plans.append(plan)
         if plan.id == "stuck":
-            self.begun.set()
+            self.started.set()
             self.released.wait(30)
             raise RunError("the agent was ended")
         return Observation(lines=plan.id, host_seconds=0.5)
@@ -55,9 +55,9 @@ def study(name: str = "one", command: str = "true", factor: Sequence[Any] = ()) 
 
 
 def parcel(**more: str) -> str:
-    own = study(more.pop("name", "one"))
+    job_study = study(more.pop("name", "one"))
     fields: dict[str, Any] = {"ajuste": ajuste_version(), "agent": file_sha256(native_program(AGENT))}
-    return HostJob(**(fields | {"study": own.model_dump_json(), "directory": "/"} | more)).model_dump_json()
+    return HostJob(**(fields | {"study": job_study.model_dump_json(), "directory": "/"} | more)).model_dump_json()
 
 
 def plans(*names: str, study_name: str = "one") -> list[Plan]:
@@ -83,8 +83,8 @@ def host() -> Host:
 
 def test_a_machine_is_made_ready_once_for_all_blocks_of_a_study(host: Host) -> None:
     bench = Bench(lambda _: host)
-    said = bench.carry_out(parcel(), plans("a", "b"))
-    assert [one.lines for one in said.done or ()] == ["a", "b"]
+    outcome = bench.carry_out(parcel(), plans("a", "b"))
+    assert [transcript.lines for transcript in outcome.done or ()] == ["a", "b"]
     bench.carry_out(parcel(), plans("c"))
     assert (host.entered, host.left) == (1, 0)
     bench.close()
@@ -131,7 +131,7 @@ def test_closing_ends_a_block_in_the_middle(host: Host) -> None:
     answers: list[Any] = []
     working = threading.Thread(target=lambda: answers.append(bench.carry_out(parcel(), plans("stuck", "never"))))
     working.start()
-    assert host.begun.wait(30)
+    assert host.started.wait(30)
     bench.close()
     assert host.left == 1, "everything is put back when it returns"
     working.join(30)
@@ -148,9 +148,9 @@ def test_what_cannot_be_made_ready_leaves_nothing_and_says_why() -> None:
 
 
 def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host) -> None:
-    said = Bench(lambda _: host).survey(parcel())
-    assert '"kind":"host"' in said.resolved
-    assert json.loads(said.inventory)["kernel"]["release"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
+    survey = Bench(lambda _: host).survey(parcel())
+    assert '"kind":"host"' in survey.resolved
+    assert json.loads(survey.inventory)["kernel"]["release"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
     assert host.entered == 0, "asking changes nothing"
 
 

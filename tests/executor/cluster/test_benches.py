@@ -55,13 +55,13 @@ class Played:
             assert name not in self.at_work, "one block at a time"
             self.at_work.add(name)
             self.carried_out.append((name, ids))
-        said = self.answer(name, ids)
+        answer = self.answer(name, ids)
         with self.lock:
             self.at_work.remove(name)
-        return said
+        return answer
 
     def answer(self, name: str, ids: Sequence[str]) -> dict[str, Any]:
-        return {"done": [Transcript(lines=said_of(own), host_seconds=0.5) for own in ids]}
+        return {"done": [Transcript(lines=said_of(plan_id), host_seconds=0.5) for plan_id in ids]}
 
 
 class Machine:
@@ -80,7 +80,7 @@ class Machine:
 
 
 class Busy(Played):
-    """On one machine another experiment goes on."""
+    """Workers of which one machine has another experiment going on."""
 
     def answer(self, name: str, ids: Sequence[str]) -> dict[str, Any]:
         if name == "lab1":
@@ -112,7 +112,7 @@ def place() -> Iterator[Lab]:
 
 
 def target(place: Lab, connection: Connection, played: Played) -> BenchExecutor:
-    """Of two machines."""
+    """Return an executor of two machines."""
     for name in ("lab0", "lab1"):
         place.worker(played.at(name))
     return BenchExecutor(connection, JOB, one_command())
@@ -132,13 +132,13 @@ def carried_out(requests: list[TrialRequest]) -> list[list[TrialDone]]:
 def carry_out(
     place: Lab, connection: Connection, played: Played, count: int, machine: str = ""
 ) -> list[tuple[int, str]]:
-    """Which blocks were done, and by which machines."""
+    """Return which blocks were done, and by which machines."""
     with target(place, connection, played) as entered:
         return done_by(carried_out(trials(entered, count, each=2, machine=machine)))
 
 
 def done_by(done: list[list[TrialDone]]) -> list[tuple[int, str]]:
-    return sorted((one[0].request.slot.block, one[0].machine) for one in done)
+    return sorted((block[0].request.slot.block, block[0].machine) for block in done)
 
 
 def test_every_block_is_carried_out_once_and_whole(place: Lab, connection: Connection) -> None:
@@ -149,7 +149,7 @@ def test_every_block_is_carried_out_once_and_whole(place: Lab, connection: Conne
     by_machine = {(name, *ids) for name, ids in played.carried_out}
     assert by_machine == {(name, f"b{number}p0a0", f"b{number}p1a0") for number, name in done_by(done)}
     assert {name for _, name in done_by(done)} == {"lab0", "lab1"}
-    assert all(one.observation.problem == "" for block in done for one in block)
+    assert all(trial.observation.problem == "" for block in done for trial in block)
     assert played.closed == 2
 
 

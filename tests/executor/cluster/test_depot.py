@@ -31,16 +31,16 @@ def digest(content: bytes) -> str:
 def test_what_was_put_is_found(place: BlobCache) -> None:
     assert place.find(digest(b"kernel")) is None
     place.put(b"kernel")
-    found = place.find(digest(b"kernel"))
-    assert found is not None
-    assert found.read_bytes() == b"kernel"
+    path = place.find(digest(b"kernel"))
+    assert path is not None
+    assert path.read_bytes() == b"kernel"
 
 
 def test_what_was_damaged_later_is_not_there_any_more(place: BlobCache) -> None:
     place.put(b"kernel")
-    found = place.find(digest(b"kernel"))
-    assert found is not None
-    found.write_bytes(b"colonel")
+    path = place.find(digest(b"kernel"))
+    assert path is not None
+    path.write_bytes(b"colonel")
     assert place.find(digest(b"kernel")) is None
 
 

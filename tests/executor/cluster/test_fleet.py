@@ -23,7 +23,7 @@ def test_no_machine_is_like_another() -> None:
 @pytest.mark.timeout(5400)
 def test_the_answer_of_twenty_machines_says_where_the_setting_helps_and_where_it_hurts(tmp_path: Path) -> None:
     results = measured(MACHINES, FleetPlan(), tmp_path, home())
-    (fleet,) = (one for one in results.fleet if one.metric == "elapsed")
+    (fleet,) = (metric for metric in results.fleet if metric.metric == "elapsed")
     assert fleet.verdicts == {"improves": 16, "worsens": 4}
     assert fleet.differing is not None
     assert "one NUMA node" in {fleet.differing.fact, *fleet.differing.also}

@@ -1,4 +1,4 @@
-"""Who gets into a cluster, and what peers of it cannot do to a coordinator."""
+"""Admission to a cluster, and what peers of it cannot do to a coordinator."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_plain_tcp_that_was_asked_for_has_no_key() -> None:
 
 
 def test_what_a_worker_says_of_itself_cannot_draw_on_the_terminal() -> None:
-    said = answer(error="\x1b[2Jgone").model_dump_json()
-    assert Answer.model_validate_json(said).error == "\\x1b[2Jgone"
+    document = answer(error="\x1b[2Jgone").model_dump_json()
+    assert Answer.model_validate_json(document).error == "\\x1b[2Jgone"
     with pytest.raises(ValueError, match="where"):
         Answer.model_validate_json('{"where": "\\u001b[2J"}')

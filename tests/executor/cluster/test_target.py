@@ -55,9 +55,9 @@ class Played:
                 self.sent.clear()
                 return answer(lacks=(JOB.kernel, JOB.initramfs))
             self.carried_out += ids
-        return answer(done=[self.said(each) for each in ids])
+        return answer(done=[self.transcript(each) for each in ids])
 
-    def said(self, plan: str) -> Transcript:
+    def transcript(self, plan: str) -> Transcript:
         return Transcript(lines=said_of(plan), host_seconds=0.5)
 
 
@@ -75,27 +75,29 @@ class Failing(Played):
 class Hanging(Played):
     def __init__(self) -> None:
         super().__init__()
-        self.begun, self.released = threading.Event(), threading.Event()
+        self.started, self.released = threading.Event(), threading.Event()
 
     def carry_out(self, ids: Sequence[str]) -> Answer:
-        self.begun.set()
+        self.started.set()
         self.released.wait(30)
         return super().carry_out(ids)
 
 
 class Wrong(Played):
-    """From its ``since``-th plan on it says that everything took longer."""
+    """A worker that says from its ``since``-th plan on that everything took longer."""
 
     def __init__(self, since: int = 0) -> None:
         super().__init__()
         self.since = since
 
-    def said(self, plan: str) -> Transcript:
-        return Transcript(lines=said_of(plan, at_ns=7)) if len(self.carried_out) > self.since else super().said(plan)
+    def transcript(self, plan: str) -> Transcript:
+        return (
+            Transcript(lines=said_of(plan, at_ns=7)) if len(self.carried_out) > self.since else super().transcript(plan)
+        )
 
 
 class Here(PlayedExecutor):
-    """This machine, which is right."""
+    """An executor on this machine, which is right."""
 
     def run(self, plan: Plan) -> Observation:
         self.plans.append(plan)
@@ -144,13 +146,13 @@ def carry_out(target: ClusterExecutor, count: int) -> list[int]:
 
 
 def until_disagreed(target: ClusterExecutor, count: int) -> tuple[set[str], tuple[str, ...]]:
-    """Whose trials were kept until somebody was found out, and who that was."""
-    kept: set[str] = set()
+    """Return the workers whose trials were kept until one was found to be wrong, and where that one was."""
+    stored_by: set[str] = set()
     try:
         for done in done_of(target, trials(target, count)):
-            kept.add(done.by)
+            stored_by.add(done.by)
     except Untrusted as untrusted:
-        return kept, untrusted.where
+        return stored_by, untrusted.where
     raise AssertionError("nobody was found out")
 
 
@@ -175,24 +177,24 @@ def test_trials_of_several_machines_are_carried_out_on_their_own(played: Played,
 
 
 def test_trials_that_end_together_do_not_end_the_run(place: Lab, connection: Connection) -> None:
-    """All that are under way end while nobody looks."""
+    """Leave all that are under way to end while nobody looks."""
     place.worker(played := Played())
-    begun: list[TrialRequest] = []
+    started: list[TrialRequest] = []
     with on(connection) as target:
         done = 0
-        for some in target.carry_out(trials(target, 12), begun.append):
+        for some in target.carry_out(trials(target, 12), started.append):
             done += len(some)
-            wait_for(lambda: len(set(played.carried_out)) == len(begun))
+            wait_for(lambda: len(set(played.carried_out)) == len(started))
     assert done == 12
 
 
 def test_no_more_trials_are_on_their_way_than_the_workers_have_use_for(played: Played, connection: Connection) -> None:
-    begun: list[TrialRequest] = []
+    started: list[TrialRequest] = []
     with on(connection) as target:
         done = 0
-        for some in target.carry_out(trials(target, 10_000), begun.append):
+        for some in target.carry_out(trials(target, 10_000), started.append):
             done += len(some)
-            assert len(begun) - done <= 3 * target.parallel
+            assert len(started) - done <= 3 * target.parallel
             if done > 50:
                 break
 
@@ -246,7 +248,7 @@ def test_what_the_scheduler_drops_is_measured_again(place: Lab, connection: Conn
         done: list[int] = []
         waiting = threading.Thread(target=lambda: done.extend(carry_out(target, 3)))
         waiting.start()
-        assert hanging.begun.wait(30)
+        assert hanging.started.wait(30)
         place.drop_all()
         hanging.released.set()
         waiting.join(30)
@@ -277,7 +279,7 @@ def test_leaving_ends_what_is_on_its_way(place: Lab, connection: Connection) -> 
     with on(connection) as target:
         waiting = threading.Thread(target=lambda: carry_out(target, 3))
         waiting.start()
-        assert hanging.begun.wait(30)
+        assert hanging.started.wait(30)
     waiting.join(30)
     hanging.released.set()
     assert not waiting.is_alive()
@@ -290,7 +292,7 @@ def test_the_plan_of_a_worker_that_is_lost_is_carried_out_by_another(place: Lab,
     with on(connection) as target:
         waiting = threading.Thread(target=lambda: done.extend(carry_out(target, 5)))
         waiting.start()
-        assert hanging.begun.wait(30)
+        assert hanging.started.wait(30)
         place.worker(good)
         place.cut(lost)
         waiting.join(30)
@@ -345,8 +347,8 @@ def test_a_machine_that_begins_to_measure_wrongly_is_found(place: Lab, connectio
     for played in (Wrong(since=20), Played()):
         place.worker(played)
     with on(connection) as target:
-        kept, (named,) = until_disagreed(target, 2000)
-    assert named in kept, "its earlier trials were kept, and are to be dropped"
+        stored_by, (named,) = until_disagreed(target, 2000)
+    assert named in stored_by, "its earlier trials were kept, and are to be dropped"
 
 
 def test_one_worker_alone_is_checked_by_this_machine(place: Lab, connection: Connection) -> None:

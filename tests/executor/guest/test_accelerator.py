@@ -29,9 +29,9 @@ def test_kvm_is_used_only_after_a_boot_succeeded_and_that_is_remembered(place: H
 
 
 def test_a_failed_boot_means_emulation_with_the_reason(place: Home) -> None:
-    found = choose_accelerator(place, "7.2", "k", lambda: "it printed nothing", {})
-    assert (found.name, found.reason) == ("tcg", "a trial boot with KVM failed: it printed nothing")
-    assert choose_accelerator(place, "7.2", "k", never, {}) == found
+    accelerator = choose_accelerator(place, "7.2", "k", lambda: "it printed nothing", {})
+    assert (accelerator.name, accelerator.reason) == ("tcg", "a trial boot with KVM failed: it printed nothing")
+    assert choose_accelerator(place, "7.2", "k", never, {}) == accelerator
 
     def dies() -> str:
         raise RunError("QEMU did not start")
@@ -46,7 +46,7 @@ def test_another_emulator_or_kernel_is_tried_anew(place: Home, emulator: str, ke
 
 
 def test_another_process_of_the_same_pid_that_is_writing_is_no_trouble(place: Home) -> None:
-    """It is in another container that shares the home."""
+    """Write as if it were in another container that shares the home."""
     (place.state / f"accelerator.{os.getpid()}").mkdir(parents=True)
     assert choose_accelerator(place, "7.2", "k", lambda: "", {}).name == "kvm"
     assert choose_accelerator(place, "7.2", "k", never, {}).name == "kvm"

@@ -1,4 +1,4 @@
-"""Why a kernel may not have come up."""
+"""Reasons why a kernel may not have come up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of booted machines (snapshots): found again by all that a boot depends on, and never too much of it."""
+"""Booted machines that are kept (snapshots): found again by all that a boot depends on, and never too much of them."""
 
 from __future__ import annotations
 
@@ -59,22 +59,22 @@ def machine(qemu: Path, **changes: object) -> GuestMachine:
 def test_what_was_kept_is_found_and_outlives_its_removal(place: Home) -> None:
     at_gate, snapshot = saved(b"memory")
     keep(place, "a", at_gate, snapshot)
-    found = find(place, "a")
-    assert found is not None
+    match = find(place, "a")
+    assert match is not None
     for path in place.booted.iterdir():
         path.write_bytes(b"")
         path.unlink()
-    assert found[0] == at_gate
-    assert held(found[1]) == held(found[1]) == b"memory"
+    assert match[0] == at_gate
+    assert held(match[1]) == held(match[1]) == b"memory"
 
 
 def test_another_process_of_the_same_pid_that_is_writing_is_no_trouble(place: Home) -> None:
-    """It is in another container that shares the home."""
+    """Write as if it were in another container that shares the home."""
     (place.booted / f"a.snapshot.{os.getpid()}.new").mkdir(parents=True)
     keep(place, "a", *saved(b"memory"))
-    found = find(place, "a")
-    assert found is not None
-    assert held(found[1]) == b"memory"
+    match = find(place, "a")
+    assert match is not None
+    assert held(match[1]) == b"memory"
 
 
 def test_nobody_can_change_what_trials_start_from() -> None:
@@ -93,17 +93,17 @@ def test_what_was_never_kept_is_not_found(place: Home) -> None:
 
 
 def flips(size: int) -> list[int]:
-    """Every byte at the beginning, where it says what it is; then some, and the last ones."""
+    """Return every byte at the beginning, where it says what it is; then some, and the last ones."""
     return [*range(64), *range(64, size - 8, 97), *range(size - 8, size)]
 
 
 def test_a_flipped_bit_anywhere_is_noticed_and_what_has_it_dropped(place: Home) -> None:
     at_gate, snapshot = saved(bytes(range(256)) * 16)
     keep(place, "a", at_gate, snapshot)
-    (kept,) = place.booted.iterdir()
-    whole = kept.read_bytes()
+    (stored,) = place.booted.iterdir()
+    whole = stored.read_bytes()
     for position in flips(len(whole)):
-        kept.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        stored.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         with pytest.raises(Damaged):
             find(place, "a")
         assert list(place.booted.iterdir()) == [], f"byte {position}"
@@ -115,8 +115,8 @@ def test_a_flipped_bit_anywhere_is_noticed_and_what_has_it_dropped(place: Home) 
 @pytest.mark.parametrize("left", [0, 1, 64, 65, 300, -1])
 def test_a_shorter_file_is_noticed(place: Home, left: int) -> None:
     keep(place, "a", *saved(b"memory" * 100))
-    (kept,) = place.booted.iterdir()
-    os.truncate(kept, left if left >= 0 else kept.stat().st_size + left)
+    (stored,) = place.booted.iterdir()
+    os.truncate(stored, left if left >= 0 else stored.stat().st_size + left)
     with pytest.raises(Damaged):
         find(place, "a")
     assert find(place, "a") is None
@@ -125,14 +125,14 @@ def test_a_shorter_file_is_noticed(place: Home, left: int) -> None:
 @pytest.mark.parametrize("instead", ["directory", "fifo", "loop", "device", "empty record"])
 def test_what_is_no_snapshot_is_dropped_and_nobody_waits_for_it(place: Home, instead: str) -> None:
     keep(place, "a", *saved(b"memory"))
-    (kept,) = place.booted.iterdir()
-    kept.unlink()
+    (stored,) = place.booted.iterdir()
+    stored.unlink()
     {
-        "directory": lambda: (kept / "inside").mkdir(parents=True),
-        "fifo": lambda: os.mkfifo(kept),
-        "loop": lambda: kept.symlink_to(kept.name),
-        "device": lambda: kept.symlink_to("/dev/zero"),
-        "empty record": lambda: kept.write_text(sealed("{}")),
+        "directory": lambda: (stored / "inside").mkdir(parents=True),
+        "fifo": lambda: os.mkfifo(stored),
+        "loop": lambda: stored.symlink_to(stored.name),
+        "device": lambda: stored.symlink_to("/dev/zero"),
+        "empty record": lambda: stored.write_text(sealed("{}")),
     }[instead]()
     with pytest.raises(Damaged):
         find(place, "a")

@@ -118,7 +118,7 @@ def test_the_lens_keeps_the_turns_of_several_cpus() -> None:
 
 
 def test_nodes_share_out_cpus_and_memory_in_their_order() -> None:
-    """As in qemu(1), -numa."""
+    """Check the options against qemu(1), -numa."""
     nodes = (
         MemoryNode(cpus=2, memory_mib=256, distances=(10, 31)),
         MemoryNode(cpus=1, memory_mib=128, distances=(31, 10)),
@@ -144,12 +144,12 @@ def test_a_topology_is_all_that_changes_a_machines_board_and_cpu() -> None:
     assert (option(plain, "-smp"), option(plain, "-M")) == ("8", "pc")
     assert option(plain, "-cpu") == "max,-rdrand,-rdseed,-erms,-fsrm"
     shaped = machine(cpus=8, topology=Topology(sockets=2, cores=2, threads=2))
-    given = command_line(shaped, CHANNELS, restored=False)
-    assert option(given, "-smp") == "8,sockets=2,dies=1,cores=2,threads=2"
-    assert option(given, "-M") == "pc"
-    assert {"vendor=GenuineIntel", "-monitor"} <= set(option(given, "-cpu").split(","))
-    assert set(option(given, "-append").split()) - set(option(plain, "-append").split()) == {"pti=off"}
-    same = [word for word in given if word not in (option(given, name) for name in ("-smp", "-cpu", "-append"))]
+    words = command_line(shaped, CHANNELS, restored=False)
+    assert option(words, "-smp") == "8,sockets=2,dies=1,cores=2,threads=2"
+    assert option(words, "-M") == "pc"
+    assert {"vendor=GenuineIntel", "-monitor"} <= set(option(words, "-cpu").split(","))
+    assert set(option(words, "-append").split()) - set(option(plain, "-append").split()) == {"pti=off"}
+    same = [word for word in words if word not in (option(words, name) for name in ("-smp", "-cpu", "-append"))]
     assert same == [word for word in plain if word not in (option(plain, name) for name in ("-smp", "-cpu", "-append"))]
     assert "topology" in shaped.in_words
     assert "topology" not in machine(cpus=8).in_words

@@ -68,8 +68,8 @@ def read_back(archive: bytes) -> tuple[dict[str, Entry], list[list[int]]]:
 
 @given(st.dictionaries(paths, entries, max_size=12))
 def test_what_is_written_is_read_back(tree: dict[str, Entry]) -> None:
-    found, headers = read_back(written(tree))
-    assert found == tree
+    entries, headers = read_back(written(tree))
+    assert entries == tree
     for number, (inode, _, owner, group, _, modified, *_rest) in enumerate(headers, start=1):
         assert (inode, owner, group, modified) == (number, 0, 0, 0)
 

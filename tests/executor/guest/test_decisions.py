@@ -1,4 +1,4 @@
-"""What the lens says that the scheduler decided is what the kernel itself records, one decision after the other."""
+"""Decisions of the scheduler in the lens are those that the kernel itself records, one after the other."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def target(
 
 @pytest.fixture(scope="module")
 def job(cpus: int) -> Plan:
-    """Where CPUs take turns each has a task that keeps it busy."""
+    """Return a plan in which each of several CPUs that take turns has a task that keeps it busy."""
     spins = (
         Command(argv=(f"/ajuste/bin/{WORKLOADS}", "spin"), attributes=Attributes(affinity=(cpu,)))
         for cpu in range(cpus if cpus > 1 else 0)
@@ -91,9 +91,9 @@ def job(cpus: int) -> Plan:
 
 @pytest.fixture(scope="module")
 def observed(target: GuestExecutor, job: Plan) -> Observation:
-    found = target.count(job, "decisions")
-    assert found.problem == ""
-    return found
+    observation = target.count(job, "decisions")
+    assert observation.problem == ""
+    return observation
 
 
 def named(target: GuestExecutor, observed: Observation) -> NamedDecisions:
@@ -103,7 +103,7 @@ def named(target: GuestExecutor, observed: Observation) -> NamedDecisions:
 
 
 def printed(observed: Observation) -> list[str]:
-    """What the program has printed of what the kernel has recorded."""
+    """Return the lines that the program has printed of what the kernel has recorded."""
     (text,) = (
         e.text for e in observed.events if isinstance(e, Output) and e.role == "workload" and e.stream == "stdout"
     )
@@ -112,112 +112,116 @@ def printed(observed: Observation) -> list[str]:
 
 def recorded(observed: Observation) -> list[Seen]:
     """The decisions that the kernel has recorded."""
-    found = []
+    decisions = []
     for line in printed(observed):
         match line.split():
             case ["S", cpu, task, other, state, at]:
                 tasks = number(task, cpu), number(other, cpu)
-                found.append(Seen("switch", int(cpu), *tasks, state[0] == "R", int(at) * 1000))
+                decisions.append(Seen("switch", int(cpu), *tasks, state[0] == "R", int(at) * 1000))
             case ["W" | "N" as kind, cpu, other, at]:
                 tasks = -1, number(other, cpu)
-                found.append(Seen({"W": "wakeup", "N": "new"}[kind], int(cpu), *tasks, False, int(at) * 1000))
-    return found
+                decisions.append(Seen({"W": "wakeup", "N": "new"}[kind], int(cpu), *tasks, False, int(at) * 1000))
+    return decisions
 
 
 def number(task: str, cpu: str) -> int:
-    """All idle tasks have the number 0."""
+    """Return the number of a task; all idle tasks have the number 0."""
     return int(task) or -1 - int(cpu)
 
 
 @pytest.mark.vm
 def test_every_switch_and_wakeup_is_the_kernels_own(target: GuestExecutor, cpus: int, observed: Observation) -> None:
-    own, seen = named(target, observed), recorded(observed)
+    decisions, seen = named(target, observed), recorded(observed)
     assert len(seen) > 300
-    assert {one.kind for one in seen} == {"switch", "wakeup", "new"}
-    assert {one.stays for one in seen if one.kind == "switch"} == {True, False}
-    assert {one.cpu for one in seen} == set(range(cpus))
-    both = [pair for cpu in range(cpus) for pair in matched(own, seen, cpu)]
-    assert are_same(own, both)
-    apart = [own.time_ns(place) - one.time_ns for place, one in both]
-    far = [one for one in apart if abs(one - median(apart)) >= MOST_APART_NS]
+    assert {decision.kind for decision in seen} == {"switch", "wakeup", "new"}
+    assert {decision.stays for decision in seen if decision.kind == "switch"} == {True, False}
+    assert {decision.cpu for decision in seen} == set(range(cpus))
+    both = [pair for cpu in range(cpus) for pair in matched(decisions, seen, cpu)]
+    assert are_same(decisions, both)
+    apart = [decisions.time_ns(place) - decision.time_ns for place, decision in both]
+    far = [difference_ns for difference_ns in apart if abs(difference_ns - median(apart)) >= MOST_APART_NS]
     # Another CPU can have its turn before what is decided is recorded.
     assert len(far) <= (len(apart) // 50 if cpus > 1 else 0)
 
 
 @pytest.mark.vm
 def test_every_system_call_is_the_kernels_own(target: GuestExecutor, cpus: int, observed: Observation) -> None:
-    own, seen = named(target, observed), recorded(observed)
-    pids = {own.others[place]: one.other for cpu in range(cpus) for place, one in matched(own, seen, cpu)}
+    decisions, seen = named(target, observed), recorded(observed)
+    pids = {
+        decisions.others[place]: decision.other
+        for cpu in range(cpus)
+        for place, decision in matched(decisions, seen, cpu)
+    }
     at_kernel = system_calls(observed)
     begins, ends = [], []
-    for task in {task.number for task in own.tasks if task.role == "workload"} & set(pids):
+    for task in {task.number for task in decisions.tasks if task.role == "workload"} & set(pids):
         there = at_kernel[pids[task]]
-        calls = [place for place, one in enumerate(own.calls.tasks) if one == task]
-        names = [own.functions[own.calls.functions[place]].removeprefix("__x64_sys_") for place in calls]
+        calls = [place for place, caller in enumerate(decisions.calls.tasks) if caller == task]
+        names = [decisions.functions[decisions.calls.functions[place]].removeprefix("__x64_sys_") for place in calls]
         wanted = [name for name, *_ in there]
         (first,) = (start for start in range(len(names)) if names[start : start + len(wanted)] == wanted)
         for place, (_, begins_ns, ends_ns) in zip(calls[first:], there, strict=False):
-            own_begins_ns, own_ends_ns = own.call_ns(place)
+            own_begins_ns, own_ends_ns = decisions.call_ns(place)
             begins.append(own_begins_ns - begins_ns)
             # Where the task has to make way before it is back in user space its end is later than the kernel says.
             if (
                 own_ends_ns is not None
                 and ends_ns is not None
-                and not leaves(own, task, ends_ns + begins[0], own_ends_ns)
+                and not leaves(decisions, task, ends_ns + begins[0], own_ends_ns)
             ):
                 ends.append(own_ends_ns - ends_ns)
     assert len(begins) > 450
     assert len(ends) > 400
-    far = [one for one in (*begins, *ends) if abs(one - median(begins)) >= MOST_APART_NS]
+    far = [difference_ns for difference_ns in (*begins, *ends) if abs(difference_ns - median(begins)) >= MOST_APART_NS]
     assert len(far) <= (len(begins) // 25 if cpus > 1 else 0)
 
 
-def leaves(own: NamedDecisions, task: int, from_ns: int, until_ns: int) -> bool:
-    """Whether a task leaves its CPU then."""
+def leaves(decisions: NamedDecisions, task: int, from_ns: int, until_ns: int) -> bool:
+    """Return whether a task leaves its CPU then."""
     switch = KINDS.index("switch")
     return any(
-        kind == switch and running == task and from_ns <= own.time_ns(place) <= until_ns
-        for place, (kind, running) in enumerate(zip(own.kinds, own.running, strict=True))
+        kind == switch and running == task and from_ns <= decisions.time_ns(place) <= until_ns
+        for place, (kind, running) in enumerate(zip(decisions.kinds, decisions.running, strict=True))
     )
 
 
 def system_calls(observed: Observation) -> dict[int, list[tuple[str, int, int | None]]]:
-    """Those that the kernel has recorded of each task: name, begin, end."""
+    """Return the calls that the kernel has recorded of each task: name, begin, end."""
     names = {int(place): name for name, place in re.findall(r"#define __NR_(\w+) (\d+)", NUMBERS.read_text())}
-    found: dict[int, list[tuple[str, int, int | None]]] = {}
+    calls: dict[int, list[tuple[str, int, int | None]]] = {}
     for line in printed(observed):
         match line.split():
             case ["B", task, which, at]:
-                found.setdefault(int(task), []).append((names[int(which)], int(at) * 1000, None))
-            case ["E", task, which, at] if (own := found.get(int(task))) and own[-1][0] == names[int(which)]:
-                own[-1] = (*own[-1][:2], int(at) * 1000)
-    return found
+                calls.setdefault(int(task), []).append((names[int(which)], int(at) * 1000, None))
+            case ["E", task, which, at] if (of_task := calls.get(int(task))) and of_task[-1][0] == names[int(which)]:
+                of_task[-1] = (*of_task[-1][:2], int(at) * 1000)
+    return calls
 
 
-def matched(own: NamedDecisions, seen: list[Seen], cpu: int) -> list[tuple[int, Seen]]:
+def matched(decisions: NamedDecisions, seen: list[Seen], cpu: int) -> list[tuple[int, Seen]]:
     """The decisions of a CPU, and what it recorded of them. The program began to record after the workload's start, and
     ended before its end.
     """
     places = [
         place
-        for place, kind in enumerate(own.kinds)
-        if own.cpus[place] == cpu and KINDS[kind] in ("switch", "wakeup", "new")
+        for place, kind in enumerate(decisions.kinds)
+        if decisions.cpus[place] == cpu and KINDS[kind] in ("switch", "wakeup", "new")
     ]
-    there = [one for one in seen if one.cpu == cpu]
+    there = [decision for decision in seen if decision.cpu == cpu]
     possible = [list(zip(places[first:], there, strict=False)) for first in range(len(places) - len(there) + 1)]
-    (fitting,) = (pairs for pairs in possible if are_same(own, pairs))
+    (fitting,) = (pairs for pairs in possible if are_same(decisions, pairs))
     return fitting
 
 
-def are_same(own: NamedDecisions, pairs: list[tuple[int, Seen]]) -> bool:
-    """Whether they are the same decisions, each task of the one being one of the other."""
+def are_same(decisions: NamedDecisions, pairs: list[tuple[int, Seen]]) -> bool:
+    """Return whether they are the same decisions, each task of the first being one of the second."""
     tasks: dict[int, int] = {}
-    for place, one in pairs:
-        if KINDS[own.kinds[place]] != one.kind or own.stays[place] != one.stays:
+    for place, decision in pairs:
+        if KINDS[decisions.kinds[place]] != decision.kind or decisions.stays[place] != decision.stays:
             return False
-        both = [(own.others[place], one.other)]
-        if one.kind == "switch":
-            both.append((own.running[place], one.task))
+        both = [(decisions.others[place], decision.other)]
+        if decision.kind == "switch":
+            both.append((decisions.running[place], decision.task))
         if any(tasks.setdefault(task, pid) != pid for task, pid in both):
             return False
     return len(set(tasks.values())) == len(tasks)
@@ -231,27 +235,27 @@ def test_the_guest_does_not_notice_and_every_repeat_decides_the_same(
     assert target.run(job).lines == observed.lines
     first = named(target, observed)
     again = [target.count(job, "decisions") for _ in range(repeats)]
-    assert {one.lines for one in again} == {observed.lines}
-    assert {one.decisions for one in again} == {observed.decisions}
-    found = divergence(first, named(target, again[0]))
-    assert found.spread is None
-    assert found.alike == found.baseline.decisions > 300
+    assert {observation.lines for observation in again} == {observed.lines}
+    assert {observation.decisions for observation in again} == {observed.decisions}
+    divergent = divergence(first, named(target, again[0]))
+    assert divergent.spread is None
+    assert divergent.alike == divergent.baseline.decisions > 300
 
 
 @pytest.mark.vm
 def test_paths_say_why(target: GuestExecutor, observed: Observation) -> None:
-    own = named(target, observed)
-    assert own.has_clock
+    decisions = named(target, observed)
+    assert decisions.has_clock
     paths: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in KINDS}
-    for place, kind in enumerate(own.kinds):
-        paths[KINDS[kind]].append(own.path(place))
+    for place, kind in enumerate(decisions.kinds):
+        paths[KINDS[kind]].append(decisions.path(place))
     assert all("__schedule" in path for path in paths["switch"])
     assert all("try_to_wake_up" in path or "sched_ttwu_pending" in path for path in paths["wakeup"])
     assert all("resched_curr" in path or "__resched_curr" in path for path in paths["resched"])
     assert any("entry_SYSCALL_64" in path[0] and "try_to_wake_up" in path for path in paths["wakeup"])
     assert any("asm_sysvec_apic_timer_interrupt" in path for path in paths["resched"])
-    assert {task.name for task in own.tasks if task.role == "workload"} == {"decided"}
-    assert {task.role for task in own.tasks} >= {"workload", "idle", "kernel"}
+    assert {task.name for task in decisions.tasks if task.role == "workload"} == {"decided"}
+    assert {task.role for task in decisions.tasks} >= {"workload", "idle", "kernel"}
 
 
 def document() -> dict[str, Any]:
@@ -280,10 +284,10 @@ def test_what_the_lens_wrote_is_read(tmp_path: Path) -> None:
 def test_whatever_stands_there_is_a_problem_in_one_line(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "decisions"
     file.write_bytes(content)
-    decisions, found = read_decisions(file)
+    decisions, problem_found = read_decisions(file)
     assert decisions is None
-    assert problem in found
-    assert "\n" not in found
+    assert problem in problem_found
+    assert "\n" not in problem_found
 
 
 def test_no_document_is_a_problem(tmp_path: Path) -> None:

@@ -59,10 +59,10 @@ def test_one_is_fetched_only_where_the_installed_one_will_not_do(
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [(None, "QEMU was not found, and "), ("6.2.0", "QEMU is 6.2.0, older than 7.2, and ")]
+    ("version", "reason"), [(None, "QEMU was not found, and "), ("6.2.0", "QEMU is 6.2.0, older than 7.2, and ")]
 )
 def test_without_one_and_without_a_network_it_is_told_what_to_install(
-    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, said: str
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, reason: str
 ) -> None:
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "arch"})
     path = tmp_path / "bin"
@@ -73,7 +73,7 @@ def test_without_one_and_without_a_network_it_is_told_what_to_install(
     for mirror in ("AJUSTE_MIRROR", "AJUSTE_SECURITY_MIRROR"):
         monkeypatch.setenv(mirror, "http://127.0.0.1:1/debian")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with pytest.raises(RunError, match=f"^{said}could not fetch any package list: .*Connection refused") as caught:
+    with pytest.raises(RunError, match=f"^{reason}could not fetch any package list: .*Connection refused") as caught:
         choose_emulator("virtual", 1, place, print, {})
     assert caught.value.hint is not None
     assert "check the network" in caught.value.hint

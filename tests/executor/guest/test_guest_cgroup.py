@@ -74,8 +74,8 @@ def test_more_memory_than_the_limit_is_the_end(target: GuestExecutor) -> None:
 
 def test_no_more_processes_than_the_limit(target: GuestExecutor) -> None:
     observation = target.run(limited(BUSYBOX, "sh", "-c", f"{BUSYBOX} true | {BUSYBOX} true", pids_max="1"))
-    (said,) = [event.text for event in observation.events if isinstance(event, Output) and event.stream == "stderr"]
-    assert "can't fork" in said
+    (stderr,) = [event.text for event in observation.events if isinstance(event, Output) and event.stream == "stderr"]
+    assert "can't fork" in stderr
 
 
 def test_a_value_that_the_kernel_refuses_is_said_with_its_place(target: GuestExecutor) -> None:
@@ -86,7 +86,7 @@ def test_a_value_that_the_kernel_refuses_is_said_with_its_place(target: GuestExe
 
 
 def as_on_a_host(target: GuestExecutor, script: str, **inner: Attributes) -> str:
-    """What a script prints that uses the agent as a host does, with a plan for each name in /tmp."""
+    """Return what a script prints that uses the agent as a host does, with a plan for each name in /tmp."""
     plans = {
         name: Plan(id=name, workload=Command(argv=(BUSYBOX, "sleep", "100"), attributes=attributes)).model_dump_json()
         for name, attributes in inner.items()
@@ -100,14 +100,14 @@ def as_on_a_host(target: GuestExecutor, script: str, **inner: Attributes) -> str
 
 
 def test_on_a_host_controllers_are_not_enabled_but_named(target: GuestExecutor) -> None:
-    said = as_on_a_host(
+    output = as_on_a_host(
         target,
         "/init run --plan /tmp/lacking --journal /tmp/journals; cat /sys/fs/cgroup/cgroup.subtree_control",
         lacking=Attributes(cgroup_limits={"pids.max": "5"}),
     )
     place = "/sys/fs/cgroup/cgroup.subtree_control"
-    assert f"pids.max: groups do not have the controller pids; to enable it: echo +pids > {place}" in said
-    assert said.splitlines()[-1] == "cpu"
+    assert f"pids.max: groups do not have the controller pids; to enable it: echo +pids > {place}" in output
+    assert output.splitlines()[-1] == "cpu"
 
 
 def test_the_group_of_a_killed_agent_is_removed(target: GuestExecutor) -> None:
@@ -119,6 +119,6 @@ def test_the_group_of_a_killed_agent_is_removed(target: GuestExecutor) -> None:
         while [ -n "$(ls /tmp/journals)" ]; do sleep 0.1; done
         ls -d /sys/fs/cgroup/ajuste-*
     """
-    said = as_on_a_host(target, script, limited=Attributes(cgroup_limits={"cpu.max": "60000 100000"}))
-    assert "60000 100000\n" in said
-    assert "ajuste-*: No such file" in said
+    output = as_on_a_host(target, script, limited=Attributes(cgroup_limits={"cpu.max": "60000 100000"}))
+    assert "60000 100000\n" in output
+    assert "ajuste-*: No such file" in output

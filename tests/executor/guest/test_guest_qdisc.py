@@ -47,7 +47,7 @@ def target(
 
 
 def script() -> str:
-    """For each: set it up, look, let the agent have another one for a trial, look again."""
+    """Return a script that for each sets it up, looks, lets the agent have another one for a trial, and looks again."""
     inner = Plan(
         id="inner",
         writes=(Write(tunable="qdisc", location=Qdisc(device="lo"), value="pfifo_fast"),),
@@ -75,6 +75,6 @@ def test_every_kind_that_can_be_put_back_is_put_back_with_its_options(target: Gu
     workload = Command(argv=(BUSYBOX, "sh", "-c", f"{install} {script()}"), environment=environment)
     observation = target.run(Plan(id="qdiscs", workload=workload, timeout_ns=300_000_000_000))
     assert observation.problem == "", observation.problem
-    said = {event.stream: event.text for event in observation.events if isinstance(event, Output)}
-    lines = [line for line in said["stdout"].splitlines() if line.startswith(("same", "before", "not", "{"))]
-    assert [line.split(" 7: ")[0] for line in lines] == [f"same qdisc {qdisc.split()[0]}" for qdisc in QDISCS], said
+    outputs = {event.stream: event.text for event in observation.events if isinstance(event, Output)}
+    lines = [line for line in outputs["stdout"].splitlines() if line.startswith(("same", "before", "not", "{"))]
+    assert [line.split(" 7: ")[0] for line in lines] == [f"same qdisc {qdisc.split()[0]}" for qdisc in QDISCS], outputs

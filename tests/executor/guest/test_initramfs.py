@@ -1,4 +1,4 @@
-"""What a guest is given: unpacked by cpio(1), or refused with a message."""
+"""Archives for guests: unpacked by cpio(1), or refused with a message."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_programs_are_at_their_own_path_and_can_be_started_in_the_tree_alone(
     assert (out / "bin/bash").read_bytes() == Path("/bin/bash").read_bytes()
     if os.geteuid() != 0:
         pytest.skip("only root can change the root directory")
-    said = subprocess.run(["chroot", out, "/bin/bash", "-c", "echo $((6 * 7))"], capture_output=True, text=True)
-    assert (said.stdout, said.stderr) == ("42\n", "")
+    shell = subprocess.run(["chroot", out, "/bin/bash", "-c", "echo $((6 * 7))"], capture_output=True, text=True)
+    assert (shell.stdout, shell.stderr) == ("42\n", "")
 
 
 def test_a_scheduler_is_the_kernels_own_and_brings_its_libraries(kernel: KernelImage, tmp_path: Path) -> None:
@@ -107,13 +107,13 @@ def test_the_same_files_give_the_same_bytes(kernel: KernelImage, tmp_path: Path)
     first = tmp_path / "first"
     first.write_text("data")
     files = GuestFiles(programs=(Path("/bin/ls"), Path("/bin/cat")), study_files={"a": first, "b": first})
-    one = build_initramfs(files, kernel, tmp_path / "one", quiet_gate=True)
+    archive = build_initramfs(files, kernel, tmp_path / "one", quiet_gate=True)
     os.utime(first, (1, 1))
     turned = GuestFiles(programs=files.programs[::-1], study_files=dict(reversed(files.study_files.items())))
     two = build_initramfs(turned, kernel, tmp_path / "two", quiet_gate=True)
-    assert one.sha256 == two.sha256
-    assert one.path.read_bytes() == two.path.read_bytes()
-    assert build_initramfs(files, kernel, tmp_path / "three", quiet_gate=False).sha256 != one.sha256
+    assert archive.sha256 == two.sha256
+    assert archive.path.read_bytes() == two.path.read_bytes()
+    assert build_initramfs(files, kernel, tmp_path / "three", quiet_gate=False).sha256 != archive.sha256
 
 
 def test_a_missing_program_is_named_with_its_package(kernel: KernelImage, tmp_path: Path) -> None:

@@ -41,11 +41,11 @@ class Elsewhere:
 
     image: KernelImage
     home: Home
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def boot(self, seed: int = 1) -> GuestExecutor:
         return GuestExecutor(
-            self.image, clock="virtual", files=GuestFiles(), home=self.home, seed=seed, say=self.said.append
+            self.image, clock="virtual", files=GuestFiles(), home=self.home, seed=seed, say=self.messages.append
         )
 
     def once(self, seed: int = 1) -> tuple[str, dict[str, str]]:
@@ -67,10 +67,10 @@ def elsewhere(place: Home, kernel: Callable[[str], KernelImage], tmp_path_factor
 
 @pytest.fixture(scope="module")
 def first(elsewhere: Elsewhere) -> tuple[str, dict[str, str]]:
-    """What was found where it booted."""
-    found = elsewhere.once()
-    assert elsewhere.said == ["booting debian:5.10"]
-    return found
+    """Return the lines and environment of a trial where the machine booted."""
+    trial = elsewhere.once()
+    assert elsewhere.messages == ["booting debian:5.10"]
+    return trial
 
 
 @pytest.mark.slow
@@ -79,26 +79,26 @@ def test_a_machine_that_has_booted_once_is_ready_at_once_the_next_time(
 ) -> None:
     again = elsewhere.copy(tmp_path / "cache")
     assert again.once() == first
-    assert again.said == []
+    assert again.messages == []
     again.once(seed=2)
-    assert again.said == ["booting debian:5.10"]
+    assert again.messages == ["booting debian:5.10"]
 
 
-def flip_in_the_middle(kept: Path) -> None:
-    with kept.open("r+b") as file:
-        file.seek(kept.stat().st_size // 2)
+def flip_in_the_middle(snapshot_file: Path) -> None:
+    with snapshot_file.open("r+b") as file:
+        file.seek(snapshot_file.stat().st_size // 2)
         byte = file.read(1)
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte[0] ^ 4]))
 
 
-def keep_instead(place: Home, kept: Path, content: bytes) -> None:
+def keep_instead(place: Home, snapshot_file: Path, content: bytes) -> None:
     """Keep what is no snapshot, with its own checksum."""
-    found = booted.find(place, kept.stem)
-    assert found is not None
+    match = booted.find(place, snapshot_file.stem)
+    assert match is not None
     with Snapshot.of_file(BufferedReader(BytesIO(content))) as snapshot:  # type: ignore[arg-type]
-        record = found[0].model_copy(update={"snapshot_sha256": snapshot.sha256})
-        booted.keep(place, kept.stem, record, snapshot)
+        record = match[0].model_copy(update={"snapshot_sha256": snapshot.sha256})
+        booted.keep(place, snapshot_file.stem, record, snapshot)
 
 
 @pytest.mark.parametrize(
@@ -114,25 +114,25 @@ def test_a_kept_snapshot_that_cannot_be_used_is_dropped_and_that_is_said(
     elsewhere: Elsewhere, first: tuple[str, dict[str, str]], tmp_path: Path, instead: bytes | None, why: str
 ) -> None:
     """Trials that were begun from it do not notice: they never read it again."""
-    own = elsewhere.copy(tmp_path / "cache")
+    elsewhere_cached = elsewhere.copy(tmp_path / "cache")
     lines, _ = first
 
     def two_at_once(target: GuestExecutor) -> list[str]:
         with ThreadPoolExecutor(2) as pool:
-            return [one.lines for one in pool.map(target.run, [contest(), contest()])]
+            return [observation.lines for observation in pool.map(target.run, [contest(), contest()])]
 
-    (kept,) = own.home.booted.glob("*.snapshot")
-    with own.boot() as target:
+    (snapshot_file,) = elsewhere_cached.home.booted.glob("*.snapshot")
+    with elsewhere_cached.boot() as target:
         if instead is None:
-            flip_in_the_middle(kept)
+            flip_in_the_middle(snapshot_file)
         else:
-            keep_instead(own.home, kept, instead)
+            keep_instead(elsewhere_cached.home, snapshot_file, instead)
         assert two_at_once(target) == [lines, lines]
         assert NOTES not in target.environment
-    with own.boot() as target:
+    with elsewhere_cached.boot() as target:
         assert two_at_once(target) == [lines, lines]
         assert why in target.environment[NOTES]
         assert target.environment[NOTES].count("was dropped, and the machine booted anew") == 1
-    with own.boot() as target:
+    with elsewhere_cached.boot() as target:
         assert target.run(contest()).lines == lines
         assert NOTES not in target.environment

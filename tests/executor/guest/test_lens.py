@@ -60,7 +60,7 @@ def costs_of(observation: Observation) -> Costs:
 
 
 def workload(costs: Costs) -> CostTask:
-    (task,) = (one for one in costs.tasks if one.role == "workload")
+    (task,) = (task for task in costs.tasks if task.role == "workload")
     return task
 
 
@@ -71,8 +71,8 @@ def test_the_guest_does_not_notice_and_every_repeat_counts_the_same(target: Gues
     by_function = target.count(job(), "functions")
     assert by_function.lines == alone.lines
     again = [target.count(job(), "counts") for _ in range(repeats)]
-    assert {one.lines for one in again} == {alone.lines}
-    assert len({costs_of(one).model_dump_json() for one in again}) == 1
+    assert {observation.lines for observation in again} == {alone.lines}
+    assert len({costs_of(observation).model_dump_json() for observation in again}) == 1
     first = costs_of(again[0])
     assert (first.user, first.kernel, first.faulted) == (
         costs_of(by_function).user,
@@ -110,18 +110,18 @@ def test_system_calls_are_counted_by_name_and_all_tasks_have_roles(
     target: GuestExecutor, place: Home, kernel: Callable[[str], KernelImage]
 ) -> None:
     costs = costs_of(target.count(job(calls=100_077), "functions"))
-    own = workload(costs)
+    costs_of_workload = workload(costs)
     names = function_names(kernel_symbols(kernel("debian:5.10"), place))
-    calls = {names.get(frame.address, ""): frame.calls for frame in own.frames if frame.space == "kernel"}
+    calls = {names.get(frame.address, ""): frame.calls for frame in costs_of_workload.frames if frame.space == "kernel"}
     assert calls["__x64_sys_getppid"] == 77
-    entries = [frame for frame in own.frames if frame.kind == "syscall"]
+    entries = [frame for frame in costs_of_workload.frames if frame.kind == "syscall"]
     assert {names[frame.address] for frame in entries} == {"entry_SYSCALL_64"}
-    assert sum(frame.calls for frame in own.frames if frame.kind == "exception") > 0
+    assert sum(frame.calls for frame in costs_of_workload.frames if frame.kind == "exception") > 0
     assert {task.role for task in costs.tasks} >= {"workload", "background", "agent"}
     (agent,) = (task.number for task in costs.tasks if task.role == "agent")
-    assert own.parent == agent
-    assert own.entry is not None
-    assert {code.address for code in own.code} >= {own.entry}
+    assert costs_of_workload.parent == agent
+    assert costs_of_workload.entry is not None
+    assert {code.address for code in costs_of_workload.code} >= {costs_of_workload.entry}
 
 
 @pytest.mark.vm
@@ -159,12 +159,12 @@ def test_a_qemu_without_plugins_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "said"),
+    ("library", "version"),
     [("glibc 2.31", "glibc 2.31"), ("glibc 2.9", "glibc 2.9"), (None, "another C library")],
     ids=str,
 )
 def test_a_c_library_that_is_older_than_the_lens_is_told_and_its_guests_do_without(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str | None, said: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str | None, version: str
 ) -> None:
     program = tmp_path / "qemu"
     program.write_text("#!/bin/sh\n")
@@ -172,7 +172,7 @@ def test_a_c_library_that_is_older_than_the_lens_is_told_and_its_guests_do_witho
     qemu = Emulator(binary=program, version="10.0.2")
     monkeypatch.setattr(os, "confstr", lambda _: library)
     assert lens.lens_of_turns(qemu, None) is None
-    with pytest.raises(RequestError, match=rf"requires glibc 2\.\d+ or later; this machine has {said}$"):
+    with pytest.raises(RequestError, match=rf"requires glibc 2\.\d+ or later; this machine has {version}$"):
         lens.lens_of_turns(qemu, 100)
     monkeypatch.setattr(os, "confstr", lambda _: "glibc 2.100")
     assert lens.lens_of_turns(qemu, 100) == native_program(LENS)
@@ -209,10 +209,10 @@ def test_what_the_lens_wrote_is_read(tmp_path: Path) -> None:
 def test_whatever_stands_there_is_a_problem_in_one_line(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "costs"
     file.write_bytes(content)
-    costs, found = lens.read_costs(file, "counts")
+    costs, problem_found = lens.read_costs(file, "counts")
     assert costs is None
-    assert problem in found
-    assert "\n" not in found
+    assert problem in problem_found
+    assert "\n" not in problem_found
 
 
 def test_no_document_and_one_of_another_depth_are_problems(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ def job(program: str, *words: str, cpu: int | None = None, busy: tuple[int, ...]
     are idle the clock goes on without instructions.
     """
     on = Attributes(affinity=(cpu,)) if cpu is not None else Attributes()
-    spins = (Command(argv=(f"/ajuste/bin/{WORKLOADS}", "spin"), attributes=Attributes(affinity=(one,))) for one in busy)
+    spins = (
+        Command(argv=(f"/ajuste/bin/{WORKLOADS}", "spin"), attributes=Attributes(affinity=(number,))) for number in busy
+    )
     return Plan(id="lens", workload=Command(argv=(f"/study/{program}", *words), attributes=on), background=tuple(spins))
 
 
@@ -70,9 +72,9 @@ def costs_of(observation: Observation) -> Costs:
 def test_a_task_is_counted_on_the_cpu_that_carries_it_out(target: GuestExecutor, cpu: int) -> None:
     # strtol(3) needs as long for the one as for the other.
     less, more = (costs_of(target.count(counted(loops, cpu), "counts")) for loops in (200_000, 500_000))
-    (own,) = (task for task in less.tasks if task.role == "workload")
+    (shorter,) = (task for task in less.tasks if task.role == "workload")
     (longer,) = (task for task in more.tasks if task.role == "workload")
-    assert longer.user - own.user == 2 * 300_000
+    assert longer.user - shorter.user == 2 * 300_000
     assert sum(task.user for task in more.tasks if task.role == "background") > longer.user // 2
 
 
@@ -82,8 +84,8 @@ def test_the_guest_does_not_notice_and_every_repeat_counts_the_same(target: Gues
     plan = job("wander", "20", "5")
     alone = target.run(plan)
     again = [target.count(plan, "counts") for _ in range(repeats)]
-    assert {one.lines for one in again} == {alone.lines}
-    assert len({costs_of(one).model_dump_json() for one in again}) == 1
+    assert {observation.lines for observation in again} == {alone.lines}
+    assert len({costs_of(observation).model_dump_json() for observation in again}) == 1
     by_function = target.count(plan, "functions")
     assert by_function.lines == alone.lines
     first, second = costs_of(again[0]), costs_of(by_function)
@@ -141,15 +143,15 @@ def test_every_cpu_has_an_idle_task_of_its_own(target: GuestExecutor) -> None:
 @pytest.mark.vm
 @pytest.mark.slow
 def test_cpus_that_halt_do_so_at_the_same_moment_each_time(target: GuestExecutor) -> None:
-    """Without the lens one trial of five on a busy machine differed by some nanoseconds (`benchmarks.repeats`)."""
+    """Repeat a trial: without the lens one of five on a busy machine differed by nanoseconds (`benchmarks.repeats`)."""
     sleeps = [
         Command(argv=(f"/ajuste/bin/{WORKLOADS}", "jitter", "--interval-us", interval)) for interval in ("100", "130")
     ]
     plan = Plan(id="halts", workload=sleeps[0], background=(sleeps[1],))
     with ThreadPoolExecutor(3) as pool:
-        said = {observation.lines for observation in pool.map(target.run, [plan] * 9)}
-    assert len(said) == 1
-    assert target.count(plan, "functions").lines in said
+        transcripts = {observation.lines for observation in pool.map(target.run, [plan] * 9)}
+    assert len(transcripts) == 1
+    assert target.count(plan, "functions").lines in transcripts
 
 
 def counters(bytes_apart: int) -> Plan:
@@ -157,10 +159,10 @@ def counters(bytes_apart: int) -> Plan:
 
 
 def shared_lines(guest: GuestExecutor, bytes_apart: int) -> tuple[Observation, int]:
-    """What was seen of two threads that count in words so far apart, and the lines that they took from each other."""
+    """Return what was seen of two threads that count in words so far apart, and the lines taken from each other."""
     observation = guest.count(counters(bytes_apart), "counts", catalogue().machines["zen4-8c"])
-    own = [task.modelled for task in costs_of(observation).tasks if task.role == "workload"]
-    return observation, sum(one.user.misses.lost for one in own if one is not None)
+    modelled = [task.modelled for task in costs_of(observation).tasks if task.role == "workload"]
+    return observation, sum(costs.user.misses.lost for costs in modelled if costs is not None)
 
 
 @pytest.mark.vm

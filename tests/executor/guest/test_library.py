@@ -18,14 +18,14 @@ compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not in
 
 def traced(program: Path) -> set[Path]:
     """The real files that the linker would load."""
-    said = subprocess.run(
+    linker = subprocess.run(
         ["/lib64/ld-linux-x86-64.so.2", program],
         env={"LD_TRACE_LOADED_OBJECTS": "1"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    return {Path(path).resolve() for path in re.findall(r"(?:=> |^\t)(/\S+)", said, re.MULTILINE)}
+    return {Path(path).resolve() for path in re.findall(r"(?:=> |^\t)(/\S+)", linker, re.MULTILINE)}
 
 
 def compile_c(source: str, out: Path, *options: str) -> Path:
@@ -38,9 +38,9 @@ def test_the_linker_agrees(name: str) -> None:
     program = shutil.which(name)
     if program is None:
         pytest.skip(f"{name} is not installed")
-    found = {path.resolve() for path in needed_by(Path(program)).files}
-    assert found - traced(Path(program)) <= {Path("/lib/x86_64-linux-gnu/libgcc_s.so.1").resolve()}
-    assert traced(Path(program)) <= found
+    libraries = {path.resolve() for path in needed_by(Path(program)).files}
+    assert libraries - traced(Path(program)) <= {Path("/lib/x86_64-linux-gnu/libgcc_s.so.1").resolve()}
+    assert traced(Path(program)) <= libraries
 
 
 @compiler
@@ -62,9 +62,9 @@ def test_run_paths_relative_to_the_program_are_followed(tmp_path: Path, kind: st
         "-lseven",
         f"-Wl,-rpath,$ORIGIN/../lib,{kind}",
     )
-    found = {path.resolve() for path in needed_by(program).files}
-    assert library in found
-    assert found == traced(program)
+    libraries = {path.resolve() for path in needed_by(program).files}
+    assert library in libraries
+    assert libraries == traced(program)
 
 
 @compiler

@@ -45,7 +45,7 @@ def target(place: Home, kernel: Callable[[str], KernelImage], accesses: Path) ->
 
 
 def words(what: str, kib: int, rounds: int) -> tuple[str, ...]:
-    """As long whatever they say."""
+    """Return arguments that are as long whatever they say."""
     return what, f"{kib:04}", f"{rounds:04}"
 
 
@@ -60,16 +60,19 @@ def costs_of(observation: Observation) -> Costs:
 
 
 def in_user_space(costs: Costs) -> CostModelled:
-    (task,) = (one for one in costs.tasks if one.role == "workload")
+    (task,) = (task for task in costs.tasks if task.role == "workload")
     assert task.modelled is not None
     return task.modelled.user
 
 
 def rounds(target: GuestExecutor, what: str, kib: int, machine: ModelledMachine = TEXTBOOK) -> list[float]:
-    """By line (a chase) or pair of lines (a copy): loads, and what missed L1, the LLC, the first TLB and both."""
+    """Return by line (chase) or pair of lines (copy): loads, and what missed L1, the LLC, the first TLB and both."""
     few, many = (in_user_space(costs_of(target.count(job(what, kib, n), "counts", machine))) for n in (100, 300))
     lines = 200 * (kib << 10) // LINE_BYTES
-    counts = [(one.loads, one.misses.l1d, one.misses.llc, one.misses.tlb, one.misses.walks) for one in (few, many)]
+    counts = [
+        (modelled.loads, modelled.misses.l1d, modelled.misses.llc, modelled.misses.tlb, modelled.misses.walks)
+        for modelled in (few, many)
+    ]
     return [(after - before) / lines for before, after in zip(*counts, strict=True)]
 
 
@@ -79,8 +82,8 @@ def test_the_guest_does_not_notice_and_every_repeat_models_the_same(target: Gues
     alone, counted = target.run(plan), target.count(plan, "counts")
     again = [target.count(plan, "counts", TEXTBOOK) for _ in range(repeats)]
     by_function = target.count(plan, "functions", TEXTBOOK)
-    assert {one.lines for one in (counted, *again, by_function)} == {alone.lines}
-    assert len({costs_of(one).model_dump_json() for one in again}) == 1
+    assert {observation.lines for observation in (counted, *again, by_function)} == {alone.lines}
+    assert len({costs_of(observation).model_dump_json() for observation in again}) == 1
     modelled, plain = costs_of(again[0]), costs_of(counted)
     assert [task.user + task.kernel for task in modelled.tasks] == [task.user + task.kernel for task in plain.tasks]
     assert in_user_space(modelled) == in_user_space(costs_of(by_function))
@@ -160,7 +163,7 @@ def test_lines_of_another_nodes_memory_are_as_many_as_the_kernel_has_pages_there
             assert there is not None
             assert int(there[1]) == share * (mib << 20) / 4096
             missed = [task.modelled.misses for task in costs_of(observation).tasks if task.modelled is not None]
-            remote, distance = sum(one.remote for one in missed), sum(one.distance for one in missed)
+            remote, distance = sum(misses.remote for misses in missed), sum(misses.distance for misses in missed)
             assert distance == 21 * remote
             # Some more of the kernel's own are there, such as page tables.
             expected = int(there[1]) * lines_of_page
@@ -183,7 +186,7 @@ def test_threads_of_a_core_drive_each_others_lines_out_and_cores_do_not(
         return Command(argv=argv, attributes=Attributes(affinity=(cpu,)))
 
     def missed(guest: GuestExecutor, other: int) -> float:
-        """Of each round."""
+        """Return the misses of each round."""
         plans = (Plan(id="model", workload=on(0, rounds), background=(on(other, 9999),)) for rounds in (200, 600))
         few, many = (in_user_space(costs_of(guest.count(plan, "counts", machine))) for plan in plans)
         assert many.loads - few.loads == 400 * 48

@@ -32,9 +32,9 @@ PROGRAM = f"/ajuste/bin/{WORKLOADS}"
 
 def textbook(cores: int = 1, cores_of_llc: int = 1) -> ModelledMachine:
     """L1 of 4 KiB, LLC of 64 KiB; an instruction takes 1 ns, the LLC 10, memory 100, a walk 20."""
-    found = catalogue().machines["textbook"]
-    assert found.llc is not None
-    return found.model_copy(update={"cores": cores, "llc": found.llc.model_copy(update={"cores": cores_of_llc})})
+    machine = catalogue().machines["textbook"]
+    assert machine.llc is not None
+    return machine.model_copy(update={"cores": cores, "llc": machine.llc.model_copy(update={"cores": cores_of_llc})})
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def plan_of(*words: object) -> Plan:
 
 
 def printed(observation: Observation) -> list[float]:
-    """In ns."""
+    """Return the times that the workload printed, in ns."""
     assert observation.problem == ""
     (text,) = (e.text for e in observation.events if isinstance(e, Output) and e.stream == "stdout")
     return [int(figure) / 1000 for figure in re.findall(r"\d+", text)]
@@ -111,7 +111,7 @@ def test_a_task_that_moves_finds_a_cold_cache(target: GuestExecutor) -> None:
 def test_memory_of_another_node_is_as_far_as_its_distance_says(
     place: Home, kernel: Callable[[str], KernelImage], costs: GuestFiles
 ) -> None:
-    """On one CPU."""
+    """Compare the time of a chase on one CPU."""
     nodes = (MemoryNode(cpus=1, memory_mib=192, distances=(10, 31)), MemoryNode(memory_mib=96, distances=(31, 10)))
     guest = GuestExecutor(
         kernel(SPEC), clock="virtual", memory_mib=288, files=costs, home=place, nodes=nodes, paced_by=textbook()

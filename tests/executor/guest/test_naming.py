@@ -46,19 +46,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def program(file: Path) -> Program:
-    (found,) = read_programs([(file.name, file.read_bytes())])
-    return found
+    (parsed,) = read_programs([(file.name, file.read_bytes())])
+    return parsed
 
 
 def functions(file: Path) -> dict[str, int]:
-    """By nm(1): what the file itself calls its functions."""
-    said = subprocess.run(["nm", "--defined-only", file], capture_output=True, text=True, check=True).stdout
-    lines = (line.split() for line in said.splitlines())
+    """Return what the file itself calls its functions, by nm(1)."""
+    symbols = subprocess.run(["nm", "--defined-only", file], capture_output=True, text=True, check=True).stdout
+    lines = (line.split() for line in symbols.splitlines())
     return {words[2]: int(words[0], 16) for words in lines if len(words) == 3 and words[1] in "tT"}
 
 
 def code(file: Path, address: int, base: int, size: int = 16) -> CostCode:
-    """What is seen of a file that was moved by ``base``, where it has ``address`` itself."""
+    """Return what is seen of a file that was moved by ``base``, where it has ``address`` itself."""
     for part in ELFFile(io.BytesIO(file.read_bytes())).iter_segments("PT_LOAD"):
         if part["p_vaddr"] <= address < part["p_vaddr"] + part["p_filesz"]:
             start = part["p_offset"] + address - part["p_vaddr"]
@@ -70,29 +70,32 @@ def code(file: Path, address: int, base: int, size: int = 16) -> CostCode:
 def test_a_program_is_found_and_its_functions_are_those_of_nm(built: Path, way: str) -> None:
     file = built / way
     base = 0 if way == "fixed" else 0x7F12_3456_7000
-    own = functions(file)
-    seen = [code(file, own[name], base) for name in ("main", "outer", "inner")]
+    addresses = functions(file)
+    seen = [code(file, addresses[name], base) for name in ("main", "outer", "inner")]
     others = read_programs(
-        (str(one), one.read_bytes()) for one in (built / "program.c", built / "dynamic", Path("/bin/ls"))
+        (str(path), path.read_bytes()) for path in (built / "program.c", built / "dynamic", Path("/bin/ls"))
     )
     (mapped,) = locate(seen, [*others, program(file)])
     assert (mapped.program.path, mapped.base) == (f"/{way}", base) or way == "dynamic"
     assert mapped.base == base
     for name in ("main", "outer", "inner", "unused"):
-        assert mapped.program.function(own[name]) == name
-        assert mapped.program.function(own[name] + 3) == name
-        assert base + own[name] in mapped.places
+        assert mapped.program.function(addresses[name]) == name
+        assert mapped.program.function(addresses[name] + 3) == name
+        assert base + addresses[name] in mapped.places
     assert mapped.program.function(0) == ""
 
 
 def test_a_program_that_says_where_it_is_mapped_is_nowhere_else(built: Path) -> None:
-    own = functions(built / "fixed")
-    assert locate([code(built / "fixed", own["main"], 0x10_0000)], [program(built / "fixed")]) == ()
+    addresses = functions(built / "fixed")
+    assert locate([code(built / "fixed", addresses["main"], 0x10_0000)], [program(built / "fixed")]) == ()
 
 
 def test_a_few_bytes_are_no_program(built: Path) -> None:
-    own = functions(built / "static-pie")
-    assert locate([code(built / "static-pie", own["main"], 0x10_0000, size=4)], [program(built / "static-pie")]) == ()
+    addresses = functions(built / "static-pie")
+    assert (
+        locate([code(built / "static-pie", addresses["main"], 0x10_0000, size=4)], [program(built / "static-pie")])
+        == ()
+    )
     assert locate([], [program(built / "static-pie")]) == ()
 
 
@@ -100,14 +103,14 @@ def test_what_was_stripped_is_named_by_its_debug_file(built: Path, tmp_path: Pat
     stripped = program(built / "stripped")
     address = functions(built / "static-pie")["inner"]
     assert stripped.function(address) == ""
-    said = subprocess.run(["readelf", "-n", built / "stripped"], capture_output=True, text=True, check=True).stdout
-    build = said.partition("Build ID: ")[2].split()[0]
+    notes = subprocess.run(["readelf", "-n", built / "stripped"], capture_output=True, text=True, check=True).stdout
+    build = notes.partition("Build ID: ")[2].split()[0]
     (tmp_path / build[:2]).mkdir()
     subprocess.run(
         ["objcopy", "--only-keep-debug", built / "static-pie", tmp_path / build[:2] / f"{build[2:]}.debug"], check=True
     )
-    found = Program(stripped.path, stripped.content, stripped.parts, stripped.is_fixed, debug=tmp_path)
-    assert found.function(address) == "inner"
+    with_debug = Program(stripped.path, stripped.content, stripped.parts, stripped.is_fixed, debug=tmp_path)
+    assert with_debug.function(address) == "inner"
 
 
 def mapped_code(pid: int) -> Iterator[tuple[str, int, int]]:
@@ -135,18 +138,18 @@ def test_a_running_process_is_mapped_as_the_kernel_says() -> None:
         process.wait()
     decoys = [Path("/bin/ls"), Path(shutil.which("python3") or "/bin/cat")]
     files = [Path(name) for name, _, _ in expected] + decoys
-    found = locate(seen, read_programs((str(file), file.read_bytes()) for file in files))
-    own = {name: begin - offset for name, begin, offset in expected}
-    for mapped in found:
-        (part,) = (one for one in mapped.program.parts if one.size)
-        assert mapped.base + part.address - part.offset == own.pop(mapped.program.path)
-    assert own == {}
+    located = locate(seen, read_programs((str(file), file.read_bytes()) for file in files))
+    bases = {name: begin - offset for name, begin, offset in expected}
+    for mapped in located:
+        (part,) = (part_with_size for part_with_size in mapped.program.parts if part_with_size.size)
+        assert mapped.base + part.address - part.offset == bases.pop(mapped.program.path)
+    assert bases == {}
 
 
 def costs_of(file: Path, base: int, *names: str) -> Costs:
-    """One task that was in functions of ``file``, in the kernel, and in code of no file."""
-    own = functions(file)
-    places = [(own[name] + base, "user", 100) for name in names]
+    """Return the costs of one task that was in functions of ``file``, in the kernel, and in code of no file."""
+    addresses = functions(file)
+    places = [(addresses[name] + base, "user", 100) for name in names]
     places += [(0xFFFFFFFF81000010, "kernel", 50), (0xFFFFFFFFC0000000, "kernel", 30), (0x7FFF00000000, "user", 20)]
     frames = [
         {"parent": -1, "space": space, "address": address, "kind": "start", "calls": 1, "instructions": count}
@@ -156,7 +159,7 @@ def costs_of(file: Path, base: int, *names: str) -> Costs:
         **{"number": 0, "parent": None, "role": "workload", "entry": None, "switches_in": 1},
         **{"user": 100 * len(names) + 20, "kernel": 80, "loads": 0, "stores": 0, "branches": 0},
         "frames": frames,
-        "code": [code(file, own[name], base) for name in names],
+        "code": [code(file, addresses[name], base) for name in names],
     }
     totals = {"user": task["user"], "kernel": task["kernel"], "faulted": 0}
     return Costs.model_validate({"version": 1, "depth": "functions", **totals, "tasks": [task]})
@@ -168,7 +171,7 @@ KERNEL = {0xFFFFFFFF81000010: "schedule"}
 def test_every_function_has_its_name_and_its_file(built: Path) -> None:
     costs = costs_of(built / "static-pie", 0x5000_0000, "main", "inner")
     named = costs_by_name(costs, KERNEL, [program(built / "static-pie")], lambda _: "")
-    assert [(one.name, one.file) for one in named.functions] == [
+    assert [(function.name, function.file) for function in named.functions] == [
         ("main", "/static-pie"),
         ("inner", "/static-pie"),
         ("schedule", ""),
@@ -196,25 +199,27 @@ def test_without_symbols_addresses_stay_and_the_package_is_named(built: Path, pa
 
 
 def test_nobody_is_asked_for_the_symbols_of_ajustes_own_programs(built: Path) -> None:
-    (own,) = read_programs([("ajuste/bin/ajuste-workloads", (built / "stripped").read_bytes())])
-    named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own], lambda _: "a-package")
+    (program_file,) = read_programs([("ajuste/bin/ajuste-workloads", (built / "stripped").read_bytes())])
+    named = costs_by_name(
+        costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [program_file], lambda _: "a-package"
+    )
     note = "Functions of Ajuste's own ajuste-workloads are shown by address. Build it again to see their names."
     assert note in named.notes
 
 
 def test_a_list_names_the_functions_of_the_program_that_it_was_made_of(built: Path, tmp_path: Path) -> None:
-    content, own = (built / "stripped").read_bytes(), functions(built / "static-pie")
-    lines = "".join(f"{own[name]:016x} {16:x} my::{name}<T, U>\n" for name in ("main", "inner"))
+    content, addresses = (built / "stripped").read_bytes(), functions(built / "static-pie")
+    lines = "".join(f"{addresses[name]:016x} {16:x} my::{name}<T, U>\n" for name in ("main", "inner"))
     (tmp_path / "right").write_text(f"{hashlib.sha256(content).hexdigest()}\n{lines}")
     (tmp_path / "wrong").write_text(f"{'0' * 64}\n{lines.replace('my', 'your')}")
     (tmp_path / "broken").write_bytes(b"\xff")
     lists = tuple(tmp_path / name for name in ("right", "wrong", "broken", "none"))
     (named,) = read_programs([("tool", content)], lists)
-    assert named.function(own["main"]) == named.function(own["main"] + 15) == "my::main<T, U>"
-    assert named.function(own["main"] + 16) == ""
-    assert named.function(own["outer"]) == ""
+    assert named.function(addresses["main"]) == named.function(addresses["main"] + 15) == "my::main<T, U>"
+    assert named.function(addresses["main"] + 16) == ""
+    assert named.function(addresses["outer"]) == ""
     (nameless,) = read_programs([("tool", content)], lists[1:])
-    assert nameless.function(own["main"]) == ""
+    assert nameless.function(addresses["main"]) == ""
 
 
 def test_ajustes_own_programs_are_built_with_such_a_list() -> None:
@@ -228,8 +233,8 @@ def test_the_package_of_a_file_is_asked_of_dpkg(built: Path) -> None:
     if shutil.which("dpkg-query") is None:
         pytest.skip("no dpkg on this machine")
     content = (built / "stripped").read_bytes()
-    (own,) = read_programs([("usr/bin/env", content)])
-    named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own])
+    (program_file,) = read_programs([("usr/bin/env", content)])
+    named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [program_file])
     assert any("Install coreutils-dbgsym" in note for note in named.notes)
 
 
@@ -246,9 +251,9 @@ def test_whatever_files_a_guest_has_every_instruction_stays(document: dict[str, 
 def test_no_file_however_broken_crashes_it(at: int, patch: bytes, cut: int) -> None:
     content = bytearray(Path("/bin/true").read_bytes())
     content[at : at + len(patch)] = patch
-    for found in read_programs([("true", bytes(content[:cut]))]):
-        assert found.function(0x1000) is not None
-        list(found.bases(CostCode(address=0x1000, bytes_="f30f1efa")))
+    for broken in read_programs([("true", bytes(content[:cut]))]):
+        assert broken.function(0x1000) is not None
+        list(broken.bases(CostCode(address=0x1000, bytes_="f30f1efa")))
 
 
 def test_an_archive_gives_back_its_files(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def silent(_: str) -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Home:
+def empty_home(tmp_path: Path) -> Home:
     """A home whose cache is empty."""
     return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
 
@@ -43,8 +43,10 @@ def cfs(kernel: Callable[[str], KernelImage]) -> KernelImage:
 def bookworm(archive: Archive) -> Archive:
     """A release with a shell that every system has, and a server that requires a library."""
     shell = Path("/bin/dash")
-    own = (shell, *needed_by(shell).files)
-    archive.add("bookworm", "dash", "0.5", {str(file)[1:]: file.read_bytes() for file in own}, more="Essential: yes\n")
+    files = (shell, *needed_by(shell).files)
+    archive.add(
+        "bookworm", "dash", "0.5", {str(file)[1:]: file.read_bytes() for file in files}, more="Essential: yes\n"
+    )
     for name in ("mawk", "usr-is-merged"):
         archive.add("bookworm", name, "1", {f"usr/bin/{name}": b"#!/bin/dash\necho one of several\n"})
     archive.add("bookworm", "server", "1", {"usr/bin/server": b"#!/bin/dash\nread x </etc/served; echo $x\n"}, "lib")
@@ -54,9 +56,11 @@ def bookworm(archive: Archive) -> Archive:
     return archive
 
 
-def test_what_is_asked_for_comes_with_what_it_requires_and_every_system_has(bookworm: Archive, own: Home) -> None:
-    root = fetch_root(["server"], own, silent)
-    assert [f"{one.name} {one.version}" for one in root.packages] == [
+def test_what_is_asked_for_comes_with_what_it_requires_and_every_system_has(
+    bookworm: Archive, empty_home: Home
+) -> None:
+    root = fetch_root(["server"], empty_home, silent)
+    assert [f"{package.name} {package.version}" for package in root.packages] == [
         "server 1",
         "mawk 1",
         "usr-is-merged 1",
@@ -67,96 +71,96 @@ def test_what_is_asked_for_comes_with_what_it_requires_and_every_system_has(book
     assert root.about["lib"] == f"1+deb12u1 sha256:{root.packages[-1].sha256}"
 
 
-def test_what_is_cached_needs_no_network_and_is_the_same(bookworm: Archive, own: Home) -> None:
-    first = fetch_root(["server"], own, silent)
+def test_what_is_cached_needs_no_network_and_is_the_same(bookworm: Archive, empty_home: Home) -> None:
+    first = fetch_root(["server"], empty_home, silent)
     bookworm.remove()
-    assert fetch_root(["server"], own, silent) == first
-    assert plan_packages(["server"], own, silent).root == first
+    assert fetch_root(["server"], empty_home, silent) == first
+    assert plan_packages(["server"], empty_home, silent).root == first
     assert first.path.is_file()
 
 
-def test_planning_fetches_no_package(bookworm: Archive, own: Home) -> None:
-    planned = plan_packages(["server"], own, silent)
+def test_planning_fetches_no_package(bookworm: Archive, empty_home: Home) -> None:
+    planned = plan_packages(["server"], empty_home, silent)
     assert (planned.release, planned.names, planned.root) == ("bookworm", ("server",), None)
-    assert planned.download_bytes == sum(one.size_bytes for one in planned.packages) > 0
-    assert not list(packages_directory(own).glob("*"))
+    assert planned.download_bytes == sum(package.size_bytes for package in planned.packages) > 0
+    assert not list(packages_directory(empty_home).glob("*"))
 
 
-def test_files_are_shared_by_requests_and_fetched_once(bookworm: Archive, own: Home) -> None:
-    fetch_root(["server"], own, silent)
-    said: list[str] = []
-    fetch_root(["server", "dash"], own, said.append)
-    assert said == ["laying out 5 Debian packages"]
+def test_files_are_shared_by_requests_and_fetched_once(bookworm: Archive, empty_home: Home) -> None:
+    fetch_root(["server"], empty_home, silent)
+    messages: list[str] = []
+    fetch_root(["server", "dash"], empty_home, messages.append)
+    assert messages == ["laying out 5 Debian packages"]
 
 
-def test_what_is_damaged_is_made_again(bookworm: Archive, own: Home) -> None:
-    first = fetch_root(["server"], own, silent)
+def test_what_is_damaged_is_made_again(bookworm: Archive, empty_home: Home) -> None:
+    first = fetch_root(["server"], empty_home, silent)
     first.path.write_bytes(b"damaged")
-    for file in packages_directory(own).glob("*.deb"):
+    for file in packages_directory(empty_home).glob("*.deb"):
         file.write_bytes(b"damaged")
-    said: list[str] = []
-    assert fetch_root(["server"], own, said.append) == first
-    assert any("damaged" in line for line in said)
+    messages: list[str] = []
+    assert fetch_root(["server"], empty_home, messages.append) == first
+    assert any("damaged" in line for line in messages)
 
 
-def test_a_file_that_is_not_as_listed_is_never_used(bookworm: Archive, own: Home) -> None:
+def test_a_file_that_is_not_as_listed_is_never_used(bookworm: Archive, empty_home: Home) -> None:
     (file,) = (bookworm.root / "debian/pool").glob("server_*")
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     with pytest.raises(RunError, match="server 1"):
-        fetch_root(["server"], own, silent)
-    assert not [one for one in packages_directory(own).glob("[!.]*") if one.suffix != ".deb"]
+        fetch_root(["server"], empty_home, silent)
+    assert not [path for path in packages_directory(empty_home).glob("[!.]*") if path.suffix != ".deb"]
 
 
-def test_a_package_that_there_is_not_is_said_with_what_was_meant(bookworm: Archive, own: Home) -> None:
+def test_a_package_that_there_is_not_is_said_with_what_was_meant(bookworm: Archive, empty_home: Home) -> None:
     with pytest.raises(RequestError, match="package serve not found in Debian bookworm") as raised:
-        fetch_root(["serve"], own, silent)
+        fetch_root(["serve"], empty_home, silent)
     assert raised.value.hint == "did you mean server?"
 
 
 def test_a_lack_of_space_is_said_before_anything_is_fetched(
-    bookworm: Archive, own: Home, monkeypatch: pytest.MonkeyPatch
+    bookworm: Archive, empty_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan_packages(["server"], own, silent)
+    plan_packages(["server"], empty_home, silent)
     full = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _: full)
     with pytest.raises(RequestError, match="not enough disk space for packages"):
-        fetch_root(["server"], own, silent)
+        fetch_root(["server"], empty_home, silent)
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("packages", "message"),
     [
         (["a/sarge"], "release 'sarge' is not supported; expected one of bullseye, bookworm, trixie"),
         (["a/trixie", "b/bookworm"], "packages of trixie and bookworm"),
     ],
 )
-def test_a_guest_has_packages_of_one_release_that_is_known(asked: list[str], said: str) -> None:
+def test_a_guest_has_packages_of_one_release_that_is_known(packages: list[str], message: str) -> None:
     assert read_request(["a/trixie", "b"]).release == "trixie"
     assert read_request(["b", "b"]).names == ("b",)
-    with pytest.raises(RequestError, match=said):
-        read_request(asked)
+    with pytest.raises(RequestError, match=message):
+        read_request(packages)
 
 
-def test_the_cache_shows_and_frees_them(bookworm: Archive, own: Home) -> None:
-    fetch_root(["server"], own, silent)
-    (kept,) = [one for one in survey(own) if one.kind == PACKAGES]
-    assert kept.count == 6
-    assert kept.size_bytes > 0
-    (cleared,) = clear([PACKAGES], own, dry_run=True)
+def test_the_cache_shows_and_frees_them(bookworm: Archive, empty_home: Home) -> None:
+    fetch_root(["server"], empty_home, silent)
+    (packages,) = [area for area in survey(empty_home) if area.kind == PACKAGES]
+    assert packages.count == 6
+    assert packages.size_bytes > 0
+    (cleared,) = clear([PACKAGES], empty_home, dry_run=True)
     assert cleared.count + cleared.in_use == 6
 
 
 @pytest.mark.vm
-def test_programs_of_packages_run_in_a_guest_exactly(cfs: KernelImage, bookworm: Archive, own: Home) -> None:
-    root = fetch_root(["server"], own, silent)
+def test_programs_of_packages_run_in_a_guest_exactly(cfs: KernelImage, bookworm: Archive, empty_home: Home) -> None:
+    root = fetch_root(["server"], empty_home, silent)
     command = Command(argv=("/bin/dash", "-c", "server; echo $0"), user=GUEST_USER, environment={"PATH": "/usr/bin"})
     guest = GuestExecutor(
-        cfs, clock="virtual", files=GuestFiles(root=root), home=own, kernel_arguments=root_arguments(root)
+        cfs, clock="virtual", files=GuestFiles(root=root), home=empty_home, kernel_arguments=root_arguments(root)
     )
     with guest as entered:
         seen = [entered.run(Plan(id="x", workload=command)) for _ in range(2)]
-    assert [one.problem for one in seen] == ["", ""]
+    assert [observation.problem for observation in seen] == ["", ""]
     assert seen[0].lines == seen[1].lines
-    (said,) = [event.text for event in seen[0].events if isinstance(event, Output) and event.stream == "stdout"]
-    assert said == "forty-two\n/bin/dash\n"
+    (output,) = [event.text for event in seen[0].events if isinstance(event, Output) and event.stream == "stdout"]
+    assert output == "forty-two\n/bin/dash\n"
     assert [event.exit_code for event in seen[0].events if isinstance(event, Exited)] == [0]

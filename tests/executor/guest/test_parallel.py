@@ -74,9 +74,9 @@ def test_computations_on_two_and_four_cpus_take_what_one_takes(target: GuestExec
 
 @pytest.mark.vm
 def test_equal_jobs_end_after_their_number_divided_by_the_cpus(target: GuestExecutor) -> None:
-    one, two, four = (across_ns(target, "jobs", cpus, "4") for cpus in "124")
-    assert two == pytest.approx(one / 2, rel=0.02)
-    assert four == pytest.approx(one / 4, rel=0.02)
+    on_one, two, four = (across_ns(target, "jobs", cpus, "4") for cpus in "124")
+    assert two == pytest.approx(on_one / 2, rel=0.02)
+    assert four == pytest.approx(on_one / 4, rel=0.02)
 
 
 @pytest.mark.vm

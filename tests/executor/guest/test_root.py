@@ -1,4 +1,4 @@
-"""What a guest has of packages: their files, the links that their scripts would make, and nothing beyond."""
+"""Packages in a guest: their files, the links that their scripts would make, and nothing beyond."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def test_names_that_lead_out_and_special_files_are_refused(tmp_path: Path, membe
 
 
 def test_power_and_the_guests_own_files_are_not_taken(tmp_path: Path) -> None:
-    own = ("init", "ajuste/bin/ajuste-workloads", "proc/x", "sys/x", "dev/null", "study/x")
-    root = laid_out(tmp_path, deb(entry("./usr/bin/su", mode=0o6755), *(entry(f"./{name}") for name in own)))
-    assert not set(own) & set(contents(root))
-    shown = subprocess.run(["cpio", "-tv", "--quiet"], input=root.path.read_bytes(), capture_output=True, check=True)
-    (line,) = [line for line in shown.stdout.decode().splitlines() if line.endswith("usr/bin/su")]
+    guest_files = ("init", "ajuste/bin/ajuste-workloads", "proc/x", "sys/x", "dev/null", "study/x")
+    root = laid_out(tmp_path, deb(entry("./usr/bin/su", mode=0o6755), *(entry(f"./{name}") for name in guest_files)))
+    assert not set(guest_files) & set(contents(root))
+    listed = subprocess.run(["cpio", "-tv", "--quiet"], input=root.path.read_bytes(), capture_output=True, check=True)
+    (line,) = [line for line in listed.stdout.decode().splitlines() if line.endswith("usr/bin/su")]
     assert line.startswith("-rwxr-xr-x")
 
 
@@ -146,8 +146,8 @@ def test_alternatives_are_those_that_a_script_names_in_plain_words() -> None:
 
 
 def test_no_maintainer_script_is_run(tmp_path: Path) -> None:
-    mark, own = tmp_path / "mark", entry("./usr/bin/own", mode=0o755)
-    laid_out(tmp_path, deb(own, content=b"#!/bin/sh\ntouch mark\n", postinst=f"#!/bin/sh\ntouch {mark}\n"))
+    mark, program = tmp_path / "mark", entry("./usr/bin/own", mode=0o755)
+    laid_out(tmp_path, deb(program, content=b"#!/bin/sh\ntouch mark\n", postinst=f"#!/bin/sh\ntouch {mark}\n"))
     unpack([tmp_path / "0.deb"], tmp_path / "unpacked")
     assert (tmp_path / "unpacked/usr/bin/own").is_file()
     assert not mark.exists()
@@ -188,5 +188,5 @@ def test_the_kernel_keeps_the_packages_where_memory_is_not_halved(tmp_path: Path
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
 def test_cpio_reads_it(tmp_path: Path) -> None:
     root = laid_out(tmp_path, deb(entry("./usr/bin/ünusual", mode=0o755), entry("./usr/bin/link", LINK, "ünusual")))
-    shown = subprocess.run(["cpio", "-t", "--quiet"], input=root.path.read_bytes(), capture_output=True, check=True)
-    assert set(shown.stdout.decode().splitlines()) == set(root.entries)
+    listed = subprocess.run(["cpio", "-t", "--quiet"], input=root.path.read_bytes(), capture_output=True, check=True)
+    assert set(listed.stdout.decode().splitlines()) == set(root.entries)

@@ -39,10 +39,10 @@ dd if=/dev/zero of=/mnt/file bs=1M count=5
 @pytest.fixture(scope="module")
 def disk(place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[GuestExecutor]:
     """A guest with a disk in memory and what is needed for a file system on it."""
-    found = [shutil.which(name) for name in PROGRAMS]
-    if None in found:
+    paths = [shutil.which(name) for name in PROGRAMS]
+    if None in paths:
         pytest.skip(f"one of {', '.join(PROGRAMS)} is not installed")
-    files = GuestFiles(programs=tuple(Path(str(path)) for path in found), modules=("brd", "ext4"))
+    files = GuestFiles(programs=tuple(Path(str(path)) for path in paths), modules=("brd", "ext4"))
     with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
         yield target
 
@@ -69,12 +69,12 @@ def test_dirty_pages_are_written_after_their_time(
 ) -> None:
     observation = disk.run(plan(expire_centisecs))
     assert observation.problem == ""
-    found = sampling(observation.events)
-    assert found is not None
+    samples = sampling(observation.events)
+    assert samples is not None
     delay = Timeline(name="delay", source="vmstat", key="nr_written", take="delay", since="end", counter=True)
-    assert least_s <= measure(delay, found) <= most_s
+    assert least_s <= measure(delay, samples) <= most_s
     most_dirty = Timeline(name="dirty", source="vmstat", key="nr_dirty", take="maximum")
-    assert measure(most_dirty, found) >= 5 << 20 >> 12
+    assert measure(most_dirty, samples) >= 5 << 20 >> 12
 
 
 def test_readings_come_on_time_and_are_the_same_to_the_bit(disk: GuestExecutor) -> None:

@@ -37,8 +37,8 @@ def test_leaving_removes_the_directory_and_the_guardian(place: Home) -> None:
         assert oct(directory.stat().st_mode & 0o777) == "0o700"
         (directory / "folder").mkdir()
     assert list(place.sessions.iterdir()) == []
-    said = [child.as_dict(["cmdline"])["cmdline"] or () for child in psutil.Process().children()]
-    assert not [words for words in said if str(directory) in " ".join(words)]
+    command_lines = [child.as_dict(["cmdline"])["cmdline"] or () for child in psutil.Process().children()]
+    assert not [words for words in command_lines if str(directory) in " ".join(words)]
 
 
 def test_an_error_inside_removes_it_as_well(place: Home) -> None:

@@ -93,8 +93,8 @@ def test_dies_with_several_llcs_and_nodes_of_their_own_are_proved(
 @pytest.mark.vm
 @pytest.mark.slow
 def test_a_guest_that_does_not_show_it_is_refused(place: Home, kernel: Callable[[str], KernelImage]) -> None:
-    expected, given = Topology(cores=1, threads=2), Topology(sockets=2)
+    expected, actual = Topology(cores=1, threads=2), Topology(sockets=2)
     with pytest.raises(RunError, match=r"debian:6\.12 .* does not show the topology \(1 core × 2 threads") as refused:
-        prove_topology(kernel("debian:6.12"), expected, options(place, given))
+        prove_topology(kernel("debian:6.12"), expected, options(place, actual))
     assert "thread_siblings_list: 0; 1; expected 0-1" in refused.value.message
     assert refused.value.hint is not None

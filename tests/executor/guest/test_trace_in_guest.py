@@ -1,4 +1,4 @@
-"""What the scheduler did in guests under the virtual clock, beside the kernel's own counts of the same trial."""
+"""Events of the scheduler in guests under the virtual clock, beside the kernel's own counts of the same trial."""
 
 from __future__ import annotations
 
@@ -55,55 +55,55 @@ def first(guest: GuestExecutor) -> Observation:
 def observed(request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]) -> Observation:
     """The trial with CFS and with EEVDF."""
     if request.param == "debian:5.10":
-        found: Observation = request.getfixturevalue("first")
-        return found
+        observation: Observation = request.getfixturevalue("first")
+        return observation
     with target(place, kernel(request.param)) as guest:
         return guest.run(PIPES)
 
 
 def exited(observation: Observation, role: str = "workload") -> Exited:
-    (found,) = [event for event in observation.events if isinstance(event, Exited) and event.role == role]
-    return found
+    (event,) = [event for event in observation.events if isinstance(event, Exited) and event.role == role]
+    return event
 
 
 def recording(observation: Observation) -> Recording:
-    (found,) = [event for event in observation.events if isinstance(event, Traced)]
-    assert found.recording is not None, found.not_supported
-    return found.recording
+    (event,) = [event for event in observation.events if isinstance(event, Traced)]
+    assert event.recording is not None, event.not_supported
+    return event.recording
 
 
 def test_switches_are_those_that_the_kernel_counts(observed: Observation) -> None:
     """The kernel counts those of processes that were waited for, some before their very last switch."""
-    found, counted = recording(observed), exited(observed)
-    switches = found.workload.switches
-    assert found.lost == 0
-    assert found.workload.tasks > 300
+    trace, counted = recording(observed), exited(observed)
+    switches = trace.workload.switches
+    assert trace.lost == 0
+    assert trace.workload.tasks > 300
     assert abs(switches.preempted - counted.involuntary_switches) <= 2
     voluntary = switches.slept + switches.blocked
     assert voluntary - 2 <= counted.voluntary_switches <= voluntary + switches.exited + 2
-    assert switches.exited == found.workload.tasks
+    assert switches.exited == trace.workload.tasks
 
 
 def test_times_are_those_that_the_kernel_counts(observed: Observation) -> None:
-    found, counted = recording(observed), exited(observed)
-    assert found.span_ns == found.covered_ns == pytest.approx(counted.wall_ns, rel=0.01)
-    assert found.workload.run_ns == pytest.approx(counted.user_ns + counted.system_ns, rel=0.05, abs=8_000_000)
+    trace, counted = recording(observed), exited(observed)
+    assert trace.span_ns == trace.covered_ns == pytest.approx(counted.wall_ns, rel=0.01)
+    assert trace.workload.run_ns == pytest.approx(counted.user_ns + counted.system_ns, rel=0.05, abs=8_000_000)
     waits = [event.values["cpu.wait_ns"] for event in observed.events if isinstance(event, Sample)]
     # The kernel's sum has those who are no part of the trial, too.
-    assert 0.85 * (waits[-1] - waits[0]) <= found.workload.wait_ns + found.background.wait_ns <= waits[-1] - waits[0]
+    assert 0.85 * (waits[-1] - waits[0]) <= trace.workload.wait_ns + trace.background.wait_ns <= waits[-1] - waits[0]
 
 
 def test_the_figures_agree_with_each_other(observed: Observation) -> None:
-    found = recording(observed)
-    for part in (found.workload, found.background):
+    trace = recording(observed)
+    for part in (trace.workload, trace.background):
         for spread in (part.latency, part.runs):
             assert sum(count for _, count in spread.histogram) == spread.count
             assert spread.p50_ns <= spread.p95_ns <= spread.p99_ns <= spread.max_ns
         assert part.runs.total_ns <= part.run_ns
-    assert found.workload.latency.count == found.workload.wakeups
-    assert sum(lasted for _, lasted in found.queue) <= found.covered_ns
-    assert sum(share.run_ns for share in found.shares) + found.idle_ns == pytest.approx(found.covered_ns, rel=0.001)
-    assert sum(one.count for one in found.preemptions) == found.workload.switches.preempted
+    assert trace.workload.latency.count == trace.workload.wakeups
+    assert sum(lasted for _, lasted in trace.queue) <= trace.covered_ns
+    assert sum(share.run_ns for share in trace.shares) + trace.idle_ns == pytest.approx(trace.covered_ns, rel=0.001)
+    assert sum(preemption.count for preemption in trace.preemptions) == trace.workload.switches.preempted
 
 
 def test_the_same_trial_is_recorded_alike(guest: GuestExecutor, first: Observation) -> None:

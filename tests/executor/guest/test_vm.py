@@ -75,7 +75,7 @@ def busy_cpus() -> Iterator[None]:
 
 
 def emulators() -> list[psutil.Process]:
-    """This process's QEMUs."""
+    """Return this process's QEMUs."""
     return [p for p in psutil.Process().children(recursive=True) if "qemu" in p.name()]
 
 
@@ -118,7 +118,7 @@ def test_an_initramfs_that_changes_while_guests_boot_from_it_ends_the_run(
         kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, snapshot=False
     ) as target:
         assert target.run(Plan(id="before")).problem == ""
-        archive = max(place.sessions.glob("vm-*/initramfs"), key=lambda one: one.stat().st_mtime_ns)
+        archive = max(place.sessions.glob("vm-*/initramfs"), key=lambda path: path.stat().st_mtime_ns)
         content = bytearray(archive.read_bytes())
         content[len(content) // 2] ^= 1
         archive.write_bytes(content)
@@ -212,8 +212,8 @@ def test_who_uses_up_a_guest_is_stopped_or_killed_and_told(guest: GuestExecutor,
 
 def test_an_ordinary_user_has_a_home_and_the_priorities_of_a_trial(guest: GuestExecutor) -> None:
     def run(*argv: str, **attributes: object) -> str:
-        asked = Attributes.model_validate(attributes)
-        command = Command(argv=(BUNDLED, *argv), user=GUEST_USER, directory="/tmp", attributes=asked)
+        requested = Attributes.model_validate(attributes)
+        command = Command(argv=(BUNDLED, *argv), user=GUEST_USER, directory="/tmp", attributes=requested)
         return printed(guest.run(Plan(id="ordinary", workload=command)))
 
     assert run("hog", "--milliseconds", "10", nice=-20).startswith("hog ")

@@ -1,4 +1,4 @@
-"""What is adopted on a machine, by its records."""
+"""Adopted settings of a machine, by its records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def journal(directory: Path, name: str) -> Path:
-    """One of this boot with a value to restore, whose agent has ended."""
+    """Write a journal of this boot with a value to restore, whose agent has ended."""
     header = {"journal": 1, "session": name, "boot": boot_id(), "pid": 1, "started_ticks": 2, "began_s": 3}
     step = {"undo": "value", "tunable": "vm.dirty_expire_centisecs", "location": EXPIRE.model_dump(), "before": "3000"}
     path = directory / f"{name}.journal"
@@ -65,8 +65,8 @@ def test_only_the_record_makes_it_adopted(directory: Path) -> None:
         require_none_left(directory / "none", registry)
     adopt(adoption("run-1", journal="1-7-8"), directory)
     assert require_none_left(directory / "none", registry) == ()
-    assert [one.run for one in adoptions(directory)] == ["run-1"]
-    assert [one.run for one in adopted_from([EXPIRE], directory)] == ["run-1"]
+    assert [record.run for record in adoptions(directory)] == ["run-1"]
+    assert [record.run for record in adopted_from([EXPIRE], directory)] == ["run-1"]
     assert adopted_from([FileLocation(path="/proc/sys/vm/swappiness")], directory) == ()
 
 
@@ -92,9 +92,9 @@ def test_a_reboot_has_undone_it_and_its_file_goes_with_the_record(directory: Pat
     known = adoption_of("run-1", directory)
     assert "the last reboot" in str(known)
     assert adopted_from([EXPIRE], directory) == ()
-    said = withdraw(known, directory)
+    messages = withdraw(known, directory)
     assert [file.exists() for file in files] == [False, True]
-    assert "edited.conf was edited since" in said[-1]
+    assert "edited.conf was edited since" in messages[-1]
     assert adoptions(directory) == ()
 
 
@@ -110,7 +110,7 @@ def test_a_file_that_is_read_at_boot_keeps_the_value_in_force_until_it_is_edited
     monkeypatch.setattr("ajuste.executor.host.adoption.READ_AT_BOOT", {tmp_path})
     file.write_text(text)
     assert words.format(file) in str(known)
-    assert [one.run for one in adopted_from([EXPIRE], directory)] == (["run-1"] if text == "a = 1\n" else [])
+    assert [record.run for record in adopted_from([EXPIRE], directory)] == (["run-1"] if text == "a = 1\n" else [])
 
 
 def test_a_damaged_record_is_none(directory: Path) -> None:

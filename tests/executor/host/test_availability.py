@@ -1,4 +1,4 @@
-"""Why a tunable cannot be changed on a machine is said in words; on made-up machines, and on this one."""
+"""Reasons why a tunable cannot be changed are said in words; on made-up machines, and on this one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class PlayedEthtool:
         return None
 
     def features(self, name: str) -> dict[str, str] | None:
-        told = {"rx-gro": "on", "rx-lro": "off, fixed", "tx-checksum-ipv4": "off, fixed", "tx-checksum-ipv6": "on"}
-        return told | {"tx-scatter-gather": "on, fixed"} if name == "eth0" else None
+        features = {"rx-gro": "on", "rx-lro": "off, fixed", "tx-checksum-ipv4": "off, fixed", "tx-checksum-ipv6": "on"}
+        return features | {"tx-scatter-gather": "on, fixed"} if name == "eth0" else None
 
     def rings(self, name: str) -> tuple[int, int, int, int] | None:
         return (256, 256, 256, 256) if name == "eth0" else None
@@ -81,7 +81,7 @@ def test_nothing_is_in_the_way_of_a_file_that_can_be_written(build: Build) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reason"),
     [
         ("lru_gen.enabled", "its kernel was built without CONFIG_LRU_GEN"),
         ("vm.zone_reclaim_mode", "this machine does not have it"),
@@ -106,8 +106,8 @@ def test_nothing_is_in_the_way_of_a_file_that_can_be_written(build: Build) -> No
         ("block.async_depth[sda]", "kernels that have it: 7.0 and later"),
     ],
 )
-def test_what_is_not_there_says_why(build: Build, name: str, told: str) -> None:
-    assert told in why(name, build())
+def test_what_is_not_there_says_why(build: Build, name: str, reason: str) -> None:
+    assert reason in why(name, build())
     assert "\n" not in why(name, build())
 
 
@@ -166,12 +166,12 @@ def test_a_control_groups_weight_takes_cgroup_v2_with_its_controller(build: Buil
 def test_every_entry_is_judged_on_this_machine_without_failing() -> None:
     machine = HostMachine()
     for tunable in catalogue().tunables.values():
-        found = instances_here(catalogue(), tunable, machine.version)
-        for one in [catalogue().instance(tunable, which) for which in found] or [tunable]:
-            absence = why_not_there(catalogue(), one, machine)
+        instances = instances_here(catalogue(), tunable, machine.version)
+        for variant in [catalogue().instance(tunable, which) for which in instances] or [tunable]:
+            absence = why_not_there(catalogue(), variant, machine)
             assert absence == absence.strip()
-            if found and not absence.startswith("net."):
-                where = one.place_in(machine.version)
+            if instances and not absence.startswith("net."):
+                where = variant.place_in(machine.version)
                 assert not where or not where.path or not absence or absence.startswith(("needs root", "debugfs")), (
-                    one.name
+                    variant.name
                 )

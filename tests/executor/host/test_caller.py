@@ -42,7 +42,7 @@ class TestUnderSudo:
         assert invoking_user(environment) is None
 
     @pytest.mark.parametrize(
-        ("environment", "said"),
+        ("environment", "message"),
         [
             ({"SUDO_UID": "1000"}, "SUDO_UID is set and SUDO_GID is not"),
             ({"SUDO_GID": "1000"}, "SUDO_GID is set and SUDO_UID is not"),
@@ -58,10 +58,10 @@ class TestUnderSudo:
             ({"SUDO_UID": "987654", "SUDO_GID": "987654"}, "SUDO_UID = 987654: user not found"),
         ],
     )
-    def test_anything_else_is_refused_and_never_root(self, environment: dict[str, str], said: str) -> None:
+    def test_anything_else_is_refused_and_never_root(self, environment: dict[str, str], message: str) -> None:
         with pytest.raises(RequestError) as caught:
             invoking_user(environment)
-        assert said in caught.value.message
+        assert message in caught.value.message
         assert caught.value.exit_code == 2
         assert len(caught.value.message) < 200
 
@@ -86,8 +86,8 @@ BLOCK = b"PATH=/opt/bin\0LANG=C\0HOME=/root\0AJUSTE_HOME=/x\0SUDO_USER=ada\0EMPT
 def test_commands_find_their_callers_environment_but_for_what_is_ours() -> None:
     called_with = {"PATH": "/opt/bin", "LANG": "C", "HOME": "/root", "EMPTY": ""}
     assert list(callers_environment(None, BLOCK).items()) == list(called_with.items())
-    own = callers_environment(User(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid), BLOCK)
-    assert (own["HOME"], own["USER"], own["LOGNAME"]) == (NOBODY.pw_dir, "nobody", "nobody")
+    environment = callers_environment(User(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid), BLOCK)
+    assert (environment["HOME"], environment["USER"], environment["LOGNAME"]) == (NOBODY.pw_dir, "nobody", "nobody")
     assert callers_environment(User(uid=987654, gid=1), BLOCK)["HOME"] == "/root"
 
 
@@ -163,7 +163,7 @@ def test_what_services_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
         other.mkdir()
     assert remove_left_services([tmp_path / "none", tmp_path / "services"]) == (mine,)
     assert not mine.exists()
-    assert all(one.is_dir() for one in (elsewhere, *others))
+    assert all(path.is_dir() for path in (elsewhere, *others))
     mine.symlink_to(elsewhere)
     assert remove_left_services([tmp_path / "services"]) == ()
     assert elsewhere.is_dir()
@@ -174,27 +174,27 @@ def test_groups_of_sessions_that_ended_are_removed_with_those_in_them(tmp_path: 
         pass
     alive, ticks = os.getpid(), started_ticks(os.getpid())
     gone = [f"ajuste-session-{ended.pid}-1", f"ajuste-session-{alive}-{ticks + 1}", f"a/ajuste-{ended.pid}-workload"]
-    kept = [f"ajuste-session-{alive}-{ticks}", f"ajuste-{alive}-workload", "ajuste-notes", "user.slice"]
-    for name in (*gone, *kept):
+    remaining = [f"ajuste-session-{alive}-{ticks}", f"ajuste-{alive}-workload", "ajuste-notes", "user.slice"]
+    for name in (*gone, *remaining):
         (tmp_path / name / "child" / "grandchild").mkdir(parents=True)
     remove_left_groups(tmp_path)
     assert [name for name in gone if (tmp_path / name).exists()] == []
-    assert [name for name in kept if not (tmp_path / name / "child" / "grandchild").exists()] == []
+    assert [name for name in remaining if not (tmp_path / name / "child" / "grandchild").exists()] == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
 def test_the_groups_of_a_container_that_goes_on_stay(tmp_path: Path) -> None:
-    """Its agent has another number there, and a process outside of a container is shown as 0 in it."""
+    """Leave them: the agent has another number there, and a process outside of a container is shown as 0 in it."""
     with subprocess.Popen(["unshare", "--pid", "--fork", "cat"], stdin=subprocess.PIPE) as container:
         children = Path(f"/proc/{container.pid}/task/{container.pid}/children")
-        while not (found := children.read_text().split()):
+        while not (pids := children.read_text().split()):
             pass
-        agent = int(found[0])
+        agent = int(pids[0])
         group = tmp_path / f"ajuste-session-1-{started_ticks(agent)}"
         outside = tmp_path / f"ajuste-session-{agent}-1"
-        for one, members in ((group, agent), (outside, 0)):
-            one.mkdir()
-            (one / "cgroup.procs").write_text(f"{members}\n")
+        for directory, members in ((group, agent), (outside, 0)):
+            directory.mkdir()
+            (directory / "cgroup.procs").write_text(f"{members}\n")
         remove_left_groups(tmp_path)
         assert started_ticks(agent)
         container.communicate(b"")

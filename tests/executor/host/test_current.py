@@ -32,7 +32,7 @@ class Machine:
         return Observation(**{"events": answers, **self._observed})
 
 
-def said(value: Any = None, error: Any = None) -> Any:
+def answering(value: Any = None, error: Any = None) -> Any:
     return lambda name: ReadBack(at_ns=1, tunable=name, value=value, error=error)
 
 
@@ -41,7 +41,7 @@ def read(machine: Any, *names: Any) -> Any:
 
 
 def test_all_are_read_by_one_plan_that_writes_nothing() -> None:
-    machine = Machine("5.10.0-46-cloud-amd64", said("7"))
+    machine = Machine("5.10.0-46-cloud-amd64", answering("7"))
     values = read(machine, "sched_latency_ns", "sched_feat_hrtick", "sched_rt_runtime_us")
     assert values == {
         "sched_latency_ns": Current(value="7", path="/proc/sys/kernel/sched_latency_ns"),
@@ -55,7 +55,7 @@ def test_all_are_read_by_one_plan_that_writes_nothing() -> None:
 
 
 def test_an_empty_value_is_a_value() -> None:
-    assert read(Machine("6.12.1", said("")), "sched_energy_aware")["sched_energy_aware"].value == ""
+    assert read(Machine("6.12.1", answering("")), "sched_energy_aware")["sched_energy_aware"].value == ""
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_empty_value_is_a_value() -> None:
     ],
 )
 def test_what_cannot_be_read_says_why(kernel: Any, name: str, error: Any, problem: str) -> None:
-    current = read(Machine(kernel, said(error=error)), name)[name]
+    current = read(Machine(kernel, answering(error=error)), name)[name]
     assert current.value is None
     assert problem in current.problem
 

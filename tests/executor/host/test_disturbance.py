@@ -27,9 +27,13 @@ def quiet(watch: DisturbanceWatch, number: int = LEAST_HISTORY, other_cpus: floa
 
 
 def test_what_is_not_the_trials_own_is_other_load() -> None:
-    found = between(machine(1000, 500, 7, 3), machine(1150, 550, 17, 5), wall_s=2.0, cpu_s=1.5)
-    assert (found.other_cpus, found.stolen_cpus, found.throttles) == (pytest.approx(0.25), pytest.approx(0.05), 2)
-    assert str(found) == "other load 0.25 CPUs, stolen 0.05 CPUs, throttled 2 times"
+    disturbance = between(machine(1000, 500, 7, 3), machine(1150, 550, 17, 5), wall_s=2.0, cpu_s=1.5)
+    assert (disturbance.other_cpus, disturbance.stolen_cpus, disturbance.throttles) == (
+        pytest.approx(0.25),
+        pytest.approx(0.05),
+        2,
+    )
+    assert str(disturbance) == "other load 0.25 CPUs, stolen 0.05 CPUs, throttled 2 times"
 
 
 def test_ticks_can_count_less_than_the_trial_itself() -> None:

@@ -29,7 +29,7 @@ def python(code: str, **more: object) -> Command:
     return command(sys.executable, "-c", code, **more)
 
 
-def said(host: HostExecutor, plan: Plan) -> list[str]:
+def outputs(host: HostExecutor, plan: Plan) -> list[str]:
     observation = host.run(plan)
     assert observation.problem == ""
     return [event.text for event in observation.events if isinstance(event, Output) and event.text]
@@ -95,7 +95,7 @@ class TestReadingAndRunning:
             observation = host.run(Plan(id="p", workload=command("/no/such/program")))
             assert observation.problem == ""
             assert "failed" in [event.event for event in observation.events]
-            assert said(host, Plan(id="q", workload=command("/bin/echo", "still there"))) == ["still there\n"]
+            assert outputs(host, Plan(id="q", workload=command("/bin/echo", "still there"))) == ["still there\n"]
 
     def test_commands_have_the_environment_of_the_call_and_nothing_that_was_set_since(
         self, monkeypatch: pytest.MonkeyPatch
@@ -104,7 +104,7 @@ class TestReadingAndRunning:
         monkeypatch.setenv("SET_SINCE", "a b")
         with HostExecutor() as host:
             plan = Plan(id="p", workload=command("/usr/bin/env", environment={"OWN": "c"}))
-            words = said(host, plan)[0].splitlines()
+            words = outputs(host, plan)[0].splitlines()
         assert {"OWN=c", f"PATH={called_with['PATH']}"} <= set(words)
         assert not [word for word in words if word.startswith("SET_SINCE")]
         assert not [word for word in words if word.startswith("AJUSTE_")]
@@ -156,7 +156,7 @@ class TestChanging:
         assert list(place.journals.iterdir()) == []
 
     def test_no_guardian_stays_as_a_zombie_where_the_first_process_waits_for_nobody(self, tmp_path: Path) -> None:
-        """As in a container: here the first process starts one run and looks at what is left of it."""
+        """Run as in a container: here the first process starts one run and looks at what remains of it."""
         value = EXPIRE.read_text().strip()
         script = f"""
 import os, sys
@@ -214,11 +214,11 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
         before = EXPIRE.read_text()
         with HostExecutor(place) as host:
             host.run(Plan(id="p", writes=(change("3210"),), workload=command("/bin/true")))
-            found = {one for one in psutil.Process().children() if one.name() in stopped}
-            assert {one.name() for one in found} == stopped
-            for one in found:
-                one.suspend()
-        assert not any(one.is_running() for one in found)
+            children = {child for child in psutil.Process().children() if child.name() in stopped}
+            assert {child.name() for child in children} == stopped
+            for child in children:
+                child.suspend()
+        assert not any(child.is_running() for child in children)
         with HostExecutor(place):
             pass
         assert EXPIRE.read_text() == before
@@ -243,4 +243,4 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
 def test_a_command_is_its_users_and_not_roots() -> None:
     with HostExecutor() as host:
         plan = Plan(id="p", workload=command("/usr/bin/id", "-u", user=User(uid=65534, gid=65534)))
-        assert said(host, plan) == ["65534\n"]
+        assert outputs(host, plan) == ["65534\n"]

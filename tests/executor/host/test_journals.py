@@ -1,4 +1,4 @@
-"""What is made of journals that were left behind."""
+"""Journals that were left behind, and what is made of them."""
 
 from __future__ import annotations
 
@@ -65,26 +65,26 @@ def only(*places: Path, registry: Path) -> Scope:
 
 
 def test_those_of_this_boot_matter_and_those_of_another_do_not(tmp_path: Path, registry: Path) -> None:
-    own = tmp_path / "own"
+    directory = tmp_path / "own"
     paths = [
-        journal(own, "a", header("of another boot") + step("1")),
-        journal(own, "b", header(boot_id())),
-        journal(own, "c", '{"journal":1,"sess'),
-        journal(own, "d", "no journal at all\n"),
+        journal(directory, "a", header("of another boot") + step("1")),
+        journal(directory, "b", header(boot_id())),
+        journal(directory, "c", '{"journal":1,"sess'),
+        journal(directory, "d", "no journal at all\n"),
     ]
-    (own / "e.txt").write_text("nothing of ours")
-    found = journals_in(only(own, registry=registry))
-    assert [Path(one.path) for one in found] == paths
-    assert [one.state for one in found] == ["foreign", "left", "foreign", "malformed"]
-    assert [one.stands_in_the_way for one in found] == [False, True, False, True]
+    (directory / "e.txt").write_text("nothing of ours")
+    journals = journals_in(only(directory, registry=registry))
+    assert [Path(journal.path) for journal in journals] == paths
+    assert [journal.state for journal in journals] == ["foreign", "left", "foreign", "malformed"]
+    assert [journal.stands_in_the_way for journal in journals] == [False, True, False, True]
     assert journals_in(journal_scope(tmp_path / "nowhere", registry)) == ()
 
 
 def test_a_directory_that_cannot_be_read_is_unknown(tmp_path: Path, registry: Path) -> None:
     no_directory = tmp_path / "loop"
     no_directory.symlink_to(no_directory)
-    (found,) = journals_in(journal_scope(no_directory, registry))
-    assert (found.path, found.state) == (str(no_directory), "unknown")
+    (unreadable,) = journals_in(journal_scope(no_directory, registry))
+    assert (unreadable.path, unreadable.state) == (str(no_directory), "unknown")
     with pytest.raises(RequestError, match="may have left values changed"):
         require_none_left(no_directory, registry)
 
@@ -227,7 +227,9 @@ class TestAnotherHome:
         agent.communicate()
         yield journals
         EXPIRE.write_text(before)
-        if mine := [Path(one.path) for one in journals_in(journal_scope(journals)) if str(tmp_path) in one.path]:
+        if mine := [
+            Path(journal.path) for journal in journals_in(journal_scope(journals)) if str(tmp_path) in journal.path
+        ]:
             discard(mine)
 
     def test_a_refused_run_does_not_make_it_forgotten(self, left: Path, tmp_path: Path) -> None:
@@ -249,11 +251,11 @@ class TestAnotherHome:
         with pytest.raises(RequestError, match="it was deleted") as caught, HostExecutor(other):
             pytest.fail("an experiment began on leftover values")
         assert f"ajuste restore --discard {path}" in (caught.value.hint or "")
-        said = subprocess.run(
+        restore = subprocess.run(
             [Path(sys.executable).with_name("ajuste"), "restore"], capture_output=True, text=True, check=False
         )
-        assert said.returncode == 1
-        assert "vm.dirty_expire_centisecs" in said.stdout
+        assert restore.returncode == 1
+        assert "vm.dirty_expire_centisecs" in restore.stdout
         discard([path])
         with HostExecutor(other):
             pass

@@ -53,10 +53,10 @@ class Machine:
     def run(self, plan: Plan) -> Observation:
         assert not plan.writes
         assert plan.workload is None
-        found = [(read.tunable, self.values.get(read.tunable)) for read in plan.reads]
+        values = [(read.tunable, self.values.get(read.tunable)) for read in plan.reads]
         return Observation(
             events=tuple(
-                ReadBack(at_ns=1, tunable=n, value=v, error=None if v is not None else "EIO") for n, v in found
+                ReadBack(at_ns=1, tunable=n, value=v, error=None if v is not None else "EIO") for n, v in values
             )
         )
 
@@ -81,8 +81,8 @@ def change(home: Home, **fields: object) -> None:
 
 def test_nothing_differs_from_what_was_just_kept(place_: Home) -> None:
     keep(place_, "r1")
-    found = verify(place_, Machine(), CATALOGUE)  # type: ignore[arg-type]
-    assert (found.since.run, found.checked, found.differences) == ("r1", 3, ())
+    verification = verify(place_, Machine(), CATALOGUE)  # type: ignore[arg-type]
+    assert (verification.since.run, verification.checked, verification.differences) == ("r1", 3, ())
 
 
 def test_what_ajuste_wrote_or_the_kernel_changed_along_is_told_from_what_others_changed(place_: Home) -> None:
@@ -130,7 +130,10 @@ def test_a_run_before_this_one_may_have_written_it(place_: Home) -> None:
         Machine(),  # type: ignore[arg-type]
         CATALOGUE,
     )
-    assert [one.by_ajuste for one in differences(place_, **{"vm.one": "5", "vm.else": "5"})] == [True, True]
+    assert [difference.by_ajuste for difference in differences(place_, **{"vm.one": "5", "vm.else": "5"})] == [
+        True,
+        True,
+    ]
 
 
 def test_without_a_state_that_is_said(place_: Home) -> None:

@@ -44,8 +44,8 @@ def target(tmp_path: Path) -> Iterator[HostExecutor]:
 
 
 def settings() -> dict[str, str]:
-    """All sysctls that can be read, and what can be written of the rest; control groups only at the top."""
-    found = {}
+    """Return all sysctls that can be read, and what can be written of the rest; control groups only at the top."""
+    values = {}
     for pattern in FOLDERS:
         for folder in Path("/").glob(pattern.lstrip("/")):
             for directory, below, names in os.walk(folder):
@@ -53,8 +53,8 @@ def settings() -> dict[str, str]:
                     below[:] = below if Path(directory) == folder else []
                 for path in (Path(directory, name) for name in names):
                     if settled(str(path)) and not COUNTS.fullmatch(str(path)):
-                        found[str(path)] = value(path)
-    return found
+                        values[str(path)] = value(path)
+    return values
 
 
 def value(path: Path) -> str:
@@ -68,23 +68,23 @@ def value(path: Path) -> str:
         return str(error.strerror)
 
 
-def plans(found: list[Here]) -> list[Plan]:
+def plans(tunables: list[Here]) -> list[Plan]:
     version = HostMachine().version
     return [
-        Plan(id=level, writes=(Write(tunable=one.tunable.name, location=location, value=level),))
-        for one in found
-        if one.current.value is not None and not one.locked
-        for location in [catalogue().locate(one.tunable, version)]
-        for level in others(one.tunable, one.current.value, version, os.cpu_count() or 1)[:2]
+        Plan(id=level, writes=(Write(tunable=here.tunable.name, location=location, value=level),))
+        for here in tunables
+        if here.current.value is not None and not here.locked
+        for location in [catalogue().locate(here.tunable, version)]
+        for level in others(here.tunable, here.current.value, version, os.cpu_count() or 1)[:2]
     ]
 
 
 def test_restoring_puts_back_whatever_the_kernel_changed_along(target: HostExecutor) -> None:
     chosen = [tunable for tunable in catalogue().tunables.values() if HARMLESS.fullmatch(tunable.name)]
-    asked = plans(tunables_here(target, of_this_machine(catalogue()), chosen, HostMachine()))
+    chosen_plans = plans(tunables_here(target, of_this_machine(catalogue()), chosen, HostMachine()))
     before = settings()
     written = 0
-    for plan in asked:
+    for plan in chosen_plans:
         observation = target.run(plan)
         assert not [e for e in observation.events if isinstance(e, Failed) and e.stage == "restore"]
         written += any(isinstance(event, Written) for event in observation.events)

@@ -1,4 +1,4 @@
-"""Which of several a machine has, by the directories that its kernel shows."""
+"""Instances that a machine has, by the directories that its kernel shows."""
 
 from __future__ import annotations
 

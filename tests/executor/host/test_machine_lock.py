@@ -53,9 +53,9 @@ class Users:
         self._processes: list[subprocess.Popen[str]] = []
 
     def begin(self, uid: int = 0, use: Use = "experiment") -> str:
-        """What it says: ``held`` and what it found, or its exit code and why."""
-        asked = json.dumps([str(self.directory), uid, use])
-        process = subprocess.Popen([sys.executable, "-c", HOLD, asked], stdout=subprocess.PIPE, text=True)
+        """Return what it says: ``held`` and what it found, or its exit code and why."""
+        request = json.dumps([str(self.directory), uid, use])
+        process = subprocess.Popen([sys.executable, "-c", HOLD, request], stdout=subprocess.PIPE, text=True)
         self._processes.append(process)
         assert process.stdout is not None
         return process.stdout.readline().strip()
@@ -92,9 +92,9 @@ def status(directory: Path, uid: int = os.geteuid()) -> dict[str, Any]:
 
 def lie(directory: Path, name: str, owner: int, **more: object) -> Path:
     """A status of ``owner`` that says of this very process what ``more`` does not say otherwise."""
-    said = {"pid": os.getpid(), "started": started_ticks(os.getpid()), "boot": boot_id(), "use": "experiment"}
+    claim = {"pid": os.getpid(), "started": started_ticks(os.getpid()), "boot": boot_id(), "use": "experiment"}
     path = directory / name
-    path.write_text(json.dumps(said | more))
+    path.write_text(json.dumps(claim | more))
     os.chown(path, owner, owner)
     return path
 
@@ -237,9 +237,9 @@ def test_what_is_in_roots_place_is_taken_away_and_neither_followed_nor_opened(
             path.touch(0o666)
     os.chown(path, BOB, BOB, follow_symlinks=False)
     with MachineLock("experiment", directory) as lock:
-        found = path.lstat()
-        assert stat.S_ISREG(found.st_mode)
-        assert (found.st_uid, found.st_nlink) == (0, 1)
+        status = path.lstat()
+        assert stat.S_ISREG(status.st_mode)
+        assert (status.st_uid, status.st_nlink) == (0, 1)
         assert lock.notes == [f"removed {path}, which Ajuste had not made (it belonged to the user {BOB})"]
     assert victim.read_text() == "precious"
 
@@ -321,8 +321,8 @@ class TestOfSeveralUsers:
     @pytest.mark.parametrize(("first", "second"), [(0, ADA), (ADA, 0), (ADA, BOB)])
     def test_one_experiment_at_a_time_holds_across_users(self, users: Users, first: int, second: int) -> None:
         other = users.holder(first)
-        said = users.begin(second)
-        assert said.startswith(f"2 another experiment is running on this machine: process {other.pid} of the user ")
+        answer = users.begin(second)
+        assert answer.startswith(f"2 another experiment is running on this machine: process {other.pid} of the user ")
         other.kill()
         other.wait()
         assert users.begin(second) == "held"
@@ -349,9 +349,9 @@ class TestOfSeveralUsers:
 
     def test_restoring_is_kept_up_by_no_other_user(self, users: Users) -> None:
         other = users.holder(ADA)
-        said = users.begin(0, "restoration")
-        assert said.startswith("held this machine is in use: process ")
-        assert f"process {other.pid} of the user nobody" in said
+        answer = users.begin(0, "restoration")
+        assert answer.startswith("held this machine is in use: process ")
+        assert f"process {other.pid} of the user nobody" in answer
 
     def test_a_foreign_file_in_a_users_place_is_refused_and_says_what_to_do(
         self, directory: Path, users: Users
@@ -359,9 +359,9 @@ class TestOfSeveralUsers:
         for name in (lock_name(ADA), status_name(ADA)):
             (directory / name).touch(0o666)
             os.chown(directory / name, BOB, BOB)
-            said = users.begin(ADA)
-            assert said.startswith("2 ")
-            assert str(directory / name) in said
+            answer = users.begin(ADA)
+            assert answer.startswith("2 ")
+            assert str(directory / name) in answer
             assert (directory / name).stat().st_uid == BOB
             (directory / name).unlink()
 

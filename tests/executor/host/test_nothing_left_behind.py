@@ -30,8 +30,8 @@ def test_kills_leave_no_value_journal_or_process_and_lose_no_trial() -> None:
     assert sum(tally["kills"] for tally in outcome["tallies"].values()) == KILLS
     assert outcome["notes"] == []
     for tally in outcome["tallies"].values():
-        found = {name: tally[name] for name in tally if name.endswith(("_left", "_lost", "_ends"))}
-        assert not any(found.values()), found
+        faults = {name: tally[name] for name in tally if name.endswith(("_left", "_lost", "_ends"))}
+        assert not any(faults.values()), faults
     assert (outcome["trials_lost"], outcome["trials_doubled"]) == (0, 0)
     assert outcome["studies"] > 0
     assert outcome["clean"]

@@ -1,4 +1,4 @@
-"""What commands leave in shared memory is noticed and said."""
+"""Files that commands leave in shared memory are noticed and said."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ajuste.model.plan import Command, Plan
 
 
 def run(*argv: str) -> list[str]:
-    """What is said of a run of that command, from its begin to its end."""
-    said: list[str] = []
-    with HostExecutor(say=said.append) as host:
+    """Return what is said of a run of that command, from its begin to its end."""
+    messages: list[str] = []
+    with HostExecutor(say=messages.append) as host:
         assert host.run(Plan(id="t", workload=Command(argv=argv))).problem == ""
-    return said
+    return messages
 
 
 @pytest.fixture

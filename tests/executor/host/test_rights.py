@@ -1,4 +1,4 @@
-"""What is refused without root before anything runs."""
+"""Requests that are refused without root before anything runs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def ordinary(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
     """Become a user with the given RLIMIT_NICE and RLIMIT_RTPRIO, as far as this process can see."""
 
     def limits(nice: int = 0, real_time: int = 0) -> None:
-        found = {resource.RLIMIT_NICE: nice, resource.RLIMIT_RTPRIO: real_time}
+        by_resource = {resource.RLIMIT_NICE: nice, resource.RLIMIT_RTPRIO: real_time}
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
         monkeypatch.setattr(os, "getpriority", lambda *_: 0)
-        monkeypatch.setattr(resource, "getrlimit", lambda which: (found[which], found[which]))
+        monkeypatch.setattr(resource, "getrlimit", lambda which: (by_resource[which], by_resource[which]))
 
     limits()
     return limits

@@ -63,19 +63,19 @@ def test_a_study_reboots_into_its_states_and_leaves_the_machine_as_it_was(machin
     assert not machine.rebootable.mark
     assert not (home / "reboots/state.json").exists()
     with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
-        kept = store.find_run(run)
-        boots = KeptBoots.model_validate(kept.environment[BOOTS])
-        results = results_of(kept, store)
+        stored = store.find_run(run)
+        boots = KeptBoots.model_validate(stored.environment[BOOTS])
+        results = results_of(stored, store)
     # Two rounds of two states; three blocks in each boot, of which the first is a warm-up.
-    assert sorted((one.round, one.state) for one in boots.boots) == [
+    assert sorted((boot.round, boot.state) for boot in boots.boots) == [
         (0, "default"),
         (0, "mitigations=off"),
         (1, "default"),
         (1, "mitigations=off"),
     ]
-    assert all(one.outcome == "up" and len(one.trials) == 3 for one in boots.boots)
-    assert all(("mitigations=off" in one.command_line) == (one.state != "default") for one in boots.boots)
-    assert all(one.kernel == KERNELS[0] and "panic=10" in one.command_line for one in boots.boots)
+    assert all(boot.outcome == "up" and len(boot.trials) == 3 for boot in boots.boots)
+    assert all(("mitigations=off" in boot.command_line) == (boot.state != "default") for boot in boots.boots)
+    assert all(boot.kernel == KERNELS[0] and "panic=10" in boot.command_line for boot in boots.boots)
     # A verdict has two independent comparisons, not the four blocks that count.
     assert [verdict.blocks for verdict in results.verdicts if verdict.deciding] == [2]
     assert results.boots is not None
@@ -86,7 +86,7 @@ def test_a_study_reboots_into_its_states_and_leaves_the_machine_as_it_was(machin
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of boot loaders that this machine may lack are there; the played machine plays what they do."""
+    """Provide the programs of boot loaders that this machine may lack; the played machine plays what they do."""
     directory = tmp_path / "programs"
     directory.mkdir()
     for name in ("bootctl", "kexec"):
@@ -110,11 +110,11 @@ def test_other_boot_loaders_boot_each_state_once_and_are_as_before(
     with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
         boots = KeptBoots.model_validate(store.find_run(run).environment[BOOTS])
     assert boots.loader == loader
-    assert [(one.outcome, len(one.trials)) for one in boots.boots] == [("up", 2)] * 4
-    for one in boots.boots:
-        words = one.command_line.split()
-        assert ("mitigations=off" in words) == (one.state == "mitigations=off")
-        assert one.kernel == (KERNELS[1] if one.state == "6.1" else KERNELS[0])
+    assert [(boot.outcome, len(boot.trials)) for boot in boots.boots] == [("up", 2)] * 4
+    for boot in boots.boots:
+        words = boot.command_line.split()
+        assert ("mitigations=off" in words) == (boot.state == "mitigations=off")
+        assert boot.kernel == (KERNELS[1] if boot.state == "6.1" else KERNELS[0])
         assert {"root=/dev/vda1", "ro", "quiet", "panic=10"} <= set(words)
 
 
@@ -179,7 +179,7 @@ def test_a_kernel_that_does_not_come_up_is_tried_again_and_then_given_up(tmp_pat
         list(boot_on())
     session = BootSession.load(home / "reboots", machine.rebootable)
     assert session is not None
-    assert [one.outcome for one in session.plan.boots if one.state != "default"] == ["down", "down", "down"]
+    assert [boot.outcome for boot in session.plan.boots if boot.state != "default"] == ["down", "down", "down"]
     session.end()
     assert machine.files == before
 
@@ -188,7 +188,7 @@ def test_a_kernel_that_came_up_before_is_not_given_up_after_three_power_cuts(tmp
     tried: list[bool] = []
 
     def comes_up(line: str) -> bool:
-        """All but the second to the sixth boot with mitigations=off."""
+        """Return whether a boot comes up: all but the second to the sixth with mitigations=off."""
         if "mitigations=off" not in line:
             return True
         tried.append(len(tried) not in range(1, 6))
@@ -201,9 +201,9 @@ def test_a_kernel_that_came_up_before_is_not_given_up_after_three_power_cuts(tmp
         results = results_of(store.find_run(run), store)
     assert results.boots is not None
     boots = results.boots.kept.boots
-    own = [one.outcome for one in boots if one.state == "mitigations=off"]
-    assert own == ["up", "down", "down", "down", "down", "down", "up"]
-    assert sum(len(one.trials) for one in boots) == 12
+    outcomes = [boot.outcome for boot in boots if boot.state == "mitigations=off"]
+    assert outcomes == ["up", "down", "down", "down", "down", "down", "up"]
+    assert sum(len(boot.trials) for boot in boots) == 12
     (section,) = sections(results, result_labels(results))
     assert section.blocks[0] == Paragraph(
         "4 boots by grub, 2 blocks in each. 5 boots did not come up; their trials were repeated in another boot."
@@ -227,7 +227,7 @@ def test_a_power_cut_after_the_kernel_came_up_is_not_taken_for_a_kernel_that_doe
         go_on(machine, study, home, lambda _: None)
     session = BootSession.load(home / "reboots", machine.rebootable)
     assert session is not None
-    assert [one.outcome for one in session.plan.boots] == ["cut", "asked"]
+    assert [boot.outcome for boot in session.plan.boots] == ["cut", "asked"]
 
 
 def test_the_unit_resumes_with_the_home_of_the_experiment(tmp_path: Path) -> None:
@@ -272,12 +272,12 @@ def test_a_word_that_helps_is_exported_as_one_of_the_kernels_command_line(machin
         results = results_of(store.find_run(run), store)
     name = "boot.mitigations=off"
     update = {"verdict": "improves", "estimate": 0.9, "low": 0.85, "high": 0.95, "blocks": 6}
-    verdicts = tuple(one.model_copy(update=update) for one in results.verdicts)
+    verdicts = tuple(verdict.model_copy(update=update) for verdict in results.verdicts)
     exported = configuration_export(results.model_copy(update={"verdicts": verdicts}), study, (), name)
     assert exported.kernel_arguments == ("mitigations=off",)
     assert any("6 rounds of boots" in line for line in exported.evidence)
     assert "cmdline_ajuste_played=+mitigations=off\n" in renderers()["tuned"](exported).files[0].text
-    assert [one.what for one in renderers()["shell"](exported).left_out] == ["mitigations=off"]
+    assert [omitted.what for omitted in renderers()["shell"](exported).left_out] == ["mitigations=off"]
 
 
 def test_what_others_change_in_the_boot_files_meanwhile_stays(machine: PlayedMachine) -> None:
@@ -301,7 +301,7 @@ def change(machine: PlayedMachine, place: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "text", "said"),
+    ("place", "text", "message"),
     [
         ("boot/grub/grub.cfg", "menuentry 'x' {\n linux /boot/vmlinuz-1 ro\n}\n", "cannot boot once"),
         ("proc/mounts", "/dev/mapper/vg-root / ext4 rw 0 0\n", "cannot write to /dev/mapper/vg-root"),
@@ -309,29 +309,29 @@ def change(machine: PlayedMachine, place: str, text: str) -> None:
     ],
 )
 def test_a_boot_loader_that_cannot_boot_once_is_refused(
-    machine: PlayedMachine, place: str, text: str, said: str
+    machine: PlayedMachine, place: str, text: str, message: str
 ) -> None:
     change(machine, place, text)
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(RequestError, match=message):
         machine.rebootable.choose("grub")
 
 
 def test_a_machine_that_cannot_go_on_is_refused_before_anything_changes(machine: PlayedMachine) -> None:
-    kept, before = machine.root / "var", machine.files
+    state_directory, before = machine.root / "var", machine.files
     if os.geteuid() != 0:
         with pytest.raises(RequestError, match="requires root"):
-            machine.rebootable.require_able(kept)
+            machine.rebootable.require_able(state_directory)
         return
-    machine.rebootable.require_able(kept)
+    machine.rebootable.require_able(state_directory)
     change(machine, "proc/mounts", "/dev/vda1 / ext4 ro 0 0\n")
     with pytest.raises(RequestError, match="read-only"):
-        machine.rebootable.require_able(kept)
+        machine.rebootable.require_able(state_directory)
     change(machine, "proc/mounts", "tmpfs / tmpfs rw 0 0\n")
     with pytest.raises(RequestError, match="a reboot may lose"):
-        machine.rebootable.require_able(kept)
+        machine.rebootable.require_able(state_directory)
     (machine.root / "run/systemd/system").rmdir()
     with pytest.raises(RequestError, match="systemd is not running"):
-        machine.rebootable.require_able(kept)
+        machine.rebootable.require_able(state_directory)
     assert machine.files == before
 
 

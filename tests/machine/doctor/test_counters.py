@@ -66,11 +66,11 @@ def test_pressure_frequency_and_throttling_are_read_where_they_are(tree: Tree) -
 
 
 def test_this_machines_counters_only_grow() -> None:
-    one = read_counters(InventorySource())
+    first = read_counters(InventorySource())
     other = read_counters(InventorySource())
-    assert 0 < one.total <= other.total
-    assert 0 < one.interrupts <= other.interrupts
-    assert one.busy + one.steal < one.total
+    assert 0 < first.total <= other.total
+    assert 0 < first.interrupts <= other.interrupts
+    assert first.busy + first.steal < first.total
 
 
 def test_a_process_may_be_called_anything(tree: Tree) -> None:
@@ -105,11 +105,11 @@ def test_what_others_used_is_told_by_name_and_ours_is_not(tree: Tree) -> None:
 
 
 def test_processes_of_this_machine_are_those_that_psutil_sees() -> None:
-    found = {pid: process for (pid, _), process in read_processes(InventorySource()).items()}
-    own = found[os.getpid()]
-    assert own.parent == os.getppid()
-    assert own.name == psutil.Process().name()[:15]
-    assert len(set(found) & set(psutil.pids())) > len(found) // 2
+    processes = {pid: process for (pid, _), process in read_processes(InventorySource()).items()}
+    this_process = processes[os.getpid()]
+    assert this_process.parent == os.getppid()
+    assert this_process.name == psutil.Process().name()[:15]
+    assert len(set(processes) & set(psutil.pids())) > len(processes) // 2
 
 
 def test_a_watch_sees_what_we_ourselves_and_our_children_use() -> None:

@@ -1,4 +1,4 @@
-"""What is said of measurements, of machines that are made up."""
+"""Diagnoses of measurements, of machines that are made up."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def runs(sd: float, *, waiting: float = 0.0, cpu_sd: float = 0.0, count: int = 3
     elapsed = 0.5 * np.exp(random.normal(0, sd, count))
     cpu = 0.5 * (1 - waiting) * np.exp(random.normal(0, cpu_sd, count))
     return tuple(
-        JobRun(began_s=0.6 * number, elapsed_s=float(wall), cpu_s=float(min(own, wall)))
-        for number, (wall, own) in enumerate(zip(elapsed, cpu, strict=True))
+        JobRun(began_s=0.6 * number, elapsed_s=float(wall), cpu_s=float(min(cpu_s, wall)))
+        for number, (wall, cpu_s) in enumerate(zip(elapsed, cpu, strict=True))
     )
 
 
@@ -58,7 +58,7 @@ def disturbing(diagnosis: Diagnosis) -> list[str]:
 
 
 def finding(diagnosis: Diagnosis, name: str) -> NoiseFinding:
-    return next(found for found in diagnosis.findings if found.name == name)
+    return next(noise for noise in diagnosis.findings if noise.name == name)
 
 
 def test_a_quiet_machine_is_called_quiet_and_nothing_disturbs() -> None:
@@ -66,7 +66,7 @@ def test_a_quiet_machine_is_called_quiet_and_nothing_disturbs() -> None:
     assert diagnosis.verdict == "quiet"
     assert diagnosis.sentence.startswith("quiet: 2 % effects need about ")
     assert disturbing(diagnosis) == []
-    assert all(not found.advice for found in diagnosis.findings)
+    assert all(not noise.advice for noise in diagnosis.findings)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_table_has_what_a_study_would_see() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "name", "said"),
+    ("changes", "name", "message"),
     [
         ({"others_percent": 41.5}, "others", "41.5 % of all CPU time went to other programs"),
         ({"steal_percent": 5.25}, "steal", "5.25 % of all CPU time was stolen"),
@@ -108,14 +108,14 @@ def test_the_table_has_what_a_study_would_see() -> None:
         ),
     ],
 )
-def test_what_disturbs_much_is_found_with_its_figure_and_advice(changes: Any, name: str, said: str) -> None:
-    found = finding(diagnose(quiet(**changes)), name)
-    assert found.severity == "much"
-    assert said in found.said
-    assert found.advice
-    assert found.value is not None
-    assert found.threshold is not None
-    assert found.value >= found.threshold
+def test_what_disturbs_much_is_found_with_its_figure_and_advice(changes: Any, name: str, message: str) -> None:
+    noise = finding(diagnose(quiet(**changes)), name)
+    assert noise.severity == "much"
+    assert message in noise.said
+    assert noise.advice
+    assert noise.value is not None
+    assert noise.threshold is not None
+    assert noise.value >= noise.threshold
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_too_few_runs_are_no_diagnosis() -> None:
 
 def test_every_measure_of_the_rules_is_one_that_is_measured_or_derived() -> None:
     """A rule whose measure nobody delivers would always be unknown."""
-    names = {found.name for found in diagnose(quiet()).findings}
+    names = {noise.name for noise in diagnose(quiet()).findings}
     assert {rule.name for rule in book().finding if rule.measure} == names
-    assert all(found.severity != "unknown" for found in diagnose(quiet()).findings)
+    assert all(noise.severity != "unknown" for noise in diagnose(quiet()).findings)
 
 
 def test_a_diagnosis_is_one_document() -> None:

@@ -53,14 +53,14 @@ class Played(PlayedExecutor):
 
 def test_the_job_is_made_as_long_as_asked_for_and_run_as_often() -> None:
     target = Played()
-    said: list[str] = []
-    measured = measure(target, SHORT, said.append)
+    messages: list[str] = []
+    measured = measure(target, SHORT, messages.append)
     assert [(run.elapsed_s, run.cpu_s) for run in measured.runs] == [(0.04, 0.02)] * 4
     assert measured.jitter is not None
     assert (measured.jitter.p50_us, measured.jitter.p99_us, measured.jitter.max_us) == (2, 40, 60)
     programs = [plan.workload.argv[1] for plan in target.plans if plan.workload]
     assert programs == ["jitter", *["matrix"] * 6]
-    assert said[-1].startswith("measuring the job: run 4 of 4")
+    assert messages[-1].startswith("measuring the job: run 4 of 4")
 
 
 def test_where_it_takes_too_long_there_are_fewer_runs() -> None:

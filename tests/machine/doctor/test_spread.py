@@ -1,4 +1,4 @@
-"""What is told of blocks and effects, against simulated noise of known spread and the project's own intervals."""
+"""Blocks and effects that are estimated, against simulated noise of known spread and the project's own intervals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ajuste.analysis.confidence_sequences import mean_interval
 from ajuste.machine.doctor.diagnosis import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, measure_spread
 
 SD = 0.02
-"""Of the log of one run."""
+"""Standard deviation of the log of one run."""
 
 
 def blocks_until_seen(effect: float, random: np.random.Generator, most: int) -> int:
-    """How many blocks a study takes until its interval excludes no difference, looking after each."""
+    """Return how many blocks a study takes until its interval excludes no difference, looking after each."""
     ratios = np.log1p(effect) + random.normal(0, SD * np.sqrt(2), most)
     for n in range(3, most + 1):
         interval = mean_interval(ratios[:n], alpha=ALPHA)
@@ -27,17 +27,17 @@ def blocks_until_seen(effect: float, random: np.random.Generator, most: int) -> 
 @pytest.mark.parametrize("effect", [0.02, 0.04, 0.08])
 def test_about_so_many_blocks_are_really_needed(effect: float) -> None:
     random = np.random.default_rng(1)
-    told = blocks_for(NoiseSpread(1000, 2 * SD**2), 100 * effect).blocks
-    assert told is not None
-    needed = np.median([blocks_until_seen(effect, random, 10 * told) for _ in range(300)])
+    estimated = blocks_for(NoiseSpread(1000, 2 * SD**2), 100 * effect).blocks
+    assert estimated is not None
+    needed = np.median([blocks_until_seen(effect, random, 10 * estimated) for _ in range(300)])
     # A study looks after every block, and often sees the effect a little earlier than told.
-    assert 0.6 * told <= needed <= 1.1 * told
+    assert 0.6 * estimated <= needed <= 1.1 * estimated
 
 
 def test_the_spread_of_neighbours_is_found() -> None:
     random = np.random.default_rng(2)
-    found = [measure_spread(np.exp(random.normal(0, SD, 30))).variance for _ in range(2000)]
-    assert np.mean(found) == pytest.approx(2 * SD**2, rel=0.02)
+    variances = [measure_spread(np.exp(random.normal(0, SD, 30))).variance for _ in range(2000)]
+    assert np.mean(variances) == pytest.approx(2 * SD**2, rel=0.02)
 
 
 def test_drift_hardly_adds_to_the_spread() -> None:
@@ -53,8 +53,8 @@ def test_the_range_holds_the_truth_as_often_as_it_says() -> None:
     random = np.random.default_rng(4)
     truth = blocks_for(NoiseSpread(1000, 2 * SD**2), 2).blocks
     assert truth is not None
-    told = [blocks_for(measure_spread(np.exp(random.normal(0, SD, 30))), 2) for _ in range(1000)]
-    held = sum((needed.low or 0) <= truth <= (needed.high or 10**9) for needed in told)
+    estimates = [blocks_for(measure_spread(np.exp(random.normal(0, SD, 30))), 2) for _ in range(1000)]
+    held = sum((needed.low or 0) <= truth <= (needed.high or 10**9) for needed in estimates)
     assert 860 <= held <= 940
 
 
@@ -64,9 +64,9 @@ def test_an_effect_that_takes_n_blocks_is_about_what_n_blocks_show(variance: flo
     blocks = blocks_for(spread, effect).blocks
     if blocks is None or blocks <= 4:
         return
-    shown, shown_before = effect_after(spread, blocks), effect_after(spread, blocks - 1)
-    assert shown is not None
-    assert shown <= effect * (1 + 1e-9)
+    effect_shown, shown_before = effect_after(spread, blocks), effect_after(spread, blocks - 1)
+    assert effect_shown is not None
+    assert effect_shown <= effect * (1 + 1e-9)
     assert shown_before is None or shown_before >= effect * (1 - 1e-9)
 
 

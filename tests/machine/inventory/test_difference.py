@@ -1,4 +1,4 @@
-"""What differs between two inventories, and how much it can matter."""
+"""Differences between two inventories, and how much each can matter."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_a_machine_does_not_differ_from_itself() -> None:
 
 
 def test_another_governor_is_said_with_its_reason() -> None:
-    found = compare(SERVER, changed(frequency=Frequency(governor="powersave", turbo=True)))
-    (difference,) = found.differences
+    comparison = compare(SERVER, changed(frequency=Frequency(governor="powersave", turbo=True)))
+    (difference,) = comparison.differences
     assert (difference.path, difference.a, difference.b) == ("frequency.governor", "performance", "powersave")
     assert difference.importance == "high"
     assert "governor" in difference.why
@@ -61,12 +61,14 @@ def test_what_can_matter_most_comes_first() -> None:
         mounts={"/": Mount(type="ext4", device="sda1", options={"rw": "", "data": "journal"})},
         frequency=Frequency(governor="powersave", turbo=True),
     )
-    found = compare(SERVER, other).differences
-    areas = list(dict.fromkeys(difference.area for difference in found))
+    differences = compare(SERVER, other).differences
+    areas = list(dict.fromkeys(difference.area for difference in differences))
     assert areas == ["frequency", "kernel", "mounts"]
-    kernel = [difference.importance for difference in found if difference.area == "kernel"]
+    kernel = [difference.importance for difference in differences if difference.area == "kernel"]
     assert kernel == ["high", "low", "low"]
-    assert {difference.field: (difference.a, difference.b) for difference in found if difference.area == "kernel"} == {
+    assert {
+        difference.field: (difference.a, difference.b) for difference in differences if difference.area == "kernel"
+    } == {
         "command_line.mitigations": ("auto", "off"),
         "tainted": (0, 4096),
         "command_line.quiet": ("", None),
@@ -74,13 +76,13 @@ def test_what_can_matter_most_comes_first() -> None:
 
 
 def test_a_disk_that_only_one_has_is_one_difference() -> None:
-    found = compare(SERVER, changed(disks={"sda": SERVER.disks["sda"]}))
-    assert paths(found) == {"disks.sdb": ("usb, Flash", None)}
+    comparison = compare(SERVER, changed(disks={"sda": SERVER.disks["sda"]}))
+    assert paths(comparison) == {"disks.sdb": ("usb, Flash", None)}
 
 
 def test_of_flags_only_those_are_named_that_the_other_lacks() -> None:
-    found = compare(SERVER, changed(cpu=SERVER.cpu.model_copy(update={"flags": ("avx2", "sse2", "sve")})))
-    assert paths(found) == {"cpu.flags": ("avx512f", "sve")}
+    comparison = compare(SERVER, changed(cpu=SERVER.cpu.model_copy(update={"flags": ("avx2", "sse2", "sve")})))
+    assert paths(comparison) == {"cpu.flags": ("avx512f", "sve")}
 
 
 def test_what_one_of_them_does_not_know_is_not_a_difference() -> None:
@@ -88,18 +90,18 @@ def test_what_one_of_them_does_not_know_is_not_a_difference() -> None:
         update={"scheduler_features": None, "unknown": {"scheduler_features": "needs root and debugfs"}}
     )
     known = SERVER.kernel.model_copy(update={"scheduler_features": ("NO_HRTICK",)})
-    found = compare(changed(kernel=hidden), changed(kernel=known))
-    assert found.differences == ()
-    assert [(lacking.path, lacking.reason) for lacking in found.not_compared] == [
+    comparison = compare(changed(kernel=hidden), changed(kernel=known))
+    assert comparison.differences == ()
+    assert [(lacking.path, lacking.reason) for lacking in comparison.not_compared] == [
         ("kernel.scheduler_features", "needs root and debugfs")
     ]
 
 
 def test_what_a_machine_does_not_offer_differs_from_what_another_has() -> None:
-    found = compare(
+    comparison = compare(
         SERVER, changed(frequency=Frequency(unknown={"governor": "not visible here: no cpufreq driver"}, turbo=True))
     )
-    assert paths(found) == {"frequency.governor": ("performance", "not visible here: no cpufreq driver")}
+    assert paths(comparison) == {"frequency.governor": ("performance", "not visible here: no cpufreq driver")}
 
 
 @pytest.mark.parametrize(("bytes_more", "differs"), [(1 << 20, False), (8 << 30, True)])
@@ -109,9 +111,9 @@ def test_memory_that_the_kernel_keeps_for_itself_is_no_difference(bytes_more: in
 
 
 def test_without_a_configuration_options_are_not_compared() -> None:
-    found = compare(SERVER, changed(kernel=SERVER.kernel.model_copy(update={"options": {}})))
-    assert found.differences == ()
-    assert [lacking.path for lacking in found.not_compared] == ["kernel.options"]
+    comparison = compare(SERVER, changed(kernel=SERVER.kernel.model_copy(update={"options": {}})))
+    assert comparison.differences == ()
+    assert [lacking.path for lacking in comparison.not_compared] == ["kernel.options"]
 
 
 @given(st.sampled_from(["cpu", "kernel", "disks", "mounts"]), st.text(max_size=20), st.text(max_size=20))
@@ -129,14 +131,14 @@ def leaves(path: str, value: Any) -> list[str]:
 
 
 def all_fields() -> list[str]:
-    """Every path at which two machines can differ: those of this machine, which has most kinds of thing."""
+    """Return every path at which two machines can differ: those of this machine, which has most kinds of thing."""
     document = take_inventory().model_dump(mode="json", exclude={"inventory"})
     things = {"disks": "sdz", "mounts": "/", "nics": "eth9", "caches": "L9", "numa": "node9"}
     examples: dict[str, Any] = {"disks": Disk(), "mounts": Mount(), "nics": Nic()}
     for area, name in things.items():
         example = examples.get(area)
         document[area][name] = example.model_dump(mode="json") if example else {}
-    found = [leaf for area, value in document.items() for leaf in leaves(area, value)]
+    paths_here = [leaf for area, value in document.items() for leaf in leaves(area, value)]
     plain = set(document) | {
         "kernel.command_line",
         "kernel.options",
@@ -144,7 +146,7 @@ def all_fields() -> list[str]:
         "memory.swaps",
         "memory.huge_pages",
     }
-    return [path for path in found if "unknown" not in path.split(".") and path not in plain - {"virtual_nics"}]
+    return [path for path in paths_here if "unknown" not in path.split(".") and path not in plain - {"virtual_nics"}]
 
 
 def test_the_importance_of_every_field_is_known() -> None:

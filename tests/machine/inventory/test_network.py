@@ -24,7 +24,7 @@ OLDER_NAMES = {
     "ntuple-filters": "rx-ntuple-filter",
     "receive-hashing": "rx-hashing",
 }
-"""What ethtool(8) calls some features that have another name in the kernel."""
+"""Names of ethtool(8) for some features that have another name in the kernel."""
 
 needs_ethtool = pytest.mark.skipif(shutil.which("ethtool") is None, reason="ethtool is not installed")
 
@@ -39,8 +39,8 @@ def test_features_are_as_ethtool_shows_them(name: str) -> None:
     nics = take_inventory().nics
     if name not in nics:
         pytest.skip("no device, or a name that is not published")
-    shown = re.findall(r"^\t?([\w-]+): (on|off)( \[fixed\])?", ethtool("-k", name), re.MULTILINE)
-    judged = {OLDER_NAMES.get(f, f): state + (", fixed" if fixed else "") for f, state, fixed in shown}
+    features = re.findall(r"^\t?([\w-]+): (on|off)( \[fixed\])?", ethtool("-k", name), re.MULTILINE)
+    judged = {OLDER_NAMES.get(f, f): state + (", fixed" if fixed else "") for f, state, fixed in features}
     ours = nics[name].features
     compared = ours.keys() & judged.keys()
     assert len(compared) > 30

@@ -28,49 +28,51 @@ def here() -> Inventory:
 
 
 def lscpu(*options: str) -> dict[str, str]:
-    """Every field of ``lscpu -J``, however deep."""
-    said = subprocess.run(["lscpu", "-J", *options], capture_output=True, text=True, check=True).stdout
-    found: dict[str, str] = {}
+    """Return every field of ``lscpu -J``, however deep."""
+    output = subprocess.run(["lscpu", "-J", *options], capture_output=True, text=True, check=True).stdout
+    fields: dict[str, str] = {}
 
     def walk(entries: list[dict[str, Any]]) -> None:
         for entry in entries:
-            found.setdefault(entry["field"].rstrip(":"), entry["data"])
+            fields.setdefault(entry["field"].rstrip(":"), entry["data"])
             walk(entry.get("children", []))
 
-    walk(json.loads(said)["lscpu"])
-    return found
+    walk(json.loads(output)["lscpu"])
+    return fields
 
 
 @needs_lscpu
 def test_the_processor_is_the_one_that_lscpu_sees(here: Inventory) -> None:
-    said = lscpu()
-    assert str(here.cpu.cpus) == said["CPU(s)"]
-    assert here.cpu.model == said["Model name"]
-    assert here.cpu.vendor == said["Vendor ID"]
-    assert str(here.cpu.family) == said["CPU family"]
-    assert str(here.cpu.sockets) == said["Socket(s)"]
-    assert str(here.cpu.threads_per_core) == said["Thread(s) per core"]
-    assert set(here.cpu.flags) == set(said["Flags"].split())
+    fields = lscpu()
+    assert str(here.cpu.cpus) == fields["CPU(s)"]
+    assert here.cpu.model == fields["Model name"]
+    assert here.cpu.vendor == fields["Vendor ID"]
+    assert str(here.cpu.family) == fields["CPU family"]
+    assert str(here.cpu.sockets) == fields["Socket(s)"]
+    assert str(here.cpu.threads_per_core) == fields["Thread(s) per core"]
+    assert set(here.cpu.flags) == set(fields["Flags"].split())
 
 
 @needs_lscpu
 def test_caches_are_those_that_lscpu_sees(here: Inventory) -> None:
-    said = lscpu("--bytes")
+    fields = lscpu("--bytes")
     assert here.caches
     for name, cache in here.caches.items():
         total = (cache.size_kib or 0) * 1024 * cache.instances
         instances = "instance" if cache.instances == 1 else "instances"
-        assert said[f"{name} cache"] == f"{total} ({cache.instances} {instances})"
+        assert fields[f"{name} cache"] == f"{total} ({cache.instances} {instances})"
 
 
 @needs_lscpu
 def test_nodes_and_vulnerabilities_are_those_that_lscpu_sees(here: Inventory) -> None:
-    said = lscpu()
-    assert len(here.numa) == int(said["NUMA node(s)"])
+    fields = lscpu()
+    assert len(here.numa) == int(fields["NUMA node(s)"])
     for name, node in here.numa.items():
-        assert parse_kernel_cpus(node.cpus) == parse_kernel_cpus(said[f"NUMA {name} CPU(s)"])
-    told = {field.removeprefix("Vulnerability ").lower() for field in said if field.startswith("Vulnerability ")}
-    assert {name.replace("_", " ") for name in here.mitigations} == told
+        assert parse_kernel_cpus(node.cpus) == parse_kernel_cpus(fields[f"NUMA {name} CPU(s)"])
+    vulnerabilities = {
+        field.removeprefix("Vulnerability ").lower() for field in fields if field.startswith("Vulnerability ")
+    }
+    assert {name.replace("_", " ") for name in here.mitigations} == vulnerabilities
 
 
 @needs_lscpu
@@ -81,9 +83,9 @@ def test_a_machine_of_another_shape_is_understood_as_by_lscpu(
     tree.cpus(sockets=sockets, cores=cores, threads=threads)
     tree.write({"proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel"})
     cpu, caches = take_cpu(InventorySource(tree.root)), take_caches(InventorySource(tree.root))
-    said = lscpu("--sysroot", str(tree.root))
-    assert said["Socket(s)"] == str(cpu.sockets) == str(sockets)
-    assert said["Thread(s) per core"] == str(cpu.threads_per_core) == str(threads)
+    fields = lscpu("--sysroot", str(tree.root))
+    assert fields["Socket(s)"] == str(cpu.sockets) == str(sockets)
+    assert fields["Thread(s) per core"] == str(cpu.threads_per_core) == str(threads)
     assert cpu.cores == sockets * cores
     assert cpu.smt == ("on" if threads > 1 else "notsupported")
     assert {name: (cache.instances, cache.shared_by) for name, cache in caches.items()} == {
@@ -94,7 +96,7 @@ def test_a_machine_of_another_shape_is_understood_as_by_lscpu(
     }
     assert caches["L3"].size_kib == 36 * 1024
     for name, cache in caches.items():
-        assert f"({cache.instances} instance" in said[f"{name} cache"]
+        assert f"({cache.instances} instance" in fields[f"{name} cache"]
 
 
 def test_two_nodes_are_as_far_apart_as_their_firmware_says(tree: Tree) -> None:

@@ -22,10 +22,10 @@ def here() -> Inventory:
 @pytest.mark.skipif(shutil.which("lsblk") is None, reason="lsblk is not installed")
 def test_disks_are_as_lsblk_describes_them(here: Inventory) -> None:
     columns = "NAME,SIZE,ROTA,RO,RM,SCHED,RQ-SIZE,RA,LOG-SEC,PHY-SEC,MIN-IO,OPT-IO,DISC-MAX,ZONED,MODEL"
-    said = subprocess.run(
+    lsblk = subprocess.run(
         ["lsblk", "-J", "-b", "-d", "-a", "-o", columns], capture_output=True, text=True, check=True
     ).stdout
-    judged = {disk["name"]: disk for disk in json.loads(said)["blockdevices"]}
+    judged = {disk["name"]: disk for disk in json.loads(lsblk)["blockdevices"]}
     # Loop devices come and go with what others do meanwhile.
     compared = [name for name in here.disks if name in judged and not name.startswith("loop")]
     assert compared
@@ -43,10 +43,10 @@ def test_disks_are_as_lsblk_describes_them(here: Inventory) -> None:
 
 @pytest.mark.skipif(shutil.which("findmnt") is None, reason="findmnt is not installed")
 def test_the_root_is_mounted_as_findmnt_says(here: Inventory) -> None:
-    said = subprocess.run(
+    findmnt = subprocess.run(
         ["findmnt", "-J", "--first-only", "-o", "FSTYPE,OPTIONS", "/"], capture_output=True, text=True, check=True
     ).stdout
-    judged = json.loads(said)["filesystems"][0]
+    judged = json.loads(findmnt)["filesystems"][0]
     mount = here.mounts["/"]
     assert mount.type == judged["fstype"]
     assert set(mount.options) >= {option.partition("=")[0] for option in judged["options"].split(",")}
@@ -85,9 +85,9 @@ def test_an_nvme_disk_says_what_it_is(tree: Tree) -> None:
     assert (disk.scheduler, disk.schedulers_offered) == ("none", "kyber mq-deadline none")
     assert (disk.size_bytes, disk.read_ahead_bytes, disk.queues) == (1000215216 * 512, 128 * 1024, 2)
     assert disk.unknown["device_queue_depth"] == "not offered by this device"
-    said = disk.model_dump_json()
-    assert "S3TNNX0K123456" not in said
-    assert "0025388881b2b2b2" not in said
+    document = disk.model_dump_json()
+    assert "S3TNNX0K123456" not in document
+    assert "0025388881b2b2b2" not in document
 
 
 def test_disks_without_medium_of_their_own_are_told_from_others(tree: Tree) -> None:
@@ -123,6 +123,6 @@ def test_mounts_have_their_options_and_no_names_that_people_chose(tree: Tree) ->
     assert mounts["/tmp"].options["size"] == "2048k", "the later one hides the earlier"
     assert (mounts["/mnt/…"].device, mounts["/mnt/…"].options["rsize"]) == ("network", "1048576")
     assert mounts["/media/…"].options["compress"] == "zstd:3"
-    said = json.dumps([mount.model_dump() for mount in mounts.values()]) + json.dumps(list(mounts))
+    document = json.dumps([mount.model_dump() for mount in mounts.values()]) + json.dumps(list(mounts))
     for name in ("bob", "10.11.12.13", "customers", "server", "USB", "ABC", "laptop"):
-        assert name not in said
+        assert name not in document

@@ -95,16 +95,16 @@ def test_the_command_line_says_what_matters_and_nothing_that_identifies(tree: Tr
         'dyndbg="file bob.c +p" console=ttyS0 console=tty0 -- --password secret'
     )
     tree.write({"proc/cmdline": line})
-    said = take_kernel(InventorySource(tree.root)).command_line
-    assert {name: said[name] for name in ("isolcpus", "mitigations", "quiet", "console")} == {
+    words = take_kernel(InventorySource(tree.root)).command_line
+    assert {name: words[name] for name in ("isolcpus", "mitigations", "quiet", "console")} == {
         "isolcpus": "2-3",
         "mitigations": "off",
         "quiet": "",
         "console": "ttyS0 tty0",
     }
-    assert (said["root"], said["ip"], said["memmap"], said["other words"]) == ("…", "…", "…", "1")
+    assert (words["root"], words["ip"], words["memmap"], words["other words"]) == ("…", "…", "…", "1")
     for word in ("1f7b0f4e", "hunter2", "10.0.0", "server", "bob", "secret", "password", "0011aabb"):
-        assert word not in str(said)
+        assert word not in str(words)
 
 
 def test_memory_of_another_machine(tree: Tree) -> None:

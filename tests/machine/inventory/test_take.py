@@ -134,9 +134,9 @@ def test_every_field_without_a_value_has_a_reason() -> None:
 
 def test_the_same_machine_has_the_same_inventory_twice() -> None:
     # Settings, disks and mounts can be changed by others meanwhile.
-    one, other = take_inventory(), take_inventory()
-    assert (one.cpu, one.caches, one.numa, one.idle) == (other.cpu, other.caches, other.numa, other.idle)
-    assert (one.mitigations, one.software, one.virtualisation) == (
+    first, other = take_inventory(), take_inventory()
+    assert (first.cpu, first.caches, first.numa, first.idle) == (other.cpu, other.caches, other.numa, other.idle)
+    assert (first.mitigations, first.software, first.virtualisation) == (
         other.mitigations,
         other.software,
         other.virtualisation,
@@ -144,8 +144,8 @@ def test_the_same_machine_has_the_same_inventory_twice() -> None:
 
 
 def names_of_this_machine() -> list[str]:
-    """What must not be told: host name, addresses, serial numbers, identifiers, and this user's directories."""
-    found = [platform.node(), socket.gethostname(), str(Path.home()), str(Path.cwd())]
+    """Return what must not be told: host name, addresses, serial numbers, identifiers, and this user's directories."""
+    names = [platform.node(), socket.gethostname(), str(Path.home()), str(Path.cwd())]
     for pattern in (
         "sys/class/net/*/address",
         "sys/block/*/serial",
@@ -158,16 +158,16 @@ def names_of_this_machine() -> list[str]:
     ):
         for path in Path("/").glob(pattern):
             try:
-                found.append(path.read_text().strip())
+                names.append(path.read_text().strip())
             except OSError:
                 continue
     trivial = {"", "/", "vm", "00:00:00:00:00:00", "None", "0", "localhost", "debian"}
-    return [name for name in found if name not in trivial and len(name) > 3]
+    return [name for name in names if name not in trivial and len(name) > 3]
 
 
 def test_nothing_names_this_machine_or_its_user() -> None:
-    said = take_inventory().model_dump_json()
+    document = take_inventory().model_dump_json()
     names = names_of_this_machine()
     assert names
     for name in names:
-        assert name not in said
+        assert name not in document

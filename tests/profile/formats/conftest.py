@@ -27,7 +27,7 @@ def network() -> Export:
 
 @pytest.fixture
 def everything(network: Export) -> Export:
-    """One of each kind of place."""
+    """Return an export with one of each kind of place."""
     return Export(
         name="ajuste-everything",
         configuration="all",

@@ -33,12 +33,12 @@ def write(export: Export, format: str, directory: Path) -> list[ExportFile]:
 @needs_root
 def test_the_script_applies_and_puts_back(network: Export, tmp_path: Path) -> None:
     write(network, "shell", tmp_path)
-    said = in_namespace(
+    output = in_namespace(
         f"{READ}; ./ajuste-network apply; {READ}; ./ajuste-network apply; ./ajuste-network show; "
         f"./ajuste-network undo; {READ}; ./ajuste-network undo",
         tmp_path,
     )
-    before, during, _, _, _, after, last = re.split(r"\n\n|(?<=9000\n)(?=/)|\n(?=/)|\n(?=60)", said.strip())[:7]
+    before, during, _, _, _, after, last = re.split(r"\n\n|(?<=9000\n)(?=/)|\n(?=/)|\n(?=60)", output.strip())[:7]
     assert during.split() == ["33", "4096", "100000", "200000", "9000"]
     assert after == before
     assert last == "nothing was applied since the last boot"
@@ -48,8 +48,8 @@ def test_the_script_applies_and_puts_back(network: Export, tmp_path: Path) -> No
 def test_what_the_kernel_refuses_is_said_and_can_be_taken_back(network: Export, tmp_path: Path) -> None:
     refused = ExportSetting("x", PlainFile(path="/proc/sys/net/ipv4/tcp_fin_timeout"), "no number", "no number", "60")
     write(Export("ajuste-refused", "c", (), (*network.settings, refused)), "shell", tmp_path)
-    said = in_namespace(f"{READ}; ./ajuste-refused apply || echo failed; ./ajuste-refused undo; {READ}", tmp_path)
-    before, after = said.split("failed\n")
+    output = in_namespace(f"{READ}; ./ajuste-refused apply || echo failed; ./ajuste-refused undo; {READ}", tmp_path)
+    before, after = output.split("failed\n")
     assert before == after
 
 
@@ -58,14 +58,14 @@ def test_sysctl_takes_the_file(network: Export, tmp_path: Path) -> None:
     (file,) = write(network, "sysctl.d", tmp_path)
     assert file.name > "99-sysctl.conf", "of several files the last one counts, and this one is /etc/sysctl.conf"
     assert "net.mtu[lo]" in file.text, "what is no sysctl is named in a comment"
-    said = in_namespace(f"sysctl --quiet --load={file.name}; {READ}", tmp_path)
-    assert said.split() == ["33", "4096", "100000", "200000", "65536"]
+    output = in_namespace(f"sysctl --quiet --load={file.name}; {READ}", tmp_path)
+    assert output.split() == ["33", "4096", "100000", "200000", "65536"]
 
 
 @needs_root
 def test_tuned_adm_accepts_verifies_and_takes_back_the_profile(network: Export, tmp_path: Path) -> None:
     write(network, "tuned", tmp_path)
-    said = in_namespace(
+    output = in_namespace(
         f"""
         {serving("ajuste-network")}
         {READ}
@@ -74,9 +74,9 @@ def test_tuned_adm_accepts_verifies_and_takes_back_the_profile(network: Export, 
         """,
         tmp_path,
     )
-    assert "Current active profile: ajuste-network" in said
-    assert "succeeded" in said
-    before, during, after = re.findall(r"^(\d+\n\d+ \d+ \d+\n\d+)$", said, re.MULTILINE)
+    assert "Current active profile: ajuste-network" in output
+    assert "succeeded" in output
+    before, during, after = re.findall(r"^(\d+\n\d+ \d+ \d+\n\d+)$", output, re.MULTILINE)
     assert during.split() == ["33", "4096", "100000", "200000", "9000"]
     assert after == before
 
@@ -92,7 +92,7 @@ def test_a_profile_has_a_section_for_each_kind_and_names_what_it_has_no_words_fo
     assert profile["net_eth0_ring_rx"]["ring"] == "rx 512"
     assert profile["net_eth0_rx-usecs"]["coalesce"] == "rx-usecs 50"
     assert profile["bootloader"]["cmdline_ajuste_everything"] == "+isolcpus=1"
-    assert {one.what.split()[0] for one in rendered.left_out} >= {"sched_feature.X", "nice", "policy"}
+    assert {omitted.what.split()[0] for omitted in rendered.left_out} >= {"sched_feature.X", "nice", "policy"}
 
 
 @pytest.mark.parametrize("value", ["${f:exec:id}", "1 # more", ">5", "x;y"])
@@ -106,7 +106,7 @@ def test_a_word_of_the_command_line_that_means_something_to_tuned_is_named_and_n
     export = Export("ajuste-x", "c", (), (), kernel_arguments=("isolcpus=1", "dyndbg=${f:exec:id}"))
     rendered = renderers()["tuned"](export)
     assert "=+isolcpus=1\n" in rendered.files[0].text
-    assert [one.what for one in rendered.left_out] == ["dyndbg=${f:exec:id}"]
+    assert [omitted.what for omitted in rendered.left_out] == ["dyndbg=${f:exec:id}"]
 
 
 def test_systemd_finds_nothing_wrong_with_the_units(everything: Export, tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_systemd_finds_nothing_wrong_with_the_units(everything: Export, tmp_path
         done = subprocess.run(
             ["systemd-analyze", "verify", "--man=no", tmp_path / name], text=True, capture_output=True, check=False
         )
-        own = [line for line in done.stderr.splitlines() if str(tmp_path) in line or "ajuste" in line]
-        assert not own, done.stderr
+        complaints = [line for line in done.stderr.splitlines() if str(tmp_path) in line or "ajuste" in line]
+        assert not complaints, done.stderr
     lines = drop_in.text.splitlines()
     assert {"Nice=-5", "CPUSchedulingPolicy=fifo", "CPUSchedulingPriority=10", "CPUAffinity=0 2"} <= set(lines)
     assert "CPUQuota=50%" in lines
@@ -142,9 +142,9 @@ def test_the_playbook_carries_the_files_as_they_are_and_no_template_of_a_person(
         for task in play["tasks"]
         if "ansible.builtin.copy" in task
     }
-    for one in renderers()["systemd"](everything).files[:2]:
-        mark, content = copies[one.place]["content"]
-        assert (mark, content) == ("unsafe", one.text)
+    for rendered_file in renderers()["systemd"](everything).files[:2]:
+        mark, content = copies[rendered_file.place]["content"]
+        assert (mark, content) == ("unsafe", rendered_file.text)
     assert "lookup" not in str(
         {**play, "tasks": [{k: v for k, v in t.items() if "copy" not in k} for t in play["tasks"]]}
     )

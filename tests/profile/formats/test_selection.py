@@ -1,4 +1,4 @@
-"""Only what the verdicts support is exported."""
+"""Selection of what is exported: only what the verdicts support."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from verdicts import decided, verdict
 
 
 def results(*verdicts: Any) -> Results:
-    names = dict.fromkeys(one.configuration for one in verdicts)
+    names = dict.fromkeys(verdict.configuration for verdict in verdicts)
     made = (Measured(name="now", levels={}, baseline=True), *(Measured(name=n, levels={}) for n in names))
     return decided(verdicts=verdicts, configurations=made)
 
 
 def test_the_best_is_the_one_that_gains_most_at_the_least() -> None:
-    found = results(
+    measured = results(
         verdict("lucky", "improves", estimate=0.5, low=0.2, high=0.95),
         verdict("sure", "improves", estimate=0.7, low=0.69, high=0.71),
         verdict("same", "equivalent"),
     )
-    assert supported(found) == "sure"
+    assert supported(measured) == "sure"
 
 
 def test_higher_may_be_better() -> None:
     rate = {"metric": "rate", "unit": "1/s", "direction": "higher"}
-    found = results(
+    measured = results(
         verdict("a", "improves", estimate=1.4, low=1.3, high=1.5, **rate),
         verdict("b", "improves", estimate=1.6, low=1.1, high=2.0, **rate),
     )
-    assert supported(found) == "a"
+    assert supported(measured) == "a"
 
 
 def test_what_worsens_another_metric_is_not_exported() -> None:
@@ -59,17 +59,17 @@ def test_an_undecided_run_exports_nothing_and_says_how_to_go_on() -> None:
 
 
 def test_what_only_differs_must_be_asked_for_by_name() -> None:
-    found = results(verdict("a", "differs", metric="switches", direction="none"))
+    measured = results(verdict("a", "differs", metric="switches", direction="none"))
     with pytest.raises(RequestError) as refused:
-        supported(found)
+        supported(measured)
     assert "name the configuration" in str(refused.value.hint)
-    assert supported(found, "a") == "a"
+    assert supported(measured, "a") == "a"
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    found = results(verdict("vm.swappiness=10", "improves", high=0.9))
+    measured = results(verdict("vm.swappiness=10", "improves", high=0.9))
     with pytest.raises(RequestError, match="no configuration") as refused:
-        supported(found, "vm.swapiness=10")
+        supported(measured, "vm.swapiness=10")
     assert "vm.swappiness=10" in str(refused.value.hint)
     with pytest.raises(RequestError, match="is the baseline"):
-        supported(found, "now")
+        supported(measured, "now")
