@@ -28,7 +28,7 @@ class Host:
     address: str
     enter: tuple[str, ...]
 
-    def says(self, *words: str) -> str:
+    def output(self, *words: str) -> str:
         """Return what a command there prints."""
         return subprocess.run((*self.enter, *words), check=True, capture_output=True, text=True).stdout.strip()
 
@@ -61,14 +61,14 @@ def ip(*words: str) -> None:
 
 
 @contextmanager
-def started(host: Host, *words: str, says: str, home: Path) -> Iterator[subprocess.Popen[str]]:
-    """A program of the environment on ``host``, from when it ``says`` that on stderr."""
+def started(host: Host, *words: str, prints: str, home: Path) -> Iterator[subprocess.Popen[str]]:
+    """A program of the environment on ``host``, from when it ``prints`` that on stderr."""
     program = [*host.enter, str(Path(sys.executable).parent / words[0]), *words[1:]]
     environment = {**os.environ, "AJUSTE_HOME": str(home)}
     with subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         for line in running.stderr:
-            if says in line:
+            if prints in line:
                 break
         try:
             yield running

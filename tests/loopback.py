@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass
 class Server:
-    """Gives out the files below ``root``. ``asked`` are the paths of all requests with their Range, if any.
+    """Gives out the files below ``root``. ``requests`` are the paths of all requests with their Range, if any.
 
     By path: ``redirects``, ``statuses``, and ``breaks`` are the bytes after which it closes the connection, one for
     each request. With ``ranges`` it gives parts of files.
@@ -29,7 +29,7 @@ class Server:
 
     root: Path
     ranges: bool = True
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     redirects: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Server:
         return f"{self.scheme}://127.0.0.1:{self.http.server_port}"
 
     def paths(self) -> list[str]:
-        return [path for path, _ in self.asked]
+        return [path for path, _ in self.requests]
 
     def stop(self) -> None:
         if self.http:
@@ -100,7 +100,7 @@ def self_signed(directory: Path) -> ssl.SSLContext:
 
 def _answer(request: BaseHTTPRequestHandler, server: Server) -> None:
     path, wanted = unquote(request.path), request.headers.get("Range", "")
-    server.asked.append((path, wanted))
+    server.requests.append((path, wanted))
     server.headers.append(dict(request.headers))
     if path in server.redirects:
         request.send_response(302)

@@ -75,7 +75,7 @@ def said_of(plan: str, at_ns: int = 1) -> str:
     return "".join(f"{event.model_dump_json()}\n" for event in events)
 
 
-def said(plan: Plan, switches: int, exit_code: int = 0) -> Iterator[Event]:
+def agent_events(plan: Plan, switches: int, exit_code: int = 0) -> Iterator[Event]:
     """Yield what an agent says of a clean trial of the workload ``matrix`` beside one background load."""
     yield Accepted(at_ns=1, id=plan.id)
     for write in plan.writes:

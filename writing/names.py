@@ -67,6 +67,12 @@ def program_files(root: Path = ROOT) -> list[Path]:
     return sorted((root / "src" / "ajuste").rglob("*.py"))
 
 
+def checked_files(root: Path = ROOT) -> list[Path]:
+    """Return the files that follow the rules of names and docstrings: program, tests, benchmarks and `writing`."""
+    parts = ("benchmarks", "tests", "writing")
+    return [*program_files(root), *sorted(path for part in parts for path in (root / part).rglob("*.py"))]
+
+
 def figures(root: Path) -> dict[str, float]:
     """Return the sizes of the program below ``root``; comments are those that say something to a person, in percent of
     the lines with text.

@@ -47,7 +47,7 @@ class PlayedCampaigns:
         return float(np.mean(np.any(false, axis=1)))
 
     @property
-    def found(self) -> float:
+    def promoted_better(self) -> float:
         """The share of campaigns that promoted what is better."""
         assert self.planted is not None
         return float(np.mean(self.promoted[np.arange(len(self.promoted)), self.planted]))
@@ -127,7 +127,7 @@ def measure() -> Iterator[Comparison]:
         goal="at least one false promotion in at most 5 % of campaigns with a shared budget",
         reached=goal,
     )
-    power = 100 * play(CAMPAIGNS, 4, improvement=IMPROVEMENT).found
+    power = 100 * play(CAMPAIGNS, 4, improvement=IMPROVEMENT).promoted_better
     yield Comparison(
         name="campaigns-found",
         what="campaigns that find one improvement of 3 % among 199 useless proposals",

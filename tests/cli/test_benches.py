@@ -46,14 +46,14 @@ class Labs:
 
     @property
     def settings(self) -> list[str]:
-        return [host.says("sysctl", "-n", SETTING) for host in self.hosts]
+        return [host.output("sysctl", "-n", SETTING) for host in self.hosts]
 
     def wait_for_a_change(self) -> None:
         """Until every machine is in the middle of a trial with the other value."""
         seen: set[Host] = set()
 
         def all_seen() -> bool:
-            seen.update(host for host in self.hosts if host.says("sysctl", "-n", SETTING) == TRIED)
+            seen.update(host for host in self.hosts if host.output("sysctl", "-n", SETTING) == TRIED)
             return len(seen) == len(self.hosts)
 
         wait_for(all_seen)
@@ -71,11 +71,11 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
     with ExitStack() as stack:
         hosts = stack.enter_context(two_hosts(root))
         make_key(root / "keys")
-        stack.enter_context(started(hosts[0], *scheduler(hosts[0], root / "keys"), says="scheduler at", home=root))
+        stack.enter_context(started(hosts[0], *scheduler(hosts[0], root / "keys"), prints="scheduler at", home=root))
         there = ("--scheduler", address_of(hosts[0]), "--cluster-keys", str(root / "keys"))
         worker = ("ajuste", "cluster", "worker", "--bench", *there)
         working = tuple(
-            stack.enter_context(started(host, *worker, says="one block at a time", home=root / host.name))
+            stack.enter_context(started(host, *worker, prints="one block at a time", home=root / host.name))
             for host in hosts
         )
         yield Labs(Shell(root, root / "home"), hosts, working)
@@ -120,7 +120,7 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", str(BLOCKS), "--json", "--", "sleep", "0.3")
     running = labs.start("compare", *words)
     wait_for(lambda: running.poll() is not None or blocks_of(labs.shell, "lab2"))
-    wait_for(lambda: running.poll() is not None or labs.hosts[1].says("sysctl", "-n", SETTING) == TRIED)
+    wait_for(lambda: running.poll() is not None or labs.hosts[1].output("sysctl", "-n", SETTING) == TRIED)
     assert running.poll() is None, "over before the second machine was seen in the middle of a block"
     psutil.Process(labs.working[1].pid).kill()
     output, complained = running.communicate(timeout=PATIENCE_SECONDS)
@@ -166,8 +166,8 @@ def test_a_coordinator_that_is_killed_leaves_every_machine_as_it_was(labs: Labs)
     remaining = next(host for host, process in zip(labs.hosts, labs.working, strict=True) if process.poll() is None)
     words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "1000", "--", "sleep", "0.3")
     running = labs.start("compare", *words)
-    wait_for(lambda: remaining.says("sysctl", "-n", SETTING) == TRIED)
+    wait_for(lambda: remaining.output("sysctl", "-n", SETTING) == TRIED)
     psutil.Process(running.pid).kill()
     running.communicate(timeout=PATIENCE_SECONDS)
     wait_for(lambda: not labs.journals())
-    assert remaining.says("sysctl", "-n", SETTING) == FOUND
+    assert remaining.output("sysctl", "-n", SETTING) == FOUND

@@ -172,8 +172,8 @@ def test_another_host_is_sent_all_it_needs_and_when_the_cluster_is_lost_everythi
         make_key(keys)
         worker = ("ajuste", "cluster", "worker", "--scheduler", address, "--threads", "2", "--cluster-keys", str(keys))
         with (
-            started(lab1, *scheduler(lab1, keys), says="scheduler at", home=tmp_path) as scheduling,
-            started(lab2, *worker, says="working for", home=there) as working,
+            started(lab1, *scheduler(lab1, keys), prints="scheduler at", home=tmp_path) as scheduling,
+            started(lab2, *worker, prints="working for", home=there) as working,
         ):
             before = trials_kept(shell)
             cluster = ("--cluster", address, "--cluster-keys", str(keys))

@@ -1,4 +1,4 @@
-"""Names of the program are words of the field, and its docstrings begin with a verb or a noun."""
+"""Names are words of the field, and docstrings begin with a verb or a noun."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from writing import names, prose
 
 
 def test_no_name_is_of_the_list() -> None:
-    assert [finding for path in names.program_files() for finding in names.listed_names(path)] == []
+    assert [finding for path in names.checked_files() for finding in names.listed_names(path)] == []
 
 
 def test_no_docstring_begins_oddly() -> None:
-    assert [finding for path in names.program_files() for finding in names.odd_openings(path)] == []
+    assert [finding for path in names.checked_files() for finding in names.odd_openings(path)] == []
 
 
 def test_each_kind_of_name_is_seen(tmp_path: Path) -> None:

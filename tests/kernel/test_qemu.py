@@ -84,7 +84,7 @@ def test_a_machine_whose_c_library_is_too_old_is_told_what_to_install(
     with pytest.raises(RequestError, match=f"requires glibc 2.36 or later; {here}") as caught:
         fetch_qemu(place)
     assert caught.value.hint == "install QEMU: apk add qemu-system-x86_64; or set AJUSTE_QEMU to a qemu-system-x86_64"
-    assert bookworm.server.asked == []
+    assert bookworm.server.requests == []
 
 
 def test_another_distribution_with_a_new_c_library_has_the_one_that_runs_on_most(

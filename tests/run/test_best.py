@@ -16,7 +16,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedExecutor, begin, carry_out, said, study_for_5_10
+from played import PlayedExecutor, agent_events, begin, carry_out, study_for_5_10
 
 MANY = """\
 schema = 1
@@ -63,7 +63,7 @@ class Valley(PlayedExecutor):
             event.model_copy(update={"wall_ns": wall_ns})
             if isinstance(event, Exited) and event.role == "workload"
             else event
-            for event in said(plan, 10)
+            for event in agent_events(plan, 10)
         )
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=0.1)
 

@@ -41,7 +41,7 @@ def test_useless_proposals_are_not_promoted_and_a_t_test_would_promote_them() ->
 
 
 def test_an_improvement_among_useless_proposals_is_found() -> None:
-    assert play(100, 2, improvement=0.03).found > 0.8
+    assert play(100, 2, improvement=0.03).promoted_better > 0.8
 
 
 def test_what_does_not_look_better_costs_no_test(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ajuste.run.recordings import NEEDS_ROOT, follow_decisions, record_trials, r
 from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
 from decisions import stream
-from played import PlayedExecutor, said
+from played import PlayedExecutor, agent_events
 from shell import SMALL
 from small_stores import run_of
 
@@ -56,7 +56,7 @@ class Played(PlayedExecutor):
         self.plans.append(plan)
         if isinstance(self._answer, str):
             return Observation(problem=self._answer)
-        events: tuple[Event, ...] = (*said(plan, 5, 0), self._answer)
+        events: tuple[Event, ...] = (*agent_events(plan, 5, 0), self._answer)
         return Observation(events=events)
 
 

@@ -61,7 +61,7 @@ def test_the_usual_rule_keeps_useless_candidates_and_the_referee_does_not() -> N
     assert usual(1000, 1).false > 0.9
     assert usual(1000, 1, runs=5, threshold=2).false > 0.2
     assert play(200, 1, rules=REFEREE).false <= 0.05
-    assert play(200, 4, improvement=0.03, rules=REFEREE).found >= 0.9
+    assert play(200, 4, improvement=0.03, rules=REFEREE).promoted_better >= 0.9
 
 
 def test_an_optimiser_that_asks_the_referee_keeps_only_what_is_better(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ajuste.model.trial import Observation
 from ajuste.run.planning import planned_study
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedExecutor, begin, carry_out, said, study_for_5_10
+from played import PlayedExecutor, agent_events, begin, carry_out, study_for_5_10
 
 GRID = """\
 schema = 1
@@ -61,7 +61,7 @@ class Landscape(PlayedExecutor):
         self.plans.append(plan)
         m, w = (int(write.value) / 1e6 for write in plan.writes)
         switches = 20000 * (1 + math.exp(-m) + 0.01 * w) + plan.perturbation.start_delay_ns % 7
-        events = tuple(said(plan, round(switches)))
+        events = tuple(agent_events(plan, round(switches)))
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=0.1)
 
 

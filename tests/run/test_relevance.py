@@ -32,7 +32,7 @@ from ajuste.store.store import Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import Notes, PlayedExecutor, said
+from played import Notes, PlayedExecutor, agent_events
 from shell import small
 
 SWAPPINESS = (("sched_min_granularity_ns", "vm.swappiness"), ("750000, 75000000", "10, 60"))
@@ -59,7 +59,7 @@ class Guest(PlayedExecutor):
     def _observe(self, plan: Plan) -> Observation:
         if self.broken and plan in self.probes:
             return Observation(problem="the guest hung")
-        *events, end = said(plan, 100 + crc32(f"{plan.id} {plan.writes}".encode()) % 40)
+        *events, end = agent_events(plan, 100 + crc32(f"{plan.id} {plan.writes}".encode()) % 40)
         sources = {sampler.source for sampler in plan.samplers}
         for source in sources & self.figures.keys():
             for place, at_ns in enumerate((3, 10**9)):

@@ -27,7 +27,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import Notes, PlayedExecutor, said
+from played import Notes, PlayedExecutor, agent_events
 from shell import small
 
 Switches = Callable[[Plan, int], int]
@@ -55,7 +55,9 @@ class Played(PlayedExecutor):
             self.plans.append(plan)
         if problem := self._spoil(plan):
             return Observation(problem=problem)
-        events = tuple(said(plan, self._switches(plan, plan.perturbation.start_delay_ns), self._exit_code(plan)))
+        events = tuple(
+            agent_events(plan, self._switches(plan, plan.perturbation.start_delay_ns), self._exit_code(plan))
+        )
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
 
 
@@ -143,7 +145,7 @@ def test_a_command_that_always_reaches_its_time_limit_ends_the_study_with_its_la
             ends = {"exit_code": None, "signal": 15, "timed_out": True}
             events = tuple(
                 event.model_copy(update=ends) if isinstance(event, Exited) and event.role == "workload" else event
-                for event in said(plan, 1)
+                for event in agent_events(plan, 1)
             )
             return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
 

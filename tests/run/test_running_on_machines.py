@@ -21,7 +21,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedExecutor, said
+from played import PlayedExecutor, agent_events
 from searched import Watching
 from shell import small
 
@@ -63,7 +63,7 @@ class Labs(PlayedExecutor):
     def _observed(self, name: str, plan: Plan) -> Observation:
         if plan.id in self.spoilt:
             return Observation(problem="the agent ended early")
-        events = tuple(said(plan, self.switches(name, plan)))
+        events = tuple(agent_events(plan, self.switches(name, plan)))
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
 
 

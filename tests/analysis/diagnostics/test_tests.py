@@ -110,7 +110,7 @@ def test_counts_are_no_groups_but_two_rates_are(residuals: Any) -> None:
     assert unequal_rates.value == pytest.approx(2, rel=0.15)
 
 
-def test_two_groups_are_seen_in_more_values_than_the_tables_of_the_dip_test_have() -> None:
+def test_two_groups_are_seen_in_more_values_than_the_tables_of_the_dip_test_have(residuals: Any) -> None:
     def two_apart(random: Any, configuration: Any, block: Any, position: Any) -> Any:
         return random.normal(0, 0.01, len(block)) + random.integers(0, 2, len(block))
 

@@ -67,11 +67,11 @@ def test_lists_are_fetched_once(lists: Lists, archive: Archive, messages: list[s
         archive.stanzas.setdefault(suite, [])
     archive.publish()
     lists.refresh()
-    requests = len(archive.server.asked)
+    requests = len(archive.server.requests)
     assert requests == 2 * len(lists.suites)
     lists.refresh()
     versions(lists)
-    assert len(archive.server.asked) == requests
+    assert len(archive.server.requests) == requests
     assert messages == ["fetching package lists"]
 
 
@@ -80,7 +80,7 @@ def test_only_the_suites_that_are_needed_are_fetched(lists: Lists, archive: Arch
     lists.refresh(["bullseye"])
     assert {path.split("/")[-2] for path in archive.server.paths() if path.endswith("InRelease")} == {"bullseye"}
     assert set(versions(lists)) == {"1.0-1"}
-    archive.server.asked.clear()
+    archive.server.requests.clear()
     lists.refresh(["bullseye", "bookworm"])
     assert {path.split("/")[-2] for path in archive.server.paths() if path.endswith("InRelease")} == {"bookworm"}
     assert set(versions(lists)) == {"1.0-1", "2.0-1"}
@@ -91,7 +91,7 @@ def test_what_did_not_change_is_not_fetched_again(lists: Lists, archive: Archive
     lists.refresh()
     file = lists.directory / "bookworm.sqlite"
     os.utime(file, (0, 0))
-    archive.server.asked.clear()
+    archive.server.requests.clear()
     archive.publish()
     lists.refresh(force=True)
     assert [path for path in archive.server.paths() if "Packages" in path] == []
@@ -234,7 +234,7 @@ def test_a_mirror_that_does_not_answer_is_asked_once(
     archive.server.breaks["/debian/dists/bullseye/InRelease"] = [10] * 3
     with pytest.raises(RunError, match="the mirror broke off after 30 bytes"):
         lists.refresh()
-    assert len(archive.server.asked) == 3
+    assert len(archive.server.requests) == 3
 
 
 def test_a_redirecting_mirror(lists: Lists, archive: Archive) -> None:

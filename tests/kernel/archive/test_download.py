@@ -54,7 +54,7 @@ def test_a_file_as_listed_is_saved(mirror: Server, target: Path) -> None:
 def test_what_broke_off_is_resumed(mirror: Server, target: Path) -> None:
     mirror.breaks["/file"] = [300_000, 100_000]
     assert save(f"{mirror.url}/file", target) == CONTENT
-    assert [wanted for _, wanted in mirror.asked] == ["", "bytes=300000-", "bytes=400000-"]
+    assert [wanted for _, wanted in mirror.requests] == ["", "bytes=300000-", "bytes=400000-"]
 
 
 def test_a_mirror_that_gives_no_parts_is_read_from_the_beginning(mirror: Server, target: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_mirror_that_breaks_off_again_and_again_leaves_nothing(mirror: Server,
     with pytest.raises(Unreachable, match=f"{mirror.url}/file: the mirror broke off after 3000 bytes"):
         save(f"{mirror.url}/file", target)
     assert not target.exists()
-    assert len(mirror.asked) == 3
+    assert len(mirror.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ class TestHttps:
         secure.redirects["/moved"] = f"{mirror.url}/file"
         with pytest.raises(DownloadError, match=f"redirects to {mirror.url}/file, which is not HTTPS"):
             save(f"{secure.url}/moved", target)
-        assert mirror.asked == []
+        assert mirror.requests == []
 
 
 def test_a_transfer_says_how_much_has_come_and_how_long_the_rest_takes() -> None:
