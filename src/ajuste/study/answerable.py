@@ -30,7 +30,11 @@ def check_boots(study: Study) -> Iterator[Problem]:
         return
     where: KeyPath = ("design", "blocks_per_boot") if study.design.blocks_per_boot else ("factor",)
     if not study.target.on_host:
-        yield Problem(where, "applies only to this machine, which reboots", 'use target kind = "host"')
+        yield Problem(
+            where,
+            "applies only to this machine, which reboots",
+            'leave out --vm; in a study file: target kind = "host"',
+        )
     if study.design.combine not in ("all", "one-at-a-time"):
         yield Problem(("design", "combine"), 'not supported across reboots; expected "all" or "one-at-a-time"')
     if study.design.allocation in ("refine", "best"):
