@@ -10,7 +10,7 @@ from ajuste.analysis.summary import Precision
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
 from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word
-from ajuste.model.wording import amount, count_of, listed, number, percent, quantity
+from ajuste.model.wording import amount, count_of, listed, number, percent, quantity, sentence_start
 
 MOST_NAMED = 4
 """More configurations than this are counted; only the best and worst are named."""
@@ -50,14 +50,10 @@ def answer(
             sentences.append(f"{_tally(metric, decided, smallest_effect)}.")
         elif len(decided) <= MOST_NAMED:
             comparisons = "; ".join(_comparison(v, smallest_effect) for v in decided)
-            sentences.append(f"{_title(metric)}, against the baseline: {comparisons}.")
+            sentences.append(f"{sentence_start(metric.title)}, against the baseline: {comparisons}.")
         else:
             sentences.append(_counted(metric, decided, smallest_effect))
     return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _title(metric: Metric) -> str:
-    return metric.title[:1].upper() + metric.title[1:]
 
 
 def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Precision | None) -> str:
@@ -65,7 +61,7 @@ def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Pr
     if not known:
         return ""
     name, summary = known[0]
-    text = f"{_title(metric)} of {name}: {amount(summary.mean, metric.unit)} on average"
+    text = f"{sentence_start(metric.title)} of {name}: {amount(summary.mean, metric.unit)} on average"
     if mean is None or mean.interval is None or summary.low is None or summary.high is None:
         return f"{text} of {number(summary.n)} runs, too few for an interval."
     interval = f"{amount(summary.low, metric.unit)} to {amount(summary.high, metric.unit)}"
@@ -88,7 +84,7 @@ def _trend(metric: Metric, trend: Trend, verdicts: Sequence[Verdict], configurat
     else:
         manner = f"the average {trend.direction} as {trend.factor} rises"
         certainty = "Not every step is statistically significant."
-    text = f"{_title(metric)}: {manner}: {figures}. {certainty}"
+    text = f"{sentence_start(metric.title)}: {manner}: {figures}. {certainty}"
     undecided = [v for v in verdicts if v.verdict == "undecided"]
     if undecided:
         text += f" Undecided against the baseline: {listed([_undecided(v) for v in undecided])}."
@@ -144,7 +140,7 @@ def _tally(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) 
             parts.append(
                 f"{count} {adjective}" + (f" within ±{percent(smallest_effect)}" if word == "equivalent" else "")
             )
-    return f"{_title(metric)}, of {len(verdicts)} configurations against the baseline: {listed(parts)}"
+    return f"{sentence_start(metric.title)}, of {len(verdicts)} configurations against the baseline: {listed(parts)}"
 
 
 def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
@@ -174,7 +170,9 @@ def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], sm
             groups = _groups(mains, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
             factors = len({effect.factors for effect in mains})
             steps = "" if factors == len(mains) else f" with {len(mains)} steps from a baseline"
-            sentences.append(f"{_title(metric)}: of {factors} factors{steps}, each averaged over the others, {groups}.")
+            sentences.append(
+                f"{sentence_start(metric.title)}: of {factors} factors{steps}, each averaged over the others, {groups}."
+            )
         if interactions:
             groups = _groups(interactions, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
             total = count_of(len(interactions), "interaction")
@@ -244,7 +242,7 @@ def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> s
             has_part = role in ("helps", "harms", "matters")
             words = listed([f"{line.line} ({_part(line)})" if has_part else line.line for line in alike])
         groups.append(f"{words} {singular if len(alike) == 1 else plural}")
-    return f"{_title(metric)}: the whole profile {_whole(whole)}. {'; '.join(groups)}."
+    return f"{sentence_start(metric.title)}: the whole profile {_whole(whole)}. {'; '.join(groups)}."
 
 
 def _whole(whole: LineEffect) -> str:

@@ -31,7 +31,7 @@ from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason, v
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
-from ajuste.model.wording import amount, change, count_of, number, percent
+from ajuste.model.wording import amount, change, count_of, number, percent, sentence_start
 
 POWER: Final = 0.9
 MOST_VALUES: Final = 1_000_000
@@ -300,7 +300,7 @@ def _reason(comparison: Comparison, word: Word, metric: Metric, alpha: float, sm
         )
         fell_back = " Compared by differences, because a value is 0 or negative." if effect.fell_back else ""
         left_out = _left_out(comparison)
-        return evidence + fell_back + (f" {left_out[:1].upper()}{left_out[1:]}." if comparison.left_out else "")
+        return evidence + fell_back + (f" {sentence_start(left_out)}." if comparison.left_out else "")
     too_few = f"{_single_unit(comparison.level)}, so no difference can be judged" if comparison.level else _TOO_FEW
     return f"{verdict_reason(word, effect, metric, smallest_effect, too_few)} ({_from(comparison)})"
 

@@ -15,7 +15,7 @@ from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Preemption, Recording
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import amount, listed, number, percent, signed
+from ajuste.model.wording import amount, listed, number, percent, sentence_start, signed
 
 LEAST_RATIO: Final = 1.1
 """Smaller changes count as none: there is one trial of each."""
@@ -255,7 +255,7 @@ def _sentences(other: Recorded, now: Recording, before: Recording, changes: Sequ
     yield f"Under {other.configuration}, {changes[0].words}."
     if len(changes) > 1:
         rest = "; ".join(change.words for change in changes[1:])
-        yield rest[:1].upper() + rest[1:] + "."
+        yield f"{sentence_start(rest)}."
     yield from _who(now, before)
 
 

@@ -28,6 +28,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ajuste.machine.files import is_trusted
 from ajuste.model.error import RequestError
+from ajuste.model.wording import sentence_start
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -308,8 +309,8 @@ async def _refuse(scope: Scope, send: Send, status: int, message: str, hint: str
         body = (
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>Ajuste</title>'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<main><h1>{escape(message[:1].upper() + message[1:])}</h1>"
-            f"<p>{escape(hint[:1].upper() + hint[1:])}.</p></main></html>"
+            f"<main><h1>{escape(sentence_start(message))}</h1>"
+            f"<p>{escape(sentence_start(hint))}.</p></main></html>"
         )
     content = body.encode()
     headers = [*_HEADERS, (b"content-type", kind), (b"content-length", str(len(content)).encode())]

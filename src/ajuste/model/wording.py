@@ -125,6 +125,11 @@ def in_sentence(title: str) -> str:
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
+def sentence_start(text: str) -> str:
+    """Return a text as it stands at the start of a sentence; all but its first letter stays."""
+    return text[:1].upper() + text[1:]
+
+
 def split_at(separator: str, text: str) -> list[str]:
     """Return the parts of ``text`` between separators; a backslash takes the next character as it is, and stays."""
     parts = [""]

@@ -14,7 +14,7 @@ from ajuste.model.fleet import CanaryRecord, FleetEffect
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import AcrossMachines, Verdict, Word
-from ajuste.model.wording import change, count_of, listed, percent, visible_line
+from ajuste.model.wording import change, count_of, listed, percent, sentence_start, visible_line
 from ajuste.report.document import Block, Column, Entry, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels
 from ajuste.report.listings import MOST_MACHINES, estimate_of, shown_machines
@@ -45,7 +45,7 @@ def fleet_section(results: Results, labels: Labels) -> Section:
     )
     sentences = [canary_says(results.canary)] if results.canary is not None else []
     for effect in results.fleet:
-        text = effect.says[:1].upper() + effect.says[1:]
+        text = sentence_start(effect.says)
         if len(results.fleet) > 1:
             text = f"{_subject(results, effect, labels)}: {effect.says}"
         sentences.append(f"{text}. {_new_machine(effect)}")

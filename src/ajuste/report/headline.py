@@ -20,7 +20,16 @@ from ajuste.model.results import Results
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranking, Verdict
-from ajuste.model.wording import block_words, in_sentence, listed, number, percent, quantity, visible_line
+from ajuste.model.wording import (
+    block_words,
+    in_sentence,
+    listed,
+    number,
+    percent,
+    quantity,
+    sentence_start,
+    visible_line,
+)
 from ajuste.report.document import CommandBlock, Fact, Facts, Section
 from ajuste.report.format import Labels, common_format, duration, numeric_levels
 from ajuste.report.tables import deciding_metrics, is_screening, metric_verdicts
@@ -158,7 +167,9 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
 
 def in_emulation(sentence: str, metric: Metric) -> str:
     """Return ``sentence`` with where it holds: the virtual clock shows what a kernel does, not how fast hardware is."""
-    ordinary = sentence.split(maxsplit=1)[0].rstrip(":") in _FIRST_WORDS or sentence.startswith(_at_first(metric.title))
+    ordinary = sentence.split(maxsplit=1)[0].rstrip(":") in _FIRST_WORDS or sentence.startswith(
+        sentence_start(metric.title)
+    )
     return f"In emulation, {in_sentence(sentence) if ordinary else sentence}"
 
 
@@ -421,7 +432,7 @@ class _Subject:
         if mean is None or len(self.results.configurations) != 1:
             return None
         name = self.labels.short(self.results.configurations[0])
-        return self._say(f"{_at_first(self.metric.title)} of {name}: {self._amounts(mean)[0]} on average.")
+        return self._say(f"{sentence_start(self.metric.title)} of {name}: {self._amounts(mean)[0]} on average.")
 
     def _say(self, sentence: str, winner: str = "") -> Headline:
         return Headline(self.metric.name, visible_line(sentence), winner)
@@ -482,10 +493,6 @@ class _Subject:
 
 def _no_effect(finding: Finding) -> float:
     return 1.0 if finding.scale == "ratio" else 0.0
-
-
-def _at_first(title: str) -> str:
-    return title[:1].upper() + title[1:]
 
 
 def _rounded_up(value: float) -> float:

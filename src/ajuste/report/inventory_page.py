@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.machine.inventory.inventory import Inventory
-from ajuste.model.wording import count_of
+from ajuste.model.wording import count_of, sentence_start
 from ajuste.report.document import Fact
 from ajuste.report.format import level_text
 
@@ -105,7 +105,7 @@ def _facts(mapping: Mapping[str, Any]) -> list[Fact]:
             lines.append(Fact(_label(name), _mapping(value) if isinstance(value, Mapping) else value_text(name, value)))
     return [
         *lines,
-        *(Fact(reason[:1].upper() + reason[1:], names, tone="dim") for reason, names in _lacking(mapping)),
+        *(Fact(sentence_start(reason), names, tone="dim") for reason, names in _lacking(mapping)),
     ]
 
 
@@ -157,7 +157,7 @@ def _by_value(mapping: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 def _label(name: str) -> str:
     # `read_ahead_bytes` is `Read ahead`; names of the kernel's own stay as they are.
     phrase = _phrase(name)
-    return phrase if name in _AS_NAMED else phrase[:1].upper() + phrase[1:]
+    return phrase if name in _AS_NAMED else sentence_start(phrase)
 
 
 def _phrase(name: str) -> str:

@@ -16,7 +16,7 @@ from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Diagnostic, Diagnostics, Results
-from ajuste.model.wording import count_of, listed, visible_line
+from ajuste.model.wording import count_of, listed, sentence_start, visible_line
 from ajuste.report.document import (
     Block,
     Cell,
@@ -203,7 +203,7 @@ def matters(results: Results) -> list[str]:
     titles = {metric.name: metric.title for metric in results.metrics}
     diagnostics = results.diagnostics.found if results.diagnostics is not None else ()
     return [
-        visible_line(f"{_title(d)}, {titles.get(d.metric, d.metric)}: {d.says} {_error(d)}{d.why}")
+        visible_line(f"{sentence_start(d.kind)}, {titles.get(d.metric, d.metric)}: {d.says} {_error(d)}{d.why}")
         for d in diagnostics
         if d.matters
     ]
@@ -226,11 +226,9 @@ def _metric(results: Results, diagnostics: Diagnostics, name: str, plot: str) ->
 
 def _row(diagnostic: Diagnostic) -> Row:
     verdict = f"{'Affected' if diagnostic.verdict_affected else 'Not affected'}. {diagnostic.why}"
-    return Row((_title(diagnostic), diagnostic.says, _percent(diagnostic), verdict), marked=diagnostic.matters)
-
-
-def _title(diagnostic: Diagnostic) -> str:
-    return f"{diagnostic.kind[:1].upper()}{diagnostic.kind[1:]}"
+    return Row(
+        (sentence_start(diagnostic.kind), diagnostic.says, _percent(diagnostic), verdict), marked=diagnostic.matters
+    )
 
 
 def _percent(diagnostic: Diagnostic) -> str:

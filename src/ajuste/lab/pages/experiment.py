@@ -16,6 +16,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.lab.rendering import Form, document_page, handled, page, request_lab
 from ajuste.lab.service import STUDY_FILE
 from ajuste.model.error import AjusteError, RequestError
+from ajuste.model.wording import sentence_start
 from ajuste.report.plan import plan_report
 from ajuste.study.builtin import builtin_studies, find_study
 from ajuste.study.command_line.defaults import DEFAULT_KERNEL
@@ -119,7 +120,7 @@ def field_problems(problem: AjusteError, form: Mapping[str, str], factors: Seque
         placed = _PLACED.fullmatch(line)
         field = _field_at(placed["place"], form, factors) if placed else ""
         message = placed["message"] if placed and field else line
-        message = message if _STARTS_WITH_NAME.match(message) else message[:1].upper() + message[1:]
+        message = message if _STARTS_WITH_NAME.match(message) else sentence_start(message)
         sentence = message if message.endswith("?") else f"{message}."
         problems[field] = f"{problems[field]}\n{sentence}" if field in problems else sentence
     return problems
