@@ -173,7 +173,7 @@ def serve(cluster: Cluster, say: Say, *, threads: int | None = None, bench: bool
             await worker.finished()
 
     with tempfile.TemporaryDirectory(prefix="ajuste-worker-") as directory:
-        _until_interrupted(working(directory))
+        run_until_interrupted(working(directory))
     raise RunError(f"lost the scheduler {cluster.address}")
 
 
@@ -205,21 +205,36 @@ def schedule(cluster: Cluster, say: Say) -> None:
                 hint="choose an address of this machine and a free port",
             ) from error
 
-    _until_interrupted(scheduling())
+    run_until_interrupted(scheduling())
     raise KeyboardInterrupt
 
 
-def _until_interrupted(work: Coroutine[Any, Any, None]) -> None:
-    async def run() -> None:
-        task = asyncio.ensure_future(work)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        await task
+# Time that Dask's tasks have to end after `serve` and `schedule`.
+LEAVE_SECONDS: Final = 2
 
+
+def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Run ``work`` to its end.
+
+    Raises:
+        KeyboardInterrupt: A signal ended it.
+    """
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, task.cancel)
     try:
-        asyncio.run(run())
+        loop.run_until_complete(task)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+    finally:
+        # A task of Dask can outlive its cancellation; `asyncio.run` would wait for it without end.
+        loop.set_exception_handler(lambda *_: None)
+        if left := asyncio.all_tasks(loop):
+            for other in left:
+                other.cancel()
+            loop.run_until_complete(asyncio.wait(left, timeout=LEAVE_SECONDS))
+        loop.close()
 
 
 # A worker's guests: kept ready by their jobs, with the files that coordinators sent.
