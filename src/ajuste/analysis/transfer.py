@@ -248,7 +248,7 @@ class KindAgreement(BaseModel):
     """The agreement of guests and hosts on one kind of question.
 
     ``decided`` questions are those that both decided, of them ``same`` have the same sign and ``opposite`` the opposite
-    one; of the rest only one of both sees an effect. ``rank`` is Spearman's rank correlation of the effects that both
+    one; of the rest one side alone sees an effect. ``rank`` is Spearman's rank correlation of the effects that both
     know; None below four or where all are equal. ``size`` is the typical factor between the two effects where both see
     one in the same direction, at least 1; None where there is none.
     """

@@ -207,7 +207,7 @@ def atlas_report(atlas: Atlas) -> Report:
         headline=(
             f"Guest and host agree in sign on {every.same} of {count_of(every.decided, 'question')} that both decided, "
             f"of {every.questions} asked; the signs are opposite on {every.opposite}, and on "
-            f"{every.decided - every.same - every.opposite} only one of both sees an effect."
+            f"{every.decided - every.same - every.opposite} one side alone sees an effect."
         ),
         sections=(
             Section(
