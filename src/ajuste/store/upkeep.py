@@ -47,7 +47,7 @@ def back_up(url: str, file: Path) -> Findings:
         place = redact_password(url)
         raise RequestError(
             f"the store {place} is on a server; expected a file",
-            hint=f"back it up with pg_dump --format=custom --file={file} --dbname={place}",
+            hint=f"run pg_dump --format=custom --file={file} --dbname={place}",
         )
     require_there(original)
     try:

@@ -33,7 +33,7 @@ def check_boots(study: Study) -> Iterator[Problem]:
         yield Problem(
             where,
             "applies only to this machine, which reboots",
-            'leave out --vm; in a study file: target kind = "host"',
+            'omit --vm; in a study file: target kind = "host"',
         )
     if study.design.combine not in ("all", "one-at-a-time"):
         yield Problem(("design", "combine"), 'not supported across reboots; expected "all" or "one-at-a-time"')
