@@ -92,7 +92,10 @@ def busy_host() -> Iterator[None]:
     """A job for each CPU of the host, which takes half of it from time to time."""
     program = native_program(WORKLOADS)
     loop = f"while :; do {program} spin --milliseconds 300; sleep 0.2; done"
-    jobs = [subprocess.Popen(("sh", "-c", loop), start_new_session=True) for _ in range(os.cpu_count() or 1)]
+    jobs = [
+        subprocess.Popen(("setpriv", "--pdeathsig", "KILL", "sh", "-c", loop), start_new_session=True)
+        for _ in range(os.cpu_count() or 1)
+    ]
     try:
         yield
     finally:
