@@ -91,6 +91,13 @@ def test_metrics_are_called_after_their_members() -> None:
     assert set(result.results.configurations[1].metrics) == {"one", "two"}
 
 
+def test_the_workload_of_a_suite_is_that_of_each_member() -> None:
+    plain = member().model_copy(update={"environment": {"workload": "job --fast"}})
+    varied = member().model_copy(update={"environment": {"workload": {"a": "job 1", "b": "job 2"}}})
+    environment = suite_result(record("one", "two"), {"one": plain, "two": varied}).results.environment
+    assert environment["workload"] == {"one": "job --fast", "two a": "job 1", "two b": "job 2"}
+
+
 def test_the_mean_of_ratios_is_geometric_and_its_interval_that_of_the_bounds() -> None:
     result = suite_result(record("one", "two"), {"one": member(2.0, half=0.1), "two": member(0.5, half=0.1)})
     (mean,) = result.means

@@ -116,12 +116,21 @@ def _together(record: SuiteRecord, by_member: Mapping[str, Results]) -> Results:
         trials=(),
         tally=Tally(**{name: sum(getattr(results.tally, name) for results in every) for name in _COUNTS}),
         explained=first.explained if first else (),
-        environment=first.environment if first else {},
+        environment={**first.environment, **_workloads(by_member)} if first else {},
         reproduce=first.reproduce if first else (),
         notes=tuple(dict.fromkeys(note for results in every for note in results.notes)),
         created=record.created,
         ajuste=first.ajuste if first else "",
     )
+
+
+def _workloads(by_member: Mapping[str, Results]) -> dict[str, dict[str, str]]:
+    lines: dict[str, str] = {}
+    for name, results in by_member.items():
+        workload = results.environment.get("workload", {})
+        commands = workload if isinstance(workload, Mapping) else {"": workload}
+        lines |= {f"{name} {configuration}".rstrip(): line for configuration, line in commands.items()}
+    return {"workload": lines} if lines else {}
 
 
 def _mean_rows(members: Sequence[SuiteMember], results: Results) -> Iterator[SuiteMean]:
