@@ -105,7 +105,7 @@ def run(agent: str) -> Runner:
 
 @pytest.fixture
 def own_machine(machine_lock: None) -> Iterator[None]:
-    """Keep other experiments away from a test that changes settings by the agent alone, whoever's they are."""
+    """Keep other experiments away from a test that changes settings by the agent alone, also those of other users."""
     while True:
         with suppress(RequestError), MachineLock("measurement"):
             yield

@@ -160,7 +160,7 @@ TYPOS: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """A shell in a directory with a source that tells on whoever runs its Makefile; its home has no kernel."""
+    """A shell in a directory with a source whose Makefile leaves a trace when it is run; its home has no kernel."""
     makefile = small_kernel(tmp_path / "linux") / "Makefile"
     makefile.write_text(f"$(shell touch {tmp_path}/ran)\n{makefile.read_text()}")
     (tmp_path / "small.toml").write_text(SMALL)

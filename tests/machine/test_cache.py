@@ -1,4 +1,4 @@
-"""Caches: shown, limited and cleared, and never removed under whoever uses them."""
+"""Caches: shown, limited and cleared, and never removed while a program uses them."""
 
 from __future__ import annotations
 

@@ -192,11 +192,11 @@ def units(resolved: ResolvedStudy, trials: Trials) -> Clean:
 def by_round(clean: Clean, size: int) -> Clean:
     """Return each configuration's mean over every ``size`` blocks as one trial, at the position of the first."""
     measured = clean.measured
-    rounds = np.unique(clean.blocks // size)
+    round_of_block = clean.blocks // size
     cells = []
     for code in range(len(measured.configuration.values)):
-        for number in rounds:
-            rows = clean.rows[code][clean.blocks // size == number]
+        for number in np.unique(round_of_block):
+            rows = clean.rows[code][round_of_block == number]
             rows = rows[rows >= 0]
             if len(rows):
                 cells.append((number, rows))

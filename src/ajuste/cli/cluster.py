@@ -68,7 +68,7 @@ def worker(
     cluster = cluster_of("--scheduler", scheduler, cluster_keys, insecure=insecure)
     if bench and threads is not None:
         raise RequestError("--threads conflicts with --bench, which runs one trial at a time")
-    from ajuste.executor.cluster.worker import serve
+    from ajuste.executor.cluster.processes import serve
 
     serve(cluster, lambda text: typer.echo(text, err=True), threads=threads, bench=bench)
 
@@ -92,6 +92,6 @@ def scheduler(
     Needs no privileges and stores nothing. Only holders of the cluster's key can connect.
     """
     cluster = cluster_of("--listen", listen, cluster_keys, insecure=insecure)
-    from ajuste.executor.cluster.worker import schedule
+    from ajuste.executor.cluster.processes import schedule
 
     schedule(cluster, lambda text: typer.echo(text, err=True))

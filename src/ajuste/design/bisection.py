@@ -84,7 +84,7 @@ def minimal_changes(changes: Sequence[str], test: Test) -> Changes:
         if smaller is not None:
             left, parts = smaller, 2
             continue
-        complements = [tuple(change for change in left if change not in piece) for piece in pieces]
+        complements = (tuple(change for change in left if change not in piece) for piece in pieces)
         rest = next(filter(has_it, complements), None) if parts > 2 else None
         if rest is not None:
             left, parts = rest, max(parts - 1, 2)

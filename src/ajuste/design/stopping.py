@@ -90,8 +90,8 @@ def stop(
         if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
             if not averages:
                 return Stop("decided", _decided(deciding, blocks))
-            means = "the mean is" if len(averages) == 1 else "all means are"
-            return Stop("decided", f"{means} known precisely enough after {count_of(blocks, 'run')}")
+            subject = "the mean is" if len(averages) == 1 else "all means are"
+            return Stop("decided", f"{subject} known precisely enough after {count_of(blocks, 'run')}")
         nothing = [v.blocks == 0 for v in open_ones] + [mean.runs == 0 for mean in unknown]
         if nothing and all(nothing):
             pairs, missing = "trial", ", ".join(mean.metric for mean in unknown)

@@ -202,9 +202,11 @@ def correlations(
     for metric in deciding:
         usable = []
         for other in metrics:
+            if other == metric:
+                continue
             both = [c.metrics for c in configurations if metric.name in c.metrics and other.name in c.metrics]
             first, second = (np.array([m[name].mean for m in both]) for name in (metric.name, other.name))
-            if other != metric and _varies(first) and _varies(second):
+            if _varies(first) and _varies(second):
                 usable.append((other.name, first, second))
         alpha = (1 - confidence) / max(1, len(usable))
         rows = []

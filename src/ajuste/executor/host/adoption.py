@@ -169,9 +169,12 @@ class HeldPlan:
             self._agent.end(at_once=True)
         self._agent.close()
         journal = self._journal()
-        if journal is None or record_of(journal).exists() or restore_all(_scope(journal)).done:
+        if journal is None or record_of(journal).exists():
             return
-        raise RunError(f"not everything is restored: {journal} has the rest", hint="run `ajuste restore` to try again")
+        if not restore_all(_scope(journal)).done:
+            raise RunError(
+                f"not everything is restored: {journal} has the rest", hint="run `ajuste restore` to try again"
+            )
 
     def begin(self) -> tuple[Written, ...]:
         """Put the values in force and start the workload; returns what was written. Raises RunError."""

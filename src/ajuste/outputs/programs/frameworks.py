@@ -67,8 +67,8 @@ def read_asv(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
                 continue
             sample = samples[number].value if number < len(samples) else None
             measured = samples[number].items() if sample else [result]
+            metric = Metric(name=title, title=title, unit=unit, direction="lower")
             for value in measured:
-                metric = Metric(name=title, title=title, unit=unit, direction="lower")
                 collector.add(name, metric, value.number())
     if failed:
         collector.notes.append(f"{utf8(file.name)}: left out {failed} results that failed or were skipped.")

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from ajuste.executor.cluster.worker import run_until_interrupted
+from ajuste.executor.cluster.processes import run_until_interrupted
 
 
 async def refuse_to_end() -> None:
