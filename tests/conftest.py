@@ -18,6 +18,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from ajuste.machine.files import locked
 from own_home import own_home
 from postgresql import Server, server
+from shell import end_started
 from tiers import insist
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
@@ -124,6 +125,7 @@ def machine_lock(settled_lock: Path) -> Iterator[None]:
     """Keep other tests that change settings of this machine from running meanwhile, in whatever process."""
     with locked(settled_lock):
         yield
+        end_started()
 
 
 @pytest.fixture(scope="session")

@@ -81,6 +81,21 @@ _OTHERS = re.compile(
 )
 
 
+def end_started() -> None:
+    """End what a test that failed has left running, so that it does not hold the machine for the next."""
+    while _STARTED:
+        process = _STARTED.pop()
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+_STARTED: list[subprocess.Popen[str]] = []
+
+
 def _hear_interrupts() -> None:
     """Hear SIGINT as in a terminal: what a script starts in its background ignores it, and so would its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -98,7 +113,7 @@ class Shell:
 
     def start(self, *words: str, enter: Sequence[str] = (), **options: Any) -> subprocess.Popen[str]:
         """A process of its own; ``enter`` comes before the command."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*enter, Path(sys.executable).parent / "ajuste", *words],
             cwd=self.directory,
             env=self._environment,
@@ -109,6 +124,8 @@ class Shell:
             preexec_fn=_hear_interrupts,
             **options,
         )
+        _STARTED.append(process)
+        return process
 
     def __call__(self, *words: str, expect: int = 0) -> tuple[str, str]:
         """Return what it said on stdout and stderr; its exit code must be ``expect``."""

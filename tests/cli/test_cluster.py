@@ -18,7 +18,6 @@ import pytest
 from ajuste.executor.cluster.keys import make_key
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask
 from ajuste.executor.cluster.worker import Workplace
-from ajuste.executor.executor import LEFT_OUT
 from ajuste.machine.home import home
 from clusters import lab
 from labs import address_of, needs_root, scheduler, started, two_hosts
@@ -131,8 +130,7 @@ def test_a_worker_that_lies_is_named_and_changes_nothing(undisturbed: tuple[Shel
         there = ("--cluster", place.cluster.address, "--cluster-keys", str(tmp_path / "keys"))
         results = shell.json("run", "small.toml", "--fresh", *there)
     assert results["digest"] == digest
-    assert results["environment"]["debian:5.10"][LEFT_OUT].startswith(f"{named} returned a wrong result for the trial ")
-    assert any(named in note for note in results["notes"])
+    assert any(f"{named} returned a wrong result for the trial " in note for note in results["notes"])
 
 
 @needs_root

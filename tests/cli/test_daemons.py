@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -29,16 +30,16 @@ tidy = {}
 
 [[workload.service]]
 name = "careless"
-command = ["sh", "-c", "echo 7 > PLACE; exec sleep 1000"]
+command = ["sh", "-c", "echo CARELESS > PLACE; exec sleep 1000"]
 user = "root"
-ready = ["grep", "-qx", "7", "PLACE"]
+ready = ["grep", "-qx", "CARELESS", "PLACE"]
 when = { daemon = "careless" }
 
 [[workload.service]]
 name = "tidy"
 command = ["sh", "tidy.sh"]
 user = "root"
-ready = ["grep", "-qx", "2900", "/proc/sys/vm/dirty_expire_centisecs"]
+ready = ["grep", "-qx", "TIDIED", "EXPIRED"]
 when = { daemon = "tidy" }
 
 [workload]
@@ -54,18 +55,32 @@ metrics = ["elapsed"]
 min_blocks = BLOCKS
 max_blocks = BLOCKS
 """
-TIDY = f"""\
-was=$(cat {EXPIRE})
-trap 'echo $was > {EXPIRE}; exit' TERM
-echo 2900 > {EXPIRE}
+TIDY = """\
+was=$(cat EXPIRED)
+trap 'echo $was > EXPIRED; exit' TERM
+echo TIDIED > EXPIRED
 while :; do sleep 0.05; done
 """
 
 
+def other_than(path: Path) -> str:
+    """A value that the machine does not have, whatever others left there."""
+    return str(int(path.read_text()) - 1)
+
+
 def study(ajuste: Shell, command: str, blocks: int = 2) -> str:
-    text = STUDY.replace("PLACE", str(RETRIES)).replace("COMMAND", command).replace("BLOCKS", str(blocks))
-    (ajuste.directory / "daemons.toml").write_text(text.replace("tidy.sh", str(ajuste.directory / "tidy.sh")))
-    (ajuste.directory / "tidy.sh").write_text(TIDY)
+    values = {
+        "PLACE": str(RETRIES),
+        "CARELESS": other_than(RETRIES),
+        "EXPIRED": str(EXPIRE),
+        "TIDIED": other_than(EXPIRE),
+        "COMMAND": command,
+        "BLOCKS": str(blocks),
+        "tidy.sh": str(ajuste.directory / "tidy.sh"),
+    }
+    for name, text in (("daemons.toml", STUDY), ("tidy.sh", TIDY)):
+        filled = re.sub("|".join(values), lambda match: values[match[0]], text)
+        (ajuste.directory / name).write_text(filled)
     return "daemons.toml"
 
 
@@ -81,18 +96,19 @@ def printed(ajuste: Shell, run: str) -> dict[str, set[str]]:
 
 def test_what_a_daemon_changes_is_there_in_its_trials_only_and_said(ajuste: Shell) -> None:
     before = RETRIES.read_text(), EXPIRE.read_text()
+    careless, tidy = other_than(RETRIES), other_than(EXPIRE)
     results = ajuste.json("run", study(ajuste, f'["cat", "{RETRIES}", "{EXPIRE}"]'))
     assert (RETRIES.read_text(), EXPIRE.read_text()) == before
     retries, expire = (text.strip() for text in before)
     seen = printed(ajuste, results["run"])
     assert seen == {
         "daemon=none": {f"{retries}\n{expire}\n"},
-        "daemon=careless": {f"7\n{expire}\n"},
-        "daemon=tidy": {f"{retries}\n2900\n"},
+        "daemon=careless": {f"{careless}\n{expire}\n"},
+        "daemon=tidy": {f"{retries}\n{tidy}\n"},
     }
     notes = " ".join(results["notes"])
-    assert f"careless changed net.ipv4.tcp_retries2 from {retries} to 7;" in notes
-    assert f"tidy changed vm.dirty_expire_centisecs from {expire} to 2900;" in notes  # though it undoes that itself
+    assert f"careless changed net.ipv4.tcp_retries2 from {retries} to {careless};" in notes
+    assert f"tidy changed vm.dirty_expire_centisecs from {expire} to {tidy};" in notes  # though it undoes that itself
 
 
 def test_what_a_daemon_has_changed_when_ajuste_is_killed_is_restored_by_the_next(ajuste: Shell) -> None:

@@ -11,7 +11,7 @@ from ajuste.cli.gate import Benchmarks, FreshTrials, bench_request
 from ajuste.cli.options import Json, Quiet, Wait, example
 from ajuste.model.error import RequestError
 from ajuste.model.gate import CommitChange, CommitHistory, CommitPoint, HistoryResult, ProjectCommit
-from ajuste.model.wording import amount, change, count_of, listed, percent, shortened, visible_line
+from ajuste.model.wording import amount, change, count_of, first_few, listed, percent, shortened, visible_line
 from ajuste.report.console import Console
 from ajuste.report.document import (
     Badge,
@@ -136,9 +136,7 @@ def _changes_sentence(result: HistoryResult, *, whole: bool) -> str:
     if changes := [(history, commit_change) for history in result.histories for commit_change in history.changes]:
         commits = dict.fromkeys(commit_change.after.short for _, commit_change in changes)
         named = [f"{commit} ({_signs(changes, commit)})" for commit in commits]
-        more = len(named) - _MOST_NAMED
-        also = f" and {count_of(more, 'more commit')}" if more > 0 else ""
-        return f"{count_of(len(named), 'change')} beyond the limit: {', '.join(named[:_MOST_NAMED])}{also}."
+        return f"{count_of(len(named), 'change')} beyond the limit: {listed(first_few(named, _MOST_NAMED))}."
     if not whole:
         return ""
     if unknown := [history.name for history in result.histories if not history.known]:
@@ -198,7 +196,5 @@ def _notes(history: CommitHistory) -> Iterator[str]:
         yield f"No change of more than {percent(history.limit)}."
     for commit_change in history.changes:
         if len(commit_change.between) > 1:
-            more = len(commit_change.between) - _MOST_BETWEEN
-            named = [commit_words(commit) for commit in commit_change.between[:_MOST_BETWEEN]]
-            also = f" and {more} more" if more > 0 else ""
-            yield f"{_by(history, commit_change)} came with one of {'; '.join(named)}{also}."
+            named = first_few([commit_words(commit) for commit in commit_change.between], _MOST_BETWEEN)
+            yield f"{_by(history, commit_change)} came with one of {'; '.join(named)}."

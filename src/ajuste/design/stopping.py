@@ -36,12 +36,15 @@ Why = Literal["decided", "budget", "time", "irrelevant", "interrupted", "failed"
 
 @dataclass(frozen=True)
 class StoppingLimits:
-    """The budget: measured blocks (without warm-up), minutes of the host's time, and seconds of it at least."""
+    """The budget: measured blocks (without warm-up), minutes of the host's time, and seconds of it at least. ``unit``
+    is what is counted, for people.
+    """
 
     min_blocks: int
     max_blocks: int
     max_minutes: float
     min_seconds: float = 0.0
+    unit: str = "block"
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def stop(
     if blocks >= limits.min_blocks:
         if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
             if not averages:
-                return Stop("decided", _decided(deciding, blocks))
+                return Stop("decided", _decided(deciding, count_of(blocks, limits.unit)))
             subject = "the mean is" if len(averages) == 1 else "all means are"
             return Stop("decided", f"{subject} known precisely enough after {count_of(blocks, 'run')}")
         nothing = [v.blocks == 0 for v in open_ones] + [mean.runs == 0 for mean in unknown]
@@ -98,13 +101,13 @@ def stop(
             if open_ones:
                 pairs, missing = "pair of trials", ", ".join(f"{v.metric} under {v.subject}" for v in open_ones[:3])
                 missing += " …" if len(open_ones) > 3 else ""
-            return Stop("failed", f"found no clean {pairs} for {missing} after {count_of(blocks, 'block')}")
+            return Stop("failed", f"found no clean {pairs} for {missing} after {count_of(blocks, limits.unit)}")
     still = _still(open_ones) if not averages else _still_unknown(unknown)
     if blocks >= limits.max_blocks:
-        return Stop("budget", f"reached the limit of {count_of(limits.max_blocks, 'block')}; {still}")
+        return Stop("budget", f"reached the limit of {count_of(limits.max_blocks, limits.unit)}; {still}")
     if minutes >= limits.max_minutes:
         return Stop(
-            "time", f"reached the limit of {_time(limits.max_minutes)} after {count_of(blocks, 'block')}; {still}"
+            "time", f"reached the limit of {_time(limits.max_minutes)} after {count_of(blocks, limits.unit)}; {still}"
         )
     return None
 
@@ -177,14 +180,14 @@ def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
     return status == "failed" or (status == "flagged" and clock == "wall")
 
 
-def _decided(findings: Sequence[Finding], blocks: int) -> str:
+def _decided(findings: Sequence[Finding], counted: str) -> str:
     if not findings:
-        return f"measured {count_of(blocks, 'block')}; there is nothing to compare"
+        return f"measured {counted}; there is nothing to compare"
     message = "all verdicts decided" if len(findings) > 1 else "the verdict is decided"
     precise = " with the requested precision" if any(finding.precise for finding in findings) else ""
     fewest, most = min(finding.blocks for finding in findings), max(finding.blocks for finding in findings)
     of_each = f", with {fewest} to {most} of them each" if fewest < most else ""
-    return f"{message}{precise} after {count_of(blocks, 'block')}{of_each}"
+    return f"{message}{precise} after {counted}{of_each}"
 
 
 def _still_unknown(unknown: Sequence[Mean]) -> str:

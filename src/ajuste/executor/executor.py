@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 NOTES: Final = "notes"
 """The key in an executor's environment for sentences that a reader of the results must know."""
 
-LEFT_OUT: Final = "workers left out"
-"""The key in an executor's environment for workers that returned wrong results."""
-
 ROUNDS: Final = 100
 """Maximum number of trials in a row on each of several parallel places, unless the study may stop before.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -146,6 +146,12 @@ def listed(parts: list[str]) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def first_few(parts: Collection[str], most: int) -> list[str]:
+    """Return the first ``most`` parts of a list, and as its last part how many more there are."""
+    more = len(parts) - most
+    return [*list(parts)[:most], *([f"{more:,} more"] if more > 0 else [])]
 
 
 # Text that others wrote, made harmless to look at: the one place through which everything reaches a terminal.

@@ -14,7 +14,18 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from ajuste.analysis.condition import Expectation
 from ajuste.model.gate import GateFigure, GateResult, GateWord, NoopFigure, NoopResult, Policy, ProjectCommit
 from ajuste.model.verdict import Word
-from ajuste.model.wording import amount, change, count_of, listed, number, percent, shortened, visible, visible_line
+from ajuste.model.wording import (
+    amount,
+    change,
+    count_of,
+    first_few,
+    listed,
+    number,
+    percent,
+    shortened,
+    visible,
+    visible_line,
+)
 from ajuste.report.document import Badge, Block, Column, CommandBlock, Item, Listing, Report, Row, Section, Table
 
 LOOKS: Final[dict[GateWord, tuple[Word, str]]] = {
@@ -72,9 +83,8 @@ def _regressions(worse: Sequence[GateFigure]) -> str:
         if only.expected:
             return f"Regression in {only.name}: {_unmet(only)}."
         return f"Regression in {only.name}: {only.metric} {change_text(only)}, limit {percent(only.limit)}."
-    parts = [f"{figure.name} {figure.metric} {figure.found or change_text(figure)}" for figure in worse[:_MOST_NAMED]]
-    more = f" and {len(worse) - _MOST_NAMED} more" if len(worse) > _MOST_NAMED else ""
-    return f"{count_of(len(worse), 'regression')}: {', '.join(parts) if more else listed(parts)}{more}."
+    parts = [f"{figure.name} {figure.metric} {figure.found or change_text(figure)}" for figure in worse]
+    return f"{count_of(len(worse), 'regression')}: {listed(first_few(parts, _MOST_NAMED))}."
 
 
 def change_text(figure: GateFigure) -> str:
@@ -134,9 +144,7 @@ def commit_words(commit: ProjectCommit) -> str:
 
 
 def _names(figures: Sequence[GateFigure]) -> str:
-    names = list(dict.fromkeys(figure.name for figure in figures))
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return (", ".join(names[:_MOST_NAMED]) if more else listed(names)) + more
+    return listed(first_few(dict.fromkeys(figure.name for figure in figures), _MOST_NAMED))
 
 
 def _row(figure: GateFigure) -> Row:

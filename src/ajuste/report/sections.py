@@ -8,7 +8,7 @@ from typing import Final
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionChange
 from ajuste.model.tuning import Tuning
-from ajuste.model.wording import change, count_of, in_sentence, listed, percent, visible_line
+from ajuste.model.wording import change, count_of, first_few, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import Labels
 from ajuste.report.plots.curve import curve_plot, predicted_plot
@@ -113,10 +113,9 @@ def _best(view: View, title: str) -> str:
         return f"{text} The others are not distinguishable from it after {count_of(surface.blocks, 'block')}."
     if not others:
         return f"{text} Every other {_noun(view)} is worse."
-    named = "; ".join(view.name(name) for name in others[:_MOST_NAMED])
-    more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    named = "; ".join(first_few([view.name(name) for name in others], _MOST_NAMED))
     counted = count_of(len(others), f"other {_noun(view)}")
-    return f"{text} Not distinguishable from it: {counted} ({named}{more})."
+    return f"{text} Not distinguishable from it: {counted} ({named})."
 
 
 def _noun(view: View) -> str:

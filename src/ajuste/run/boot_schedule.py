@@ -8,11 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from ajuste.design.blocks import block, raw_bits
-from ajuste.design.stopping import (
-    Stop,
-    is_look,
-    stop,
-)
+from ajuste.design.stopping import Stop, is_look, stop
 from ajuste.model.boot import BootState
 from ajuste.model.trial import Slot
 from ajuste.run.schedule import BlockWatcher, FixedSchedule, TrialHistory
@@ -36,9 +32,8 @@ class BootSchedule(FixedSchedule):
         super().__init__(study, history)
         self.first -= self.first % self._size
         self._looked = self.first // self._size
-        # Limits count rounds here.
         least, most = -(-self.limits.min_blocks // self._each), -(-self.limits.max_blocks // self._each)
-        self.limits = replace(self.limits, min_blocks=least, max_blocks=most)
+        self.limits = replace(self.limits, min_blocks=least, max_blocks=most, unit="round")
 
     def roster(self, number: int) -> tuple[tuple[str, ...], int]:
         return self.study.names, 0
@@ -74,8 +69,7 @@ class BootSchedule(FixedSchedule):
             return None
         self._looked = rounds
         self.last_findings = self.findings(number)
-        end = stop(self.last_findings, rounds, minutes, self.limits, ())
-        return None if end is None else Stop(end.why, end.words.replace("block", "round"))
+        return stop(self.last_findings, rounds, minutes, self.limits, ())
 
     def tell(self, number: int, watcher: BlockWatcher) -> None:
         watcher.block_done(number, self.expected)

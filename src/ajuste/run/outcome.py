@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
-from ajuste.executor.executor import LEFT_OUT, NOTES
+from ajuste.executor.executor import NOTES
 from ajuste.model.error import RunError
 from ajuste.model.plan import Command
 from ajuste.model.relevance import read_no_chance
@@ -70,16 +70,12 @@ def _computed(run: Run, store: Store) -> Results:
         stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
         environment={**run.environment, **_commands(resolved)},
         reproduce=[with_root(command, resolved) for command in reproducing_commands(run, resolved)],
-        notes=[note for place in places if isinstance(note := place.get(NOTES), str)],
+        notes=list(dict.fromkeys(note for place in places if isinstance(note := place.get(NOTES), str))),
         created=run.created,
         ajuste=run.ajuste,
         **({"machines": machines} if (machines := store.machines(run)) else {}),
         **({"no_chance": no_chance} if (no_chance := read_no_chance(run.environment)) else {}),
     )
-    # Untrusted workers, whose trials were dropped.
-    if reasons := dict.fromkeys(str(place[LEFT_OUT]) for place in places if LEFT_OUT in place):
-        left_out = (f"A worker was left out: {reason}." for reason in reasons)
-        results = results.model_copy(update={"notes": (*results.notes, *left_out)})
     results = results.model_copy(update={"continuation": continuation(record, resolved, results)})
     return with_facets(MeasuredRun(run, store, record, resolved, results))
 

@@ -13,7 +13,7 @@ import pytest
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.coordinator import ClusterExecutor
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Transcript, answer
-from ajuste.executor.executor import LEFT_OUT, TrialDone, TrialRequest, Untrusted
+from ajuste.executor.executor import NOTES, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted
 from ajuste.model.plan import Plan
@@ -336,7 +336,7 @@ def test_a_machine_that_measures_wrongly_is_named_and_asked_nothing_any_more(
         place.worker(played)
     with on(connection, here) as target:
         _, (named,) = until_disagreed(target, 60)
-        assert named in target.environment[LEFT_OUT]
+        assert named in target.environment[NOTES]
         again = list(done_of(target, trials(target, 60)))
         assert sorted(each.request.slot.block for each in again) == list(range(60))
         assert named not in {each.by for each in again}, "it is not asked again"

@@ -20,7 +20,6 @@ from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
 from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Transcript, read_observations, run_plan
 from ajuste.executor.executor import (
-    LEFT_OUT,
     NOTES,
     Executor,
     OnStart,
@@ -37,7 +36,7 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from ajuste.model.wording import Say, visible_line
+from ajuste.model.wording import Say, first_few, visible_line
 from ajuste.study.resolved import ResolvedStudy
 
 if TYPE_CHECKING:
@@ -108,8 +107,9 @@ class ClusterExecutor(Executor):
 
     @property
     def environment(self) -> dict[str, str]:
-        left_out = {LEFT_OUT: "; ".join(self._untrusted.values())} if self._untrusted else {}
-        return {**self._environment, **left_out}
+        left_out = (f"A worker was left out: {reason}." for reason in dict.fromkeys(self._untrusted.values()))
+        notes = " ".join(filter(None, (self._environment.get(NOTES), *left_out)))
+        return {**self._environment, **({NOTES: notes} if notes else {})}
 
     @property
     def parallel(self) -> int:
@@ -328,11 +328,6 @@ def _same(first: Transcript, other: Transcript) -> bool:
     return (first.lines, first.problem) == (other.lines, other.problem)
 
 
-def _listed(names: Collection[str]) -> list[str]:
-    more = [f"{len(names) - MOST_LISTED:,} more"] if len(names) > MOST_LISTED else []
-    return [*list(names)[:MOST_LISTED], *more]
-
-
 def _started_flight(request: TrialRequest, on_start: OnStart) -> _Flight:
     plan = request.plan()
     on_start(request)
@@ -414,8 +409,9 @@ class BenchExecutor(Executor):
     @property
     def environment(self) -> dict[str, str]:
         absent = [*(f"left out: {reason}" for reason in self._refused.values()), *self._losses]
-        notes = {NOTES: f"Machines that did not measure to the end: {'; '.join(_listed(absent))}."} if absent else {}
-        return {"clock": "wall", "machines": ", ".join(_listed(self._known)), **notes}
+        words = "; ".join(first_few(absent, MOST_LISTED))
+        notes = {NOTES: f"Machines that did not measure to the end: {words}."} if absent else {}
+        return {"clock": "wall", "machines": ", ".join(first_few(self._known, MOST_LISTED)), **notes}
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:

@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from ajuste.model.wording import first_few, listed
+
 # Leftovers of a run's commands in shared memory: no process holds them, so nothing ends them with the processes.
 #
 # It is noticed and said, and not removed: the kernel does not say which process made it, and somebody else's program
@@ -72,10 +74,9 @@ def remains_note(before: frozenset[Remain], after: frozenset[Remain]) -> str:
     new = sorted(after - before, key=lambda remain: remain.words)
     if not new:
         return ""
-    named = ", ".join(remain.words for remain in new[:_MOST_NAMED])
-    more = f" and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else ""
+    named = listed(first_few([remain.words for remain in new], _MOST_NAMED))
     removals = "; ".join(remain.removal for remain in new[:_MOST_NAMED])
-    return f"left in shared memory since the run began: {named}{more}. If a command of the study made it: {removals}"
+    return f"left in shared memory since the run began: {named}. If a command of the study made it: {removals}"
 
 
 SHORTEST_SECONDS: Final = 0.1
