@@ -64,10 +64,12 @@ def test_values_that_are_0_are_compared_by_differences() -> None:
 def test_values_in_blocks_that_only_one_has_are_counted() -> None:
     old = Values((1.0, 1.1, 1.2, 5.0), ("a", "b", "c", "d"))
     new = Values((0.9, 0.98, 1.09), ("c", "b", "a"))
-    verdict = analyse_table(table(old=old, new=new), TableQuestion()).verdicts[0]
+    analysis = analyse_table(table(old=old, new=new), TableQuestion())
+    verdict = analysis.verdicts[0]
     assert verdict.blocks == 3
     assert verdict.estimate == pytest.approx((1.09 / 1.0 * 0.98 / 1.1 * 0.9 / 1.2) ** (1 / 3))
     assert "ot in it: 1 value of blocks that only one of them has" in verdict.reason
+    assert any("not in it: 1 value of blocks" in note for note in analysis.notes)
 
 
 def test_summaries_are_compared_by_welchs_test() -> None:

@@ -63,6 +63,12 @@ def test_what_so_many_blocks_cannot_see(blocks: int, share: float) -> None:
     assert blind_spot(blocks, 0.95) == pytest.approx(share, abs=0.005)
 
 
+def test_what_many_blocks_cannot_see_is_not_nothing(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    alike = trials({"knob=1": [1.0, 1.1] * 400, "knob=2": [1.0, 1.1] * 400})
+    (verdict,) = judge(configurations("1", "2"), alike, [elapsed])
+    assert "fewer than 0.4 % of trials" in verdict.cannot_see
+
+
 @pytest.mark.parametrize(("seeds", "word"), [(3, "undecided"), (28, "undecided"), (29, "equivalent")])
 def test_a_few_seeds_alike_are_not_equivalent_in_a_guest(
     configurations: Any, trials: Any, elapsed: Metric, seeds: int, word: str

@@ -113,6 +113,24 @@ def test_ajustes_own_json_is_read(at: Any) -> None:
     assert analysed("trials.json").verdicts[0].estimate == analysis.verdicts[0].estimate
 
 
+def test_ajustes_own_json_names_its_baseline_and_the_metrics_that_decide(at: Any) -> None:
+    point = {"position": 0, "seed": 1, "status": "ok"}
+    trials = [
+        {**point, "configuration": name, "block": block, "metrics": {"elapsed": first + block / 100, "faults": 1.0}}
+        for block in range(6)
+        for name, first in (("new", 1.1), ("old", 1.0))
+    ]
+    metrics = [{"name": name, "title": name, "unit": "s", "direction": "lower"} for name in ("faults", "elapsed")]
+    verdicts = [{"metric": "faults", "deciding": False}, {"metric": "elapsed", "deciding": True}]
+    configurations = [{"name": "old", "baseline": True}, {"name": "new"}]
+    document = {"schema_version": 1, "run": "r", "digest": "d", "metrics": metrics, "trials": trials}
+    at(run_json=json.dumps(document | {"configurations": configurations, "verdicts": verdicts}))
+    deciding = [verdict for verdict in analysed("run.json").verdicts if verdict.deciding]
+    assert [(verdict.configuration, verdict.metric, verdict.verdict) for verdict in deciding] == [
+        ("new", "elapsed", "worsens")
+    ]
+
+
 def test_an_export_has_no_values(at: Any) -> None:
     at(export_json=json.dumps({"format": "shell", "configuration": "a", "evidence": ["b"], "settings": []}))
     with pytest.raises(RequestError, match="it has no measured values") as refused:

@@ -165,6 +165,20 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
     assert "What each factor does" in text
 
 
+def test_a_factor_may_be_settled_where_no_single_configuration_is(factorial: Results) -> None:
+    undecided = [verdict.model_copy(update={"verdict": "undecided"}) for verdict in factorial.verdicts]
+    results = factorial.model_copy(update={"verdicts": tuple(undecided), "clock": "wall"})
+    sentence = headlines(results, result_labels(results))[0].sentence
+    assert sentence.startswith("Use ")
+    assert " on average over " in sentence
+    effects = [
+        effect.model_copy(update={"verdict": "undecided"}) if effect.kind == "main" else effect
+        for effect in results.effects
+    ]
+    sentence = headlines(results.model_copy(update={"effects": tuple(effects)}), result_labels(results))[0].sentence
+    assert " on average over " not in sentence
+
+
 def test_where_a_factor_is_a_condition_the_setting_alone_is_recommended(factorial: Results) -> None:
     setting, condition = factorial.factors
     explained = [

@@ -84,6 +84,17 @@ def test_scaling_never_changes_the_quantity(values: list[float], unit: str) -> N
         assert math.isclose(style.scaled(value) * seconds[style.unit], value * seconds[unit], rel_tol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("values", "sd", "texts"),
+    [([0.00326, 0.00232], 0.013, ["3.26", "2.32"]), ([0.1719, 0.0341], 0.001, ["171.9", "34.1"])],
+)
+def test_figures_beside_a_percentage_have_the_digits_that_give_it(
+    values: list[float], sd: float, texts: list[str]
+) -> None:
+    fmt = common_format(values, "s", [sd]).at_least(3, values)
+    assert [fmt.text(value) for value in values] == texts
+
+
 def test_the_spread_decides_how_many_decimals_mean_something() -> None:
     assert decimals_for([2.0, 1.875], [1.07, 0.99]) == 2
     assert decimals_for([2.5201, 2.5203], [0.0001]) == 4

@@ -120,6 +120,15 @@ def test_a_failed_trial_is_kept_and_tried_once_more(study: ResolvedStudy, store:
     assert attempts == [(0, "failed"), (1, "ok")]
 
 
+def test_nothing_is_tried_once_more_when_the_time_is_over(study: ResolvedStudy, store: Store) -> None:
+    budget = study.study.budget.model_copy(update={"max_minutes": 0.01})
+    short = study.model_copy(update={"study": study.study.model_copy(update={"budget": budget})})
+    target = Played(clear, lambda plan: "the guest hung" if plan.id.startswith("b0p1") else "")
+    stop, _ = carry_out(short, begin(store), store, target)
+    assert (stop.why, "the guest hung" in stop.words) == ("failed", True)
+    assert [plan.id for plan in target.plans if plan.id.startswith("b0p1")] == ["b0p1a0"]
+
+
 def test_a_configuration_that_never_works_ends_the_study_as_failed(study: ResolvedStudy, store: Store) -> None:
     target = Played(clear, lambda plan: "the guest hung" if plan.writes[0].value != "750000" else "")
     stop, _ = carry_out(study, begin(store), store, target)

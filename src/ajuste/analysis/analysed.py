@@ -16,9 +16,9 @@ from ajuste.analysis.effects import FixedContrast
 from ajuste.analysis.elsewhere import (
     Comparison,
     compare_table,
+    comparison_notes,
     count_comparisons,
     judge_comparison,
-    single_unit_notes,
     summarise_sample,
     without_partner,
 )
@@ -132,7 +132,7 @@ def analyse_table(
         ),
         reproduce=tuple(reproduce),
         notes=(
-            *single_unit_notes(comparisons, names),
+            *comparison_notes(comparisons, names),
             *((UNPAIRED,) if others and pairing == "none" else ()),
             *table.notes,
             *thinned(len(trials), tally),

@@ -305,14 +305,18 @@ def _reason(comparison: Comparison, word: Word, metric: Metric, alpha: float, sm
     return f"{verdict_reason(word, effect, metric, smallest_effect, too_few)} ({_from(comparison)})"
 
 
-def single_unit_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: Collection[str]) -> tuple[str, ...]:
-    """Return a note for each configuration whose values come from a single unit of replication."""
-    alone = {
-        f"Cannot judge {name}: {_single_unit(comparison.level)}."
-        for (name, metric), comparison in comparisons.items()
-        if metric in deciding and comparison.level and min(comparison.n) == 1
-    }
-    return tuple(sorted(alone))
+def comparison_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: Collection[str]) -> tuple[str, ...]:
+    """Return a note for each configuration whose values come from a single unit of replication, and for those of whose
+    blocks some have no partner.
+    """
+    notes = set()
+    for (name, metric), comparison in comparisons.items():
+        if metric in deciding and comparison.level and min(comparison.n) == 1:
+            notes.add(f"Cannot judge {name}: {_single_unit(comparison.level)}.")
+        if metric in deciding and comparison.left_out:
+            compared = count_of(comparison.n[0], "block")
+            notes.add(f"{name} is compared in {compared}; {_left_out(comparison)}.")
+    return tuple(sorted(notes))
 
 
 def _single_unit(level: str) -> str:

@@ -15,7 +15,7 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.wording import visible_line
 from ajuste.profile.export import Export, ExportFile, Rendered
-from ajuste.profile.formats import renderers
+from ajuste.profile.formats import default_format, renderers
 from ajuste.report.winner import configuration_export, supported
 from ajuste.run.outcome import results_of
 from ajuste.store.record import KeptRecord
@@ -33,8 +33,14 @@ def export(
         str | None, typer.Argument(help="The configuration (default: the best that beats the baseline).")
     ] = None,
     kind: Annotated[
-        str, typer.Option("--format", help="tuned: a profile; sysctl.d: a file; systemd: a unit; ansible; shell.")
-    ] = "shell",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="tuned: a profile; sysctl.d: a file; systemd: a unit; ansible; shell (default: shell, or systemd for "
+            "what belongs to a process).",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the files to this directory (default: print them).")
     ] = None,
@@ -45,13 +51,14 @@ def export(
 
     Comments give the evidence and how to undo it. Only proven improvements are exported.
     """
-    if kind not in renderers():
+    if kind is not None and kind not in renderers():
         raise RequestError(
             f"--format {kind}: format not found; expected one of {', '.join(renderers())}",
             hint=did_you_mean(nearest_names(kind, renderers())),
         )
     with Store(home().store_url) as store:
         chosen = _chosen(store, store.find_run(run), configuration)
+    kind = kind or default_format(chosen)
     rendered = renderers()[kind](chosen)
     if not rendered.files:
         why = (
@@ -94,7 +101,7 @@ def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
 
 def _other_formats(export: Export, kind: str) -> str | None:
     able = [name for name, render in renderers().items() if name != kind and render(export).files]
-    return f"--format {' or '.join(able)} can say some of it" if able else None
+    return f"use --format {' or '.join(able)}" if able else None
 
 
 def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:

@@ -21,6 +21,7 @@ from ajuste.cli.options import Json, Open, Quiet, Report, Verbose
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.home import ajuste_version, home
 from ajuste.model.base import BaseModel
+from ajuste.model.error import RunError
 from ajuste.model.results import Results
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
@@ -62,7 +63,13 @@ class Showing:
         sys.stdout.flush()
         from ajuste.report.html import write_report  # not before the answer is shown
 
-        write_report(report, path, contents_of(results))
+        try:
+            write_report(report, path, contents_of(results))
+        except OSError as failure:
+            raise RunError(
+                f"the report was not written: {path}: {failure.strerror or failure}",
+                hint="name a file that you can write",
+            ) from failure
         if path.parent == (place := home()).reports:
             make_room(REPORTS, place)
         if self.browser:

@@ -108,7 +108,7 @@ class Finding(BaseModel):
         if self.unseen is None:
             return ""
         blocks = block_words(self.blocks, of_rounds=self.of_rounds)
-        share = percent(round(self.unseen, 2))
+        share = percent(round(self.unseen, 2) if self.unseen >= 0.01 else float(f"{self.unseen:.1g}"))
         return f"{blocks} cannot show what happens in fewer than {share} of trials, or differs from build to build."
 
     @property

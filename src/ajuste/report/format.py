@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +63,12 @@ class NumberFormat:
 
     def with_unit(self, value: float) -> str:
         return quantity(self.text(value), self.unit)
+
+    def at_least(self, digits: int, values: Iterable[float]) -> NumberFormat:
+        """Return the format with at least so many significant digits of each value."""
+        sizes = [size for value in values if (size := abs(self.scaled(value))) > 0 and math.isfinite(size)]
+        wanted = max((digits - 1 - _exponent(size) for size in sizes), default=0)
+        return replace(self, decimals=max(self.decimals, _clamp(wanted, 9)))
 
 
 def in_unit(unit: str) -> str:

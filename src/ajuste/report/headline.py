@@ -90,6 +90,8 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
 
 
 def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
+    if results.elsewhere is not None:
+        return  # what was measured elsewhere has no blocks to add: the reason says how many values would do
     more = [finding.more_blocks for finding in findings if finding.more_blocks]
     if len(more) < len(findings) or not more:
         yield Fact("Still needed", "unknown: too few blocks to say, or too much noise")
@@ -133,6 +135,7 @@ _FEWEST_OF_A_TREND: Final = 3
 _MOST_LEVELS: Final = 4
 # Which of the effects of several settings is said.
 _OF_CONDITIONS: Final = ("improves", "differs", "worsens", "undecided", "equivalent")
+_CERTAIN: Final = _OF_CONDITIONS[:3]
 # Words that begin a sentence of this module; any other first word may be a name, whose letters stay.
 _FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether"})
 _WITH_ARTICLE: Final = (
@@ -190,21 +193,35 @@ class _Subject:
         verdicts = metric_verdicts(self.results, self.metric.name)
         if any(verdict.verdict == "undecided" for verdict in verdicts) and self._reasons:
             return self._say(f"{self._reasons}.")
-        if averaged := self._over_conditions():
+        if averaged := self._over_conditions() or self._over_other_factors(verdicts):
             return self._say(averaged)
         return self._of_verdicts(verdicts) if verdicts else self._described()
 
     def _over_conditions(self) -> str:
         names = {explained.name for explained in self.results.explained if explained.condition}
         conditions = [factor for factor in self.labels.factors if factor.name in names]
-        mains = [
+        effects = [effect for effect in self._mains if effect.factors[0] not in names]
+        return self._average_effect(self._foremost(effects), conditions) if conditions and effects else ""
+
+    def _over_other_factors(self, verdicts: Sequence[Verdict]) -> str:
+        # No single configuration is settled, and yet a factor may be: all its levels' trials are compared.
+        if not self._mains or any(verdict.verdict != "undecided" for verdict in verdicts):
+            return ""
+        best = self._foremost(self._mains)
+        others = [factor for factor in self.labels.factors if factor.name != best.factors[0]]
+        return self._average_effect(best, others) if others and best.verdict in _CERTAIN else ""
+
+    @property
+    def _mains(self) -> list[FactorEffect]:
+        return [
             effect for effect in self.results.effects if effect.metric == self.metric.name and effect.kind == "main"
         ]
-        effects = [effect for effect in mains if effect.factors[0] not in names]
-        if not conditions or not effects:
-            return ""
-        over = f"on average over {listed([self._factor_levels(factor) for factor in conditions])}"
-        best, *_ = sorted(effects, key=lambda effect: (_OF_CONDITIONS.index(effect.verdict), -effect.size))
+
+    def _foremost(self, effects: Sequence[FactorEffect]) -> FactorEffect:
+        return min(effects, key=lambda effect: (_OF_CONDITIONS.index(effect.verdict), -effect.size))
+
+    def _average_effect(self, best: FactorEffect, others: Sequence[Factor]) -> str:
+        over = f"on average over {listed([self._factor_levels(factor) for factor in others])}"
         factor, old, new = (
             visible_line(best.factors[0]),
             *(self.labels.level(best.factors[0], level) for level in (best.against[0], best.levels[0])),

@@ -244,6 +244,7 @@ def _error(diagnostic: Diagnostic) -> str:
     return f"With this alone a t test on two batches is wrong in {_percent(diagnostic)} of cases instead of 5 %. "
 
 
+_MEANS: Final = "geometric in sentences, where they give the ratio beside them; arithmetic in tables"
 _MOST_LISTED: Final = 1_000  # trials in the table of single trials
 _MOST_LEFT_OUT: Final = 200  # trials that were flagged or failed, a line each
 
@@ -278,6 +279,7 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
     lines = (
         *origin,
         ("Deciding metrics", deciding or "none yet"),
+        ("Means", _MEANS if any(verdict.scale == "ratio" for verdict in results.verdicts) else ""),
         ("Confidence", confidence),
         ("Correction", results.correction if compared else ""),
         ("Correction of effects", "" if is_screening(results) else results.effects_correction),

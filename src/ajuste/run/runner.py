@@ -211,8 +211,10 @@ class Runner:
         self._unfinished = set(range(max(first, warm_up), last))
         self._tell_finished(frozenset(self._unfinished))
         for slots in parts:
-            for _ in range(MOST_ATTEMPTS):
-                self._measure([slot for slot in slots if self._is_wanted(slot)])
+            self._measure([slot for slot in slots if self._is_wanted(slot)])
+            for _ in range(1, MOST_ATTEMPTS):
+                if self._history.minutes < schedule.limits.max_minutes:
+                    self._measure([slot for slot in slots if self._is_wanted(slot)])
         return last
 
     def _tell_finished(self, blocks: AbstractSet[int]) -> None:

@@ -13,7 +13,7 @@ import yaml
 from ajuste.model.plan import Attributes
 from ajuste.model.plan import FileLocation as PlainFile
 from ajuste.profile.export import Export, ExportFile, ExportSetting
-from ajuste.profile.formats import renderers
+from ajuste.profile.formats import default_format, renderers
 from namespace import in_namespace, needs_root
 from tuned_daemon import serving
 
@@ -164,6 +164,7 @@ def test_what_a_format_cannot_say_at_all_makes_no_file(format: str) -> None:
 
 def test_only_a_service_has_a_place_for_what_belongs_to_a_process() -> None:
     export = Export("ajuste-nice", "c", (), (), Attributes(nice=5))
+    assert default_format(export) == "systemd"
     assert [file.name for file in renderers()["systemd"](export).files] == ["ajuste-nice.conf"]
     for format in ("tuned", "sysctl.d", "shell", "ansible"):
         rendered = renderers()[format](export)

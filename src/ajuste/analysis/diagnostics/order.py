@@ -374,7 +374,9 @@ def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
     affected = rho > 0 and paired_score > _SURE and paired > 0.1
     bounded = max(-_MOST_CORRELATION, min(_MOST_CORRELATION, rho))
     effective = n * (1 - bounded) / (1 + bounded)
-    if affected:
+    if len(residuals.names) < 2:
+        why = "Nothing is compared."
+    elif affected:
         why = (
             f"Differences within blocks resemble those of the block before ({paired:.2f}): intervals may be too narrow."
         )

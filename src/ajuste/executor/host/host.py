@@ -41,6 +41,7 @@ from ajuste.executor.host.disturbance import (
     remains,
     remains_note,
     throttle_counters,
+    too_short,
 )
 from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.executor.host.machine_lock import MachineLock
@@ -166,7 +167,7 @@ class HostExecutor(Executor):
         wall_s = time.monotonic() - began
         observation = self._read(plan, stream, wall_s)
         surroundings, disturbances = self._judge(plan, observation.events, before, after, wall_s)
-        return replace(observation, console=surroundings, disturbances=tuple(disturbances))
+        return replace(observation, console=surroundings, disturbances=(*observation.disturbances, *disturbances))
 
     def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         """Carry out trials; several short blocks come back together, because nothing may run between them."""
@@ -211,7 +212,13 @@ class HostExecutor(Executor):
     def _read(self, plan: Plan, content: bytes, wall_s: float) -> Observation:
         stream = read_trial(content, plan, restores=True)
         self._require_restored(stream.events)
-        return Observation(lines=stream.lines, events=stream.events, problem=stream.problem, host_seconds=wall_s)
+        return Observation(
+            lines=stream.lines,
+            events=stream.events,
+            problem=stream.problem,
+            host_seconds=wall_s,
+            disturbances=too_short(stream.events),
+        )
 
     def _say_remains(self, before: frozenset[Remain]) -> None:
         if note := remains_note(before, remains()):

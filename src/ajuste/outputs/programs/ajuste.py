@@ -46,14 +46,36 @@ def _document(document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
         )
     else:
         metrics = {metric.name: metric for metric in map(_metric, document.need("metrics").items())}
+        collector.main |= {
+            verdict.need("metric").text()
+            for verdict in _items(document, "verdicts")
+            if (deciding := verdict.get("deciding")) is None or deciding.value
+        }
         trials = document.need("trials").items()
-        for trial in trials:
+        place = _places(document)
+        # The first configuration is the baseline, which a random order may have put anywhere.
+        for trial in sorted(trials, key=lambda trial: place.get(trial.need("configuration").text(), len(place))):
             _add(collector, left_out, trial, trial, metrics, in_blocks=bool(document.need("run").text()))
         all_of_them = document.get("tally")
         missing = int(all_of_them.need("trials").number()) - len(trials) if all_of_them is not None else 0
         if missing > 0:
             collector.notes.append(f"{utf8(file.name)} has some trials of very many only: {missing:,} are not in it.")
     return _without(collector, left_out, file)
+
+
+def _items(document: DocumentNode, name: str) -> list[DocumentNode]:
+    values = document.get(name)
+    return [] if values is None else values.items()
+
+
+def _places(document: DocumentNode) -> dict[str, int]:
+    # The places of the configurations as Ajuste lists them, with the baseline before all others.
+    def is_other(configuration: DocumentNode) -> bool:
+        baseline = configuration.get("baseline")
+        return baseline is None or baseline.value is not True
+
+    listed = sorted(_items(document, "configurations"), key=is_other)
+    return {configuration.need("name").text(): place for place, configuration in enumerate(listed)}
 
 
 def _add(

@@ -15,3 +15,8 @@ from ajuste.profile.export import Export, Rendered
 def renderers() -> Mapping[str, Callable[[Export], Rendered]]:
     """Return all formats by name."""
     return MappingProxyType({module.NAME: module.render for module in package_modules(sys.modules[__name__]).values()})
+
+
+def default_format(export: Export) -> str:
+    """Return the format if none is chosen: ``shell``, or ``systemd`` where all that is set belongs to a process."""
+    return "shell" if renderers()["shell"](export).files else "systemd"
