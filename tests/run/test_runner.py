@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -120,13 +121,21 @@ def test_a_failed_trial_is_kept_and_tried_once_more(study: ResolvedStudy, store:
     assert attempts == [(0, "failed"), (1, "ok")]
 
 
-def test_nothing_is_tried_once_more_when_the_time_is_over(study: ResolvedStudy, store: Store) -> None:
-    budget = study.study.budget.model_copy(update={"max_minutes": 0.01})
-    short = study.model_copy(update={"study": study.study.model_copy(update={"budget": budget})})
-    target = Played(clear, lambda plan: "the guest hung" if plan.id.startswith("b0p1") else "")
-    stop, _ = carry_out(short, begin(store), store, target)
-    assert (stop.why, "the guest hung" in stop.words) == ("failed", True)
-    assert [plan.id for plan in target.plans if plan.id.startswith("b0p1")] == ["b0p1a0"]
+@pytest.mark.parametrize(("minutes", "attempts"), [(0.01, 1), (10.0, 2)])
+def test_a_disturbed_trial_is_repeated_unless_the_time_is_over(
+    study: ResolvedStudy, store: Store, minutes: float, attempts: int
+) -> None:
+    class Disturbed(Played):
+        def run(self, plan: Plan) -> Observation:
+            disturbances = ("other work",) if plan.id.startswith("b0p1") else ()
+            return replace(super().run(plan), disturbances=disturbances)
+
+    budget = study.study.budget.model_copy(update={"max_minutes": minutes})
+    target = study.study.target.model_copy(update={"clock": "wall"})
+    asked = study.study.model_copy(update={"budget": budget, "target": target})
+    played = Disturbed(clear)
+    carry_out(study.model_copy(update={"study": asked}), begin(store), store, played)
+    assert len([plan.id for plan in played.plans if plan.id.startswith("b0p1")]) == attempts
 
 
 def test_a_configuration_that_never_works_ends_the_study_as_failed(study: ResolvedStudy, store: Store) -> None:

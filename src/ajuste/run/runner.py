@@ -211,10 +211,8 @@ class Runner:
         self._unfinished = set(range(max(first, warm_up), last))
         self._tell_finished(frozenset(self._unfinished))
         for slots in parts:
-            self._measure([slot for slot in slots if self._is_wanted(slot)])
-            for _ in range(1, MOST_ATTEMPTS):
-                if self._history.minutes < schedule.limits.max_minutes:
-                    self._measure([slot for slot in slots if self._is_wanted(slot)])
+            for _ in range(MOST_ATTEMPTS):
+                self._measure([slot for slot in slots if self._is_wanted(slot)])
         return last
 
     def _tell_finished(self, blocks: AbstractSet[int]) -> None:
@@ -255,7 +253,10 @@ class Runner:
 
     def _is_wanted(self, slot: Slot) -> bool:
         attempts = self._history.attempts(slot)
-        return not attempts or wants_repeat(attempts, self.study.study.target.clock)
+        if not attempts:
+            return True
+        is_over = self._history.minutes >= self._schedule.limits.max_minutes
+        return not is_over and wants_repeat(attempts, self.study.study.target.clock)
 
     def _measure(self, slots: Sequence[Slot]) -> None:
         if not slots:
