@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 
 import pytest
@@ -57,6 +58,12 @@ def test_two_files_are_a_baseline_and_what_is_compared_with_it(shell: Shell) -> 
     assert results["elsewhere"]["paired"] == "none"
     assert any("not measured in common blocks" in note for note in results["notes"])
     assert (results["clock"], results["seed"], results["stopped"]) == (None, None, None)
+
+
+def test_the_answer_has_the_p_value(here: Here) -> None:
+    output, _ = here(0, "blocked.csv", "--lower", "time")
+    theirs = stats.ttest_rel([math.log(value) for value in NEW], [math.log(value) for value in OLD])
+    assert f"p = {theirs.pvalue:.2g})" in output
 
 
 def test_blocks_are_compared_within_and_a_report_is_written(shell: Shell, here: Here) -> None:

@@ -389,6 +389,8 @@ def _summary(
         effect = ""
         if (verdict := verdicts.get(configuration.name)) is not None:
             words = verdict_text(verdict, results.smallest_effect)
+            if results.elsewhere is not None and verdict.p_value is not None:
+                words += f", p = {verdict.p_value:.2g}"
             effect = f" ({words})"
             if verdict.estimate is not None:
                 effect = f" ({styles[verdict.scale].estimate(verdict)}, {words})"
