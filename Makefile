@@ -122,7 +122,7 @@ fuzz: setup ## 100,000 hostile inputs for each reader of both languages, flipped
 	AJUSTE_DISK_ALL=1 .venv/bin/pytest -q -o timeout=0 tests/store/test_disk.py tests/agent/test_faults.py
 
 bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results
-	@setup/system bench kernel
+	@setup/system bench kernel sched-ext
 	.venv/bin/uv sync --quiet --frozen --inexact --group bench --python .venv/bin/python
 	.venv/bin/python -m benchmarks
 
