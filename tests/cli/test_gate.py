@@ -160,6 +160,7 @@ def test_a_base_that_does_not_build_is_told_with_what_the_build_said_last(projec
         ((), "--base is required"),
         (("--base", "HEAD", "jop"), 'benchmark "jop" not found in ajuste.toml; did you mean job?'),
         (("--base", "HEAD", "--junit", "no/where.xml"), "--junit no/where.xml: expected a file in an existing direc"),
+        (("--base", "HEAD", "--json", "g.json"), "--json takes no file"),
         (("--base", "HEAD", "--json", "--annotations", "github"), "--json and --annotations are mutually exclusive"),
     ],
 )

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
+from ajuste.model.results import Measured
+from ajuste.report.side_by_side import print_side_by_side, side_by_side, side_by_side_report
 from ajuste.store.location import exclusive, lock_name
 from ajuste.store.store import Store
 from ajuste.store.upkeep import back_up
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, small_store, spare_trial
+from verdicts import decided
 
 HOSTILE = "\x1b[2J<b>\u202e"
 
@@ -255,3 +258,11 @@ def test_a_server_has_its_own_backup(tmp_path: Path) -> None:
         back_up("postgresql://me:secret@host/runs", tmp_path / "b.dump")
     assert "pg_dump --format=custom" in str(refused.value.hint)
     assert "secret" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_runs_of_one_configuration_have_no_effects_and_it_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    run = decided(configurations=(Measured(name="as it is", levels={}, baseline=True),))
+    compared = side_by_side([run, run])
+    print_side_by_side(compared)
+    assert "each run has one configuration" in capsys.readouterr().out
+    assert "each run has one configuration" in str(side_by_side_report(compared).sections[0])

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,9 @@ def test_the_command_shows_and_clears(tmp_path: Path) -> None:
     areas = json.loads(ajuste(tmp_path, "cache", "--json").stdout)["cache"]
     assert {area["kind"]: area["count"] for area in areas if area["count"]} == {"kernels": 1, "built": 1, "reports": 1}
     assert {area["kind"] for area in areas} == {*KINDS, LEFTOVERS}
+    table = [line.split("\t") for line in ajuste(tmp_path, "cache").stdout.splitlines()]
+    last_used = datetime.fromtimestamp(LONG_AGO, UTC).isoformat(timespec="seconds")
+    assert {row[0]: row[5] for row in table if row[5]}["kernels"] == last_used
     assert "kernels: 1 would be removed" in ajuste(tmp_path, "cache", "clear", "--dry-run").stdout
     cleared = json.loads(ajuste(tmp_path, "cache", "clear", "--json").stdout)["cleared"]
     assert {area["kind"]: area["count"] for area in cleared if area["count"]} == {"kernels": 1}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, nearest_names
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.profile.tuned import Folders
@@ -94,3 +94,8 @@ def test_what_is_not_there_is_told_with_what_may_be_meant(
     with pytest.raises(RequestError, match=message) as raised:
         read_profile(spec, sources, FACTS)
     assert hint is None or hint in (raised.value.hint or "")
+
+
+def test_a_name_that_is_only_a_little_like_a_part_of_another_is_not_suggested() -> None:
+    assert nearest_names("nope", ["openshift"], likeness=55) == []
+    assert nearest_names("shift", ["openshift"], likeness=55) == ["openshift"]

@@ -154,3 +154,10 @@ def test_nothing_is_cut_off_and_nothing_hidden(plan: PlannedStudy, width: int) -
 
 def test_the_plan_is_a_document_too(plan: PlannedStudy) -> None:
     assert PlannedStudy.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_a_name_is_not_broken_where_it_has_room(plan: PlannedStudy) -> None:
+    name = "kernel.sched_wakeup_granularity_ns"
+    factor = Factor(name=name, levels=LEVELS, baseline=LEVELS[0])
+    text = printed(plan.model_copy(update={"factors": (factor,), "units": {name: "ns"}}))
+    assert f"{name}: 750 µs (baseline), 7.5 ms" in text

@@ -25,7 +25,7 @@ from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, 
 from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Bounds, LineEffect, Role, Word
-from ajuste.model.wording import change, percent
+from ajuste.model.wording import change, count_of, percent
 
 Kind = Literal["share", "alone", "last", "between"]
 Weights: TypeAlias = NDArray[np.float64]
@@ -63,10 +63,11 @@ class Rates:
     def words(self) -> str:
         """Return the correction for people."""
         return (
-            f"Bonferroni: half of the {percent(1 - self.confidence)} for the shares of {self.lines} lines on "
-            f"{self.metrics} deciding metric{'' if self.metrics == 1 else 's'}, each at {percent(1 - self.share)}; "
-            f"half for each line alone, last and the difference of these, and the whole, each at "
-            f"{percent(1 - self.other)}; all hold together at {percent(self.confidence)} whenever the study stops"
+            f"Bonferroni: half of the {percent(1 - self.confidence)} for the shares of "
+            f"{count_of(self.lines, 'line')} on {count_of(self.metrics, 'deciding metric')}, each at "
+            f"{percent(1 - self.share)}; half for each line alone, last and the difference of these, "
+            f"and the whole, each at {percent(1 - self.other)}; all hold together at {percent(self.confidence)} "
+            f"whenever the study stops"
         )
 
 

@@ -14,7 +14,7 @@ from ajuste.cli.choice import Choices, Machines, built_for_profiles, chosen_stud
 from ajuste.cli.measuring import check_report, measure
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.plan import show_plan
-from ajuste.cli.saving import check_save, save_study
+from ajuste.cli.saving import check_save, save_study, without_saving
 from ajuste.cli.showing import Showing, command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
@@ -155,7 +155,7 @@ def _of_command(request: Request, placement: Placed, known: Catalogue, save: Pat
         document["analysis"]["metrics"] = metrics[-1:] if request.machine else metrics[:1]
     apart = ablation_document(document, placement)
     if save is not None:
-        save_study(apart, save, command)
+        save_study(apart, save, without_saving(command))
     origin = CommandLine({**origin.options, ("factor",): f"--profile {request.profile}"})
     return checked_study(apart, origin, known, parse_kernel=parse_spec)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -37,7 +38,15 @@ def show(context: typer.Context, as_json: Json = False) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         for cache in caches:
-            print("\t".join((cache.kind, str(cache.count), str(cache.size_bytes), _limit(cache, str), cache.what)))
+            columns = (
+                cache.kind,
+                str(cache.count),
+                str(cache.size_bytes),
+                _limit(cache, str),
+                cache.what,
+                _used(cache),
+            )
+            print("\t".join(columns))
         return
     console.print(_table(caches))
     total = sum(cache.size_bytes for cache in caches)
@@ -101,6 +110,10 @@ def _table(caches: list[Kept]) -> Table:
 
 def _limit(cache: Kept, format_size: Callable[[int], str]) -> str:
     return "" if cache.limit_bytes is None else format_size(cache.limit_bytes)
+
+
+def _used(cache: Kept) -> str:
+    return "" if cache.last_used is None else datetime.fromtimestamp(cache.last_used, UTC).isoformat(timespec="seconds")
 
 
 def _age(cache: Kept) -> str:

@@ -77,7 +77,7 @@ def compare(
     request = with_kernels_of_source(replace(request, commands=split_commands(tuple(words or ()))))
     check_report(showing.report)
     if save is not None:
-        from ajuste.cli.saving import check_save, save_study
+        from ajuste.cli.saving import check_save, save_study, without_saving
 
         check_save(save)
     known = catalogue()
@@ -109,7 +109,7 @@ def compare(
     if save is not None:
         document = adhoc_document(savable(typed, names), known, profiles)[0]
         tables = [{"name": table.name, "sha256": table.sha256} for table in study.schedulers]
-        save_study(document | ({"scheduler": tables} if tables else {}), save, command)
+        save_study(document | ({"scheduler": tables} if tables else {}), save, without_saving(command))
     if dry_run:
         from ajuste.cli.plan import show_plan
 

@@ -136,6 +136,8 @@ def gate(
         return _noop(noop, names, head, markdown, fresh=fresh, quiet=quiet, wait=wait, as_json=as_json)
     if as_json and annotations is not None:
         raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")
+    if as_json and (file := next((name for name in names or () if name.endswith(".json")), None)):
+        raise RequestError(f"--json takes no file; found {file!r}", hint=f"write --json > {file}")
     if not base:
         raise RequestError("--base is required", hint="name a revision, such as --base main or --base HEAD~1")
     for option, path in {"--junit": junit, "--markdown": markdown, "--badge": badge}.items():

@@ -18,6 +18,7 @@ from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.disk import disk_in_plan
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.rights import risks
+from ajuste.machine.boot.loader import installed_kernel
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.report.console import Console
@@ -74,6 +75,9 @@ def plan_of(study: Study, catalogue: Catalogue, run_options: RunOptions) -> Plan
     resolved = resolved_study(study, catalogue, run_options)
     no_chance = idle_from_the_start(resolved, catalogue)
     if study.target.on_host:
+        for state in resolved.boots:
+            if state.kernel:
+                installed_kernel(state.kernel)
         now = _values_here(resolved, catalogue)
         accepted = [risk.what for risk in risks(resolved, catalogue)]
         user = "root" if study.workload.as_root else user_here()  # Without root it is refused.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +36,18 @@ def save_study(document: Mapping[str, Any], path: Path, command: str, option: st
         write_text(path, study_text(_absolute(document), command))
     except OSError as failure:
         raise RequestError(f"{option} {path}: {failure.strerror}", hint="choose a file that you can write") from None
+
+
+def without_saving(command: str) -> str:
+    """Return the ``command`` without --dry-run and --save, which measure nothing."""
+    words = shlex.split(command)
+    end = words.index("--") if "--" in words else len(words)
+    kept = [
+        word
+        for before, word in zip(["", *words], words[:end], strict=False)
+        if word not in ("--dry-run", "--save") and not word.startswith("--save=") and before != "--save"
+    ]
+    return shlex.join([*kept, *words[end:]])
 
 
 def study_text(document: Mapping[str, Any], command: str) -> str:
@@ -108,8 +121,8 @@ def reproduce(
 ) -> None:
     """Write RUN as a study file that expects its verdicts, and its digest under the virtual clock.
 
-    `ajuste run FILE` measures it again: exit code 0 if all comes out as expected, 3 if not. With --kernel it tests
-    another kernel: then only verdicts and means are compared.
+    `ajuste run FILE` measures it again: exit code 0 if all comes out as expected, 3 if not. With `ajuste run FILE
+    --kernel SPEC` it tests another kernel: then only verdicts and means are compared.
     """
     check_save(output, "--output")
     limit = None if within is None else share("--within", within)

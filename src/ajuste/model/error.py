@@ -68,7 +68,7 @@ class RunError(AjusteError):
 
 
 # Least likeness of a part of a name to what was written: `nosuch` is no part of `instructions`.
-LEAST_OF_PART: Final = 0.75
+LEAST_OF_PART: Final = 0.8
 
 
 def nearest_names(
@@ -114,7 +114,11 @@ def _likeness_of_part(matcher: SequenceMatcher[str], name: str, other: str) -> f
     length = min(len(name), len(other))
     shifts = {there - here for there, here, _ in matcher.get_matching_blocks()}
     pairs = ((other[max(0, shift) :][:length], name[max(0, -shift) :][:length]) for shift in shifts)
-    return max(SequenceMatcher(None, there, here, autojunk=False).ratio() for there, here in pairs)
+    # Letters that stand out at an end are none of the part: of `nope`, `ope` is in `openshift`, not all of it.
+    return max(
+        SequenceMatcher(None, there, here, autojunk=False).ratio() * (len(there) + len(here)) / (2 * length)
+        for there, here in pairs
+    )
 
 
 def did_you_mean(names: Iterable[str]) -> str | None:

@@ -77,12 +77,18 @@ def print_side_by_side(compared: SideBySide) -> None:
         for name, run in _named(compared):
             page.line(f"{name}  {run.run}  {visible_line(run.study)}{'  imported' if run.imported else ''}")
             page.say(run.answer or run.stopped_because, indent=3)
-        _print_table(page, "Effects", compared.names, effects)
-        _print_table(page, "What differs between their environments", compared.names, compared.differing)
+        _print_table(page, "Effects", compared.names, effects, _why_no_effects(compared) or "Nothing.")
+        _print_table(page, "What differs between their environments", compared.names, compared.differing, "Nothing.")
+
+
+def _why_no_effects(compared: SideBySide) -> str:
+    if any(len(run.configurations) > 1 for run in compared.results):
+        return ""
+    return "None: each run has one configuration. To compare settings, measure them in one run."
 
 
 def _print_table(
-    page: Sheet, title: str, runs: Sequence[str], rows: Iterable[tuple[str, Sequence[str | None]]]
+    page: Sheet, title: str, runs: Sequence[str], rows: Iterable[tuple[str, Sequence[str | None]]], none: str
 ) -> None:
     page.heading(title)
     table = plain_table()
@@ -93,7 +99,7 @@ def _print_table(
     if table.row_count:
         page.table(table)
     else:
-        page.say("Nothing.", indent=2)
+        page.say(none, indent=2)
 
 
 def side_by_side_report(compared: SideBySide) -> Report:
@@ -106,6 +112,7 @@ def side_by_side_report(compared: SideBySide) -> Report:
     single = [pair for pair in deciding_effects if not _is_shared(pair[1])]
     others = [pair for pair in compared.effects.items() if pair[0][1] not in deciding]
     shared = _effect_table(compared, effects, titles, "effects")
+    none_shared = _why_no_effects(compared) or "No two runs have a verdict on the same."
     return Report(
         title="Runs side by side",
         headline=_headline(compared, deciding),
@@ -114,7 +121,7 @@ def side_by_side_report(compared: SideBySide) -> Report:
         sections=(
             Section(
                 "Effects on what was asked",
-                (shared if shared.size else Paragraph("No two runs have a verdict on the same."),),
+                (shared if shared.size else Paragraph(none_shared),),
                 "effects-section",
                 "Effects",
                 "Each configuration against its run's own baseline.",

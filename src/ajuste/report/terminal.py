@@ -166,9 +166,11 @@ class _Printer:
         flat = [fact for fact in facts if not fact.parts]
         if flat:
             names = [f"{visible_line(fact.name)}:" if fact.name else "" for fact in flat]
-            width = min(_WIDEST_NAME, max(map(len, names)))
+            longest_word = max((len(word) for name in names for word in name.split()), default=0)
+            width = min(max(_WIDEST_NAME, longest_word), max(map(len, names)))
+            least = max(self.out.width // 2, min(longest_word, 3 * self.out.width // 4))
             table = RichTable.grid(padding=(0, 1, 0, 0))
-            table.add_column(min_width=min(width, self.out.width // 2), max_width=_WIDEST_NAME, overflow="fold")
+            table.add_column(min_width=min(width, least), max_width=width, overflow="fold")
             table.add_column(overflow="fold")
             for name, fact in zip(names, flat, strict=True):
                 text = Text(visible_line(fact.text), style=_STYLES[fact.tone])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final
 
+from ajuste.catalogue.level import WrongStep, whole_number
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.catalogue.place import location
 from ajuste.model.error import RequestError, nearest_names
@@ -29,6 +31,8 @@ def supported(results: Results, wanted: str | None = None) -> str:
     metrics that have no better or worse. Raises RequestError where the verdicts support none.
     """
     if wanted is not None:
+        if all(configuration.name != wanted for configuration in results.configurations):
+            wanted = _without_units(results, wanted)
         _require(results, wanted)
         return wanted
     better = [
@@ -44,6 +48,20 @@ def supported(results: Results, wanted: str | None = None) -> str:
             hint=_what_can_be_done(results),
         )
     return min(better, key=lambda name: _at_least(_deciding(results)[name]))
+
+
+def _without_units(results: Results, wanted: str) -> str:
+    # A level may be written as the answer shows it: `750 ms` for 750000000.
+    units = {entry.name: entry.unit for entry in results.explained}
+    names = "|".join(re.escape(factor.name) for factor in results.factors)
+    words = []
+    for word in re.split(rf"\s+(?=(?:{names})\s*=)", wanted):
+        name, equals, level = (part.strip() for part in word.partition("="))
+        with suppress(WrongStep):
+            if (value := whole_number(level, units.get(name, ""))) is not None:
+                level = str(value)
+        words.append(f"{name}{equals}{level}")
+    return " ".join(words)
 
 
 def deciding_verdicts(results: Results, configuration: str) -> list[Verdict]:

@@ -30,6 +30,7 @@ from ajuste.run.runner import schedule_of
 from ajuste.run.schedule import TrialHistory
 from ajuste.study.answerable import BOOT_SECONDS, boot_range
 from ajuste.study.explain import design_words
+from ajuste.study.factors import canonical
 from ajuste.study.named import LOOP
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
@@ -55,7 +56,8 @@ def planned_study(
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
     schedule, blocks = schedule_of(resolved, TrialHistory()), range(study.design.warm_up + study.budget.min_blocks)
-    units = {f.name: catalogue.tunables[f.name].unit for f in resolved.factors if f.name in catalogue.tunables}
+    names = {factor.name: canonical(factor.name, catalogue).partition("[")[0] for factor in resolved.factors}
+    units = {name: catalogue.tunables[known].unit for name, known in names.items() if known in catalogue.tunables}
     now = current or {}
     return PlannedStudy(
         study=study.name,

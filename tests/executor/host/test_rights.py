@@ -13,7 +13,7 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.plan import plan_of
 from ajuste.executor.host.availability import HostMachine
-from ajuste.executor.host.rights import require_possible, require_rights
+from ajuste.executor.host.rights import require_possible, require_rights, risks
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -135,3 +135,26 @@ def test_a_study_that_runs_as_root_needs_root_and_its_plan_says_so(monkeypatch: 
     planned = plan_of(study, catalogue(), RunOptions(home(), dry=True))
     commands = [command for configuration in planned.configurations for command in configuration.commands]
     assert {command.user for command in (*commands, *planned.once)} == {"root"}
+
+
+def test_a_plan_boots_only_kernels_of_this_machine() -> None:
+    document: dict[str, object] = {
+        "factor": [{"name": "boot.kernel", "levels": ["default", "9.9"]}],
+        "workload": {"command": ["true"]},
+    }
+    study, _ = read(document)
+    with pytest.raises(RequestError, match=r'"9\.9" is not installed'):
+        plan_of(study, catalogue(), RunOptions(home(), dry=True))
+
+
+def test_a_value_that_the_machine_has_is_no_risk() -> None:
+    name = "vm.overcommit_memory"
+    now = Path("/proc/sys/vm/overcommit_memory").read_text().strip()
+    other = "2" if now == "0" else "0"
+    document: dict[str, object] = {
+        "factor": [{"name": name, "levels": [now, other]}],
+        "workload": {"command": ["true"]},
+    }
+    _, resolved = read(document)
+    (risk,) = risks(resolved, catalogue())
+    assert f"{name}={other} can hang" in risk.what

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.model.results import Measured, Results
+from ajuste.model.results import Explained, Measured, Results
+from ajuste.model.trial import Factor
 from ajuste.report.winner import supported
 from verdicts import decided, verdict
 
@@ -73,3 +74,17 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     assert "vm.swappiness=10" in str(refused.value.hint)
     with pytest.raises(RequestError, match="is the baseline"):
         supported(measured, "now")
+
+
+@pytest.mark.parametrize("wanted", ["knob_ns=750ms vm.x=1", "knob_ns=750 ms vm.x=1", "knob_ns = 0.75s vm.x = 1"])
+def test_a_level_may_have_its_unit(wanted: str) -> None:
+    name = "knob_ns=750000000 vm.x=1"
+    factors = tuple(Factor(name=factor, levels=("0", "1"), baseline="0") for factor in ("knob_ns", "vm.x"))
+    explained = (Explained(name="knob_ns", title="", what="", unit="ns"),)
+    measured = results(verdict(name, "improves", high=0.9)).model_copy(
+        update={"factors": factors, "explained": explained}
+    )
+    assert supported(measured, wanted) == name
+    with pytest.raises(RequestError, match="no configuration") as refused:
+        supported(measured, "knob_ns=700ms vm.x=1")
+    assert name in str(refused.value.hint)

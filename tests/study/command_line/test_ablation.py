@@ -8,6 +8,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.saving import study_text
 from ajuste.model.error import RequestError
 from ajuste.profile.placing import Placed
+from ajuste.run.planning import planned_study
 from ajuste.study.builtin import find_study
 from ajuste.study.check import check
 from ajuste.study.command_line.ablation import ablation_study
@@ -74,3 +75,29 @@ def test_profiles_are_on_one_kernel_and_a_profile_must_change_something() -> Non
     nothing = Placed(placed(FEW).profile, (), placed(FEW).unchanged, placed(FEW).unmapped)
     with pytest.raises(RequestError, match="changes no setting of this target"):
         resolved(nothing)
+
+
+def test_a_hint_lists_what_a_profile_does_not_set() -> None:
+    few = placed(FEW)
+    with pytest.raises(RequestError) as one:
+        resolved(Placed(few.profile, (), few.unchanged, few.unmapped))
+    assert one.value.hint == (
+        "try another profile: 1 line already in effect, 1 left out (script script = x: is a program)"
+    )
+    with pytest.raises(RequestError) as four:
+        resolved(Placed(few.profile, (), (), few.unmapped * 4))
+    assert str(four.value.hint).endswith("; 1 more)")
+    with pytest.raises(RequestError, match="quick sets nothing") as none:
+        resolved(Placed(few.profile, (), (), ()))
+    assert none.value.hint == "try another profile"
+
+
+def test_the_lines_of_a_profile_have_the_units_of_their_tunables() -> None:
+    named_as_in_sysctl = {"kernel.sched_min_granularity_ns": "10000000", "vm.dirty_ratio": "40"}
+    plan = planned_study(resolved(placed(named_as_in_sysctl)), catalogue())
+    assert plan.units == {"kernel.sched_min_granularity_ns": "ns", "vm.dirty_ratio": "%"}
+
+
+def test_one_line_is_one_line_in_words() -> None:
+    plan = planned_study(resolved(placed({"vm.dirty_ratio": "40"})), catalogue())
+    assert "the shares of 1 line on" in plan.correction

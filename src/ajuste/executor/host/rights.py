@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.host.availability import (
@@ -16,7 +18,7 @@ from ajuste.executor.host.availability import (
 )
 from ajuste.machine.home import as_root
 from ajuste.model.error import RequestError
-from ajuste.model.plan import REAL_TIME, Attributes, Command, Plan
+from ajuste.model.plan import REAL_TIME, Attributes, Command, FileLocation, Plan, Write
 from ajuste.study.named import LOOP, disks_of_mkfs
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
@@ -110,10 +112,19 @@ def _plan(configuration: ResolvedConfiguration) -> Plan:
     )
 
 
+def _is_present(write: Write) -> bool:
+    # Whether this machine has that value now: to write it again changes nothing.
+    if not isinstance(write.location, FileLocation):
+        return False
+    with suppress(OSError):
+        return Path(write.location.path).read_text(errors="replace").split() == write.value.split()
+    return False
+
+
 def _reason_to_hang(configuration: ResolvedConfiguration, catalogue: Catalogue) -> str:
     for write in configuration.writes:
         tunable = catalogue.find_tunable(write.tunable)
-        if tunable.risk == "hang":
+        if tunable.risk == "hang" and not _is_present(write):
             return f"{tunable.name}: {tunable.risk_note}"
     served = (service.command for service in configuration.services)
     commands: tuple[Command, ...] = (configuration.workload, *configuration.background, *served)

@@ -17,7 +17,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
-from ajuste.model.wording import listed
+from ajuste.model.wording import count_of, first_few, listed
 from ajuste.study.answerable import FEWEST_ROUNDS, MOST_ROUNDS
 from ajuste.study.command_line.defaults import (
     DEFAULT_KERNEL,
@@ -414,11 +414,14 @@ def profile_levels(placed: Placed) -> dict[str, str]:
     """Return all levels that a profile sets. Raises RequestError where there are none."""
     levels = {name: level for setting in placed.settings for name, level in setting.levels.items()}
     if not levels:
-        left = "; ".join(f"{left_out.line.words}: {left_out.reason}" for left_out in placed.unmapped[:3])
+        if not placed.unchanged and not placed.unmapped:
+            raise RequestError(f"the profile {placed.profile.name} sets nothing", hint="try another profile")
+        reasons = [f"{left_out.line.words}: {left_out.reason}" for left_out in placed.unmapped]
+        same, left = len(placed.unchanged), len(placed.unmapped)
+        why = f" ({'; '.join(first_few(reasons, 3))})" if reasons else ""
         raise RequestError(
             f"the profile {placed.profile.name} changes no setting of this target",
-            hint=f"try another profile: {len(placed.unchanged)} lines are already in effect, {len(placed.unmapped)} "
-            f"are left out ({left} …)",
+            hint=f"try another profile: {count_of(same, 'line')} already in effect, {left} left out{why}",
         )
     return levels
 
