@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -18,9 +19,9 @@ from ajuste.cli import options
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Only, example, examples, option, spread
 from ajuste.cli.showing import Showing, command_line
-from ajuste.machine.home import WATCH, Home, home, native_program
-from ajuste.model.error import RequestError, RunError
-from ajuste.model.wording import block_name, visible_line
+from ajuste.machine.home import WATCH, Home, as_root, home, native_program
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.wording import block_name, count_of, visible_line
 from ajuste.report.console import Console
 from ajuste.study.command_line.live import LiveRequest
 from ajuste.study.command_line.option import Option
@@ -181,11 +182,13 @@ def status(as_json: options.Json = False) -> None:
     if as_json:
         document = state.model_dump(exclude={"boot", "started_ticks"}) if state else {}
         document["going_on"] = state is not None and state.is_alive
+        run = None if state is None else _run_of(state)
+        document["stopped"] = run.stopped if run else ""
         document["adopted"] = [adoption.as_json() for adoption in adopted]
         typer.echo(json.dumps(document, indent=2))
         return
     if state is not None:
-        _print(_status_line(state, going=state.is_alive))
+        _print(_status_line(state) if state.is_alive else _end_line(state))
         if state.said:
             _print(visible_line(state.said))
         if state.is_alive and state.predicted:
@@ -199,13 +202,31 @@ def _print(text: str) -> None:
     console.print(text, soft_wrap=not console.is_terminal)
 
 
-def _status_line(state: LiveState, *, going: bool) -> str:
+def _end_line(state: LiveState) -> str:
+    run = _run_of(state)
+    name = f"run {state.run} ({visible_line(state.study)})"
+    if run is None:
+        return f"{name}: ended after {count_of(state.slices, 'slice')}"
+    if run.stopped:
+        return f"{name}: finished: {visible_line(run.stopped_because)}; see ajuste live result"
+    again = as_root(shlex.split(run.named)[1:])
+    return f"{name}: interrupted after {count_of(state.slices, 'slice')}; resume with {visible_line(again)}"
+
+
+def _run_of(state: LiveState) -> Run | None:
+    # None after its run was deleted, or with another store.
+    from ajuste.store.store import Store
+
+    with suppress(AjusteError), Store(home().store_url) as store:
+        return store.find_run(state.run)
+    return None
+
+
+def _status_line(state: LiveState) -> str:
     from ajuste.run.live.state import ON_PROBATION
 
-    count = f"{state.slices} slice{'' if state.slices == 1 else 's'}"
-    count += f" ({state.predicted_slices:,} predicted)" if going and state.predicted_slices else ""
-    if not going:
-        return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
+    count = count_of(state.slices, "slice")
+    count += f" ({state.predicted_slices:,} predicted)" if state.predicted_slices else ""
     now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
     if state.configuration and state.doing == ON_PROBATION:
         now = f"{visible_line(state.configuration)} is on probation"
