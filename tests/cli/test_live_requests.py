@@ -117,3 +117,15 @@ def test_the_status_tells_a_finished_run_from_an_interrupted_one(
     assert [word for word in words if word.replace("'", "") not in status.replace("'", "")] == []
     document = json.loads(warm.run(["live", "status", "--json"], tmp_path, environment).stdout)
     assert (document["going_on"], document["stopped"]) == (False, "decided" if stopped else "")
+
+
+def test_a_dry_run_says_that_no_line_of_a_log_matches_yet(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("took long\n")
+    words = ("--watch", f"took,s=regex:{log}#took ([0-9.]+) s")
+    output = live_dry_run(tmp_path, *words).stdout
+    assert "all of which can be read now" not in output
+    assert f"no line at the end of {log} matches yet" in output
+    assert list(json.loads(live_dry_run(tmp_path, *words, "--json").stdout)["warnings"]) == ["took"]
+    log.write_text("took 2 s\n")
+    assert "all of which can be read now" in live_dry_run(tmp_path, *words).stdout

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +21,7 @@ from ajuste.cli.options import Only, example, examples, option, spread
 from ajuste.cli.showing import Showing, command_line
 from ajuste.machine.home import WATCH, Home, as_root, home, native_program
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.wording import block_name, count_of, visible_line
+from ajuste.model.wording import Say, block_name, count_of, visible_line
 from ajuste.report.console import Console
 from ajuste.study.command_line.live import LiveRequest
 from ajuste.study.command_line.option import Option
@@ -121,9 +121,9 @@ def live(
     if install and not dry_run:
         require_systemd()
     if dry_run or install:
-        predicted = _predictions(experiment, place)
+        predicted, warnings = _predictions(experiment, place, activity.say if install else lambda _: None)
     if dry_run:
-        _show_plan(experiment, design, predicted, wanted.adopt, as_json=showing.as_json)
+        _show_plan(experiment, design, predicted, warnings, wanted.adopt, as_json=showing.as_json)
         return 0
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
@@ -287,16 +287,17 @@ def _live_run(store: Store, place: Home, named: str | None) -> Run:
     raise RequestError("no live experiment found", hint="list all runs with ajuste report")
 
 
-def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction, ...]:
-    # Opening the sources also proves that every metric can be read now.
+def _predictions(experiment: Experiment, place: Home, say: Say) -> tuple[tuple[SlicesPrediction, ...], dict[str, str]]:
+    # With the warnings of metrics by name. Opening the sources also proves that every metric can be read now.
     from ajuste.machine.inventory.inventory import summarise, take_inventory
     from ajuste.run.live.prediction import known_before, predictions
     from ajuste.run.live.sources import opened
     from ajuste.store.store import Store
 
     resolved, machine = experiment.resolved, summarise(take_inventory())
-    with opened(resolved.live_design) as sources, Store(place.store_url) as store:
-        return predictions(resolved, known_before(resolved, sources, store, machine))
+    with opened(resolved.live_design, say=say) as sources, Store(place.store_url) as store:
+        warnings = {name: source.warning for name, source in sources.items() if source.warning}
+        return predictions(resolved, known_before(resolved, sources, store, machine)), warnings
 
 
 def _adoption_wish(
@@ -328,6 +329,7 @@ def _show_plan(
     experiment: Experiment,
     design: LiveDesign,
     predicted: Sequence[SlicesPrediction],
+    warnings: Mapping[str, str],
     adopt: AdoptionWish | None,
     *,
     as_json: bool,
@@ -344,6 +346,7 @@ def _show_plan(
             "guards": [guard.text for guard in design.guards],
             "slice_s": design.slice_s,
             "for_s": design.for_s,
+            "warnings": dict(warnings),
             "predicted": [prediction.as_json() for prediction in predicted],
             "configurations": [
                 {
@@ -368,9 +371,11 @@ def _show_plan(
             typer.echo(
                 f"  {visible_line(resolved.configuration.name)}: {write.value} into {location_words(write.location)}"
             )
-    typer.echo("Metrics, all of which can be read now:")
+    typer.echo("Metrics:" if warnings else "Metrics, all of which can be read now:")
     for metric in design.all_metrics:
-        typer.echo(f"  {metric.metric.name}: {visible_line(f'{metric.kind}:{metric.where}')}")
+        warning = warnings.get(metric.metric.name)
+        words = f"{metric.kind}:{metric.where}{f' ({warning})' if warning else ''}"
+        typer.echo(f"  {metric.metric.name}: {visible_line(words)}")
     for guard in design.guards:
         typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
     if adopt is not None:
