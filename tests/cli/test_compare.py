@@ -126,6 +126,14 @@ def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shel
     assert saved.startswith("# Does the same as: ajuste compare --vm --nice 0,10 ")
     assert tomllib.loads(saved)["factor"] == [{"name": "nice", "levels": ["0", "10"]}]
     assert ajuste("plan", "saved.toml")[0] == output
+    (ajuste.directory / "saved.toml").write_text(edited := f"{saved}# edited\n")
+    _, complained = ajuste(*words[:1], "--dry-run", "--save", "saved.toml", *words[1:], expect=2)
+    assert "saved.toml exists; nothing was written" in complained
+    assert "--force" in complained
+    assert (ajuste.directory / "saved.toml").read_text() == edited
+    ajuste(*words[:1], "--dry-run", "--save", "saved.toml", "--force", *words[1:])
+    ajuste(*words[:1], "--dry-run", "--save", "saved.toml", *words[1:])
+    assert tomllib.loads((ajuste.directory / "saved.toml").read_text()) == tomllib.loads(saved)
     assert not (ajuste.directory / "done").exists()
     assert ajuste.json("report") == []
 

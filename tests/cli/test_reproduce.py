@@ -80,6 +80,9 @@ def test_a_test_of_a_fix_fails_before_it(reproduced: Shell) -> None:
     )
     assert bad < figure["least"] < good
     assert "verdict" not in figure
+    _, complained = reproduced("reproduce", "small", "-o", "fixed.toml", expect=2)
+    assert "fixed.toml exists; nothing was written" in complained
+    reproduced("reproduce", "small", "--fixed", "-o", "fixed.toml")
     output, _ = reproduced("run", "fixed.toml", "--quiet", expect=3)
     assert f"{METRIC} of {OTHER}: at least 10.9" in output
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -72,6 +72,7 @@ def ablate(
     ],
     machines: Machines,
     save: options.Save = None,
+    force: options.Force = False,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
     showing: Showing,
@@ -98,17 +99,13 @@ def ablate(
     names = built_for_profiles([profile], bare, known, run_options, dry_run=dry_run, quiet=showing.silent)
     bare, request = with_kernels(bare, names), request.with_kernels(names)
     (placement,) = placed([profile], bare.target, known, run_options, tell=not (showing.silent or dry_run))
-    chosen = (
-        _of_command(request, placement, known, save, command) if study is None else _of_study(bare, placement, known)
-    )
+    chosen = _of_command(request, placement, known) if study is None else _of_study(bare, placement, known)
     run_options = replace(run_options, cluster=cluster)
     if idle := _idle(chosen, known, run_options):
         placement = placement.without(idle, line_names(placement.settings))
-        chosen = (
-            _of_command(request, placement, known, save, command)
-            if study is None
-            else _of_study(bare, placement, known)
-        )
+        chosen = _of_command(request, placement, known) if study is None else _of_study(bare, placement, known)
+    if save is not None:
+        save_study(_document(request, placement, known)[0], save, without_saving(command), force=force)
     if dry_run:
         show_plan(chosen, known, run_options, as_json=showing.as_json)
         return
@@ -148,16 +145,18 @@ def _without_profile(request: Request, study: str | None, known: Catalogue, save
     return with_machine(chosen, request.machine, known) if request.machine else chosen
 
 
-def _of_command(request: Request, placement: Placed, known: Catalogue, save: Path | None, command: str) -> Study:
+def _of_command(request: Request, placement: Placed, known: Catalogue) -> Study:
+    document, origin = _document(request, placement, known)
+    return checked_study(document, origin, known, parse_kernel=parse_spec)
+
+
+def _document(request: Request, placement: Placed, known: Catalogue) -> tuple[dict[str, Any], CommandLine]:
     document, origin = adhoc_document(request, known, (placement,))
     if not request.metric:  # The workload's own metric, or the modelled time, says enough; each takes more blocks.
         metrics = document["analysis"]["metrics"]
         document["analysis"]["metrics"] = metrics[-1:] if request.machine else metrics[:1]
-    apart = ablation_document(document, placement)
-    if save is not None:
-        save_study(apart, save, without_saving(command))
-    origin = CommandLine({**origin.options, ("factor",): f"--profile {request.profile}"})
-    return checked_study(apart, origin, known, parse_kernel=parse_spec)
+    origin = CommandLine({**origin.options, ("factor",): f"--profile {request.profile}"}, command="ajuste ablate")
+    return ablation_document(document, placement), origin
 
 
 def _of_study(study: Study, placement: Placed, known: Catalogue) -> Study:

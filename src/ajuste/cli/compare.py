@@ -66,6 +66,7 @@ def compare(
     scheduler: options.SchedulerPrograms = None,
     fail_on: options.FailOn = None,
     save: options.Save = None,
+    force: options.Force = False,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
     showing: Showing,
@@ -109,7 +110,7 @@ def compare(
     if save is not None:
         document = adhoc_document(savable(typed, names), known, profiles)[0]
         tables = [{"name": table.name, "sha256": table.sha256} for table in study.schedulers]
-        save_study(document | ({"scheduler": tables} if tables else {}), save, without_saving(command))
+        save_study(document | ({"scheduler": tables} if tables else {}), save, without_saving(command), force=force)
     if dry_run:
         from ajuste.cli.plan import show_plan
 

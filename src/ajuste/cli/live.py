@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,9 +19,9 @@ from ajuste.cli import options
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Only, example, examples, option, spread
 from ajuste.cli.showing import Showing, command_line
-from ajuste.machine.home import WATCH, Home, home, native_program
-from ajuste.model.error import RequestError, RunError
-from ajuste.model.wording import block_name, visible_line
+from ajuste.machine.home import WATCH, Home, as_root, home, native_program
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.wording import Say, block_name, count_of, visible_line
 from ajuste.report.console import Console
 from ajuste.study.command_line.live import LiveRequest
 from ajuste.study.command_line.option import Option
@@ -120,9 +121,9 @@ def live(
     if install and not dry_run:
         require_systemd()
     if dry_run or install:
-        predicted = _predictions(experiment, place)
+        predicted, warnings = _predictions(experiment, place, activity.say if install else lambda _: None)
     if dry_run:
-        _show_plan(experiment, design, predicted, wanted.adopt, as_json=showing.as_json)
+        _show_plan(experiment, design, predicted, warnings, wanted.adopt, as_json=showing.as_json)
         return 0
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
@@ -181,11 +182,13 @@ def status(as_json: options.Json = False) -> None:
     if as_json:
         document = state.model_dump(exclude={"boot", "started_ticks"}) if state else {}
         document["going_on"] = state is not None and state.is_alive
+        run = None if state is None else _run_of(state)
+        document["stopped"] = run.stopped if run else ""
         document["adopted"] = [adoption.as_json() for adoption in adopted]
         typer.echo(json.dumps(document, indent=2))
         return
     if state is not None:
-        _print(_status_line(state, going=state.is_alive))
+        _print(_status_line(state) if state.is_alive else _end_line(state))
         if state.said:
             _print(visible_line(state.said))
         if state.is_alive and state.predicted:
@@ -199,13 +202,31 @@ def _print(text: str) -> None:
     console.print(text, soft_wrap=not console.is_terminal)
 
 
-def _status_line(state: LiveState, *, going: bool) -> str:
+def _end_line(state: LiveState) -> str:
+    run = _run_of(state)
+    name = f"run {state.run} ({visible_line(state.study)})"
+    if run is None:
+        return f"{name}: ended after {count_of(state.slices, 'slice')}"
+    if run.stopped:
+        return f"{name}: finished: {visible_line(run.stopped_because)}; see ajuste live result"
+    again = as_root(shlex.split(run.named)[1:])
+    return f"{name}: interrupted after {count_of(state.slices, 'slice')}; resume with {visible_line(again)}"
+
+
+def _run_of(state: LiveState) -> Run | None:
+    # None after its run was deleted, or with another store.
+    from ajuste.store.store import Store
+
+    with suppress(AjusteError), Store(home().store_url) as store:
+        return store.find_run(state.run)
+    return None
+
+
+def _status_line(state: LiveState) -> str:
     from ajuste.run.live.state import ON_PROBATION
 
-    count = f"{state.slices} slice{'' if state.slices == 1 else 's'}"
-    count += f" ({state.predicted_slices:,} predicted)" if going and state.predicted_slices else ""
-    if not going:
-        return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
+    count = count_of(state.slices, "slice")
+    count += f" ({state.predicted_slices:,} predicted)" if state.predicted_slices else ""
     now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
     if state.configuration and state.doing == ON_PROBATION:
         now = f"{visible_line(state.configuration)} is on probation"
@@ -266,16 +287,17 @@ def _live_run(store: Store, place: Home, named: str | None) -> Run:
     raise RequestError("no live experiment found", hint="list all runs with ajuste report")
 
 
-def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction, ...]:
-    # Opening the sources also proves that every metric can be read now.
+def _predictions(experiment: Experiment, place: Home, say: Say) -> tuple[tuple[SlicesPrediction, ...], dict[str, str]]:
+    # With the warnings of metrics by name. Opening the sources also proves that every metric can be read now.
     from ajuste.machine.inventory.inventory import summarise, take_inventory
     from ajuste.run.live.prediction import known_before, predictions
     from ajuste.run.live.sources import opened
     from ajuste.store.store import Store
 
     resolved, machine = experiment.resolved, summarise(take_inventory())
-    with opened(resolved.live_design) as sources, Store(place.store_url) as store:
-        return predictions(resolved, known_before(resolved, sources, store, machine))
+    with opened(resolved.live_design, say=say) as sources, Store(place.store_url) as store:
+        warnings = {name: source.warning for name, source in sources.items() if source.warning}
+        return predictions(resolved, known_before(resolved, sources, store, machine)), warnings
 
 
 def _adoption_wish(
@@ -307,6 +329,7 @@ def _show_plan(
     experiment: Experiment,
     design: LiveDesign,
     predicted: Sequence[SlicesPrediction],
+    warnings: Mapping[str, str],
     adopt: AdoptionWish | None,
     *,
     as_json: bool,
@@ -323,6 +346,7 @@ def _show_plan(
             "guards": [guard.text for guard in design.guards],
             "slice_s": design.slice_s,
             "for_s": design.for_s,
+            "warnings": dict(warnings),
             "predicted": [prediction.as_json() for prediction in predicted],
             "configurations": [
                 {
@@ -347,9 +371,11 @@ def _show_plan(
             typer.echo(
                 f"  {visible_line(resolved.configuration.name)}: {write.value} into {location_words(write.location)}"
             )
-    typer.echo("Metrics, all of which can be read now:")
+    typer.echo("Metrics:" if warnings else "Metrics, all of which can be read now:")
     for metric in design.all_metrics:
-        typer.echo(f"  {metric.metric.name}: {visible_line(f'{metric.kind}:{metric.where}')}")
+        warning = warnings.get(metric.metric.name)
+        words = f"{metric.kind}:{metric.where}{f' ({warning})' if warning else ''}"
+        typer.echo(f"  {metric.metric.name}: {visible_line(words)}")
     for guard in design.guards:
         typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
     if adopt is not None:

@@ -211,6 +211,7 @@ FailOn = Annotated[
     ),
 ]
 Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE", panel=OUTPUT)]
+Force = Annotated[bool, option("Overwrite an existing study file.", None, "--force", panel=OUTPUT)]
 DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run", panel=OUTPUT)]
 SchedulerPrograms = Annotated[
     list[Path] | None,

@@ -32,7 +32,7 @@ from ajuste.executor.host.journals import (
     verify,
 )
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.machine.home import Home, as_root, home
+from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Location, location_words
 from ajuste.model.tunable import same_value
@@ -115,9 +115,7 @@ def _tell_adopted(places: list[Path] | None) -> None:
 def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
     require_latest(adoption)
     if os.geteuid() != 0:
-        raise RequestError(
-            "what root adopted only root can undo", hint=f"run {as_root(['restore', '--run', adoption.run])}"
-        )
+        raise RequestError("what root adopted only root can undo", hint=f"run {adoption.undo}")
     if dry_run:
         messages = [
             f"{value.tunable} would be {value.before} again (adopted: {value.value})"
@@ -160,7 +158,7 @@ def _scopes(places: list[Path] | None) -> tuple[Scope, ...]:
     if adopted := next((place for place in places if ADOPTED in (place.absolute(), place.absolute().parent)), None):
         raise RequestError(
             f"{adopted} belongs to what was adopted",
-            hint="run `ajuste restore --run RUN`; `ajuste live status` names the run",
+            hint="run `sudo ajuste restore --run RUN`; `ajuste live status` names the run",
         )
     return (Scope(tuple(places), registered=False),)
 

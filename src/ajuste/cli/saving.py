@@ -11,9 +11,10 @@ import tomlkit
 import typer
 from tomlkit.items import Table
 
-from ajuste.cli.options import example, option
+from ajuste.cli.options import Force, example, option
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
+from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.run.outcome import results_of
@@ -30,24 +31,39 @@ def check_save(path: Path | None, option: str = "--save") -> None:
         raise RequestError(f"{option} {path}: {why}", hint="choose a file that you can write")
 
 
-def save_study(document: Mapping[str, Any], path: Path, command: str, option: str = "--save") -> None:
-    """Write ``document`` as a study file to ``path``. Raises RequestError."""
+def save_study(
+    document: Mapping[str, Any], path: Path, command: str, option: str = "--save", *, force: bool = False
+) -> None:
+    """Write ``document`` as a study file to ``path``. Raises RequestError, without ``force`` also where it replaces
+    another study.
+    """
+    text = study_text(_absolute(document), command)
     try:
-        write_text(path, study_text(_absolute(document), command))
+        if not force and path.is_file() and not _is_same_study(path, text):
+            raise RequestError(
+                f"{path} exists; nothing was written", hint="use --force to overwrite it, or choose another file"
+            )
+        write_text(path, text)
     except OSError as failure:
         raise RequestError(f"{option} {path}: {failure.strerror}", hint="choose a file that you can write") from None
 
 
 def without_saving(command: str) -> str:
-    """Return the ``command`` without --dry-run and --save, which measure nothing."""
+    """Return the ``command`` without --dry-run, --save and --force, which measure nothing."""
     words = shlex.split(command)
     end = words.index("--") if "--" in words else len(words)
     kept = [
         word
         for before, word in zip(["", *words], words[:end], strict=False)
-        if word not in ("--dry-run", "--save") and not word.startswith("--save=") and before != "--save"
+        if word not in ("--dry-run", "--force", "--save") and not word.startswith("--save=") and before != "--save"
     ]
     return shlex.join([*kept, *words[end:]])
+
+
+def _is_same_study(path: Path, text: str) -> bool:
+    # Apart from the first line, whose command may differ: one with --dry-run does not keep the real one from saving.
+    with open_given(path) as file:
+        return file.read().partition(b"\n")[2] == text.encode().partition(b"\n")[2]
 
 
 def study_text(document: Mapping[str, Any], command: str) -> str:
@@ -118,6 +134,7 @@ def reproduce(
             "--fixed", help="Expect what a fix brings: no failed trial, and less than half of what worsens or differs."
         ),
     ] = False,
+    force: Force = False,
 ) -> None:
     """Write RUN as a study file that expects its verdicts, and its digest under the virtual clock.
 
@@ -132,7 +149,8 @@ def reproduce(
         stored = store.find_run(run)
         results = results_of(stored, store)
         study, notes = reproducer(stored, results, home(), limit, fixed=fixed)
-    save_study(study.document(), output, results.reproduce[0] if results.reproduce else "", "--output")
+    again = results.reproduce[0] if results.reproduce else ""
+    save_study(study.document(), output, again, "--output", force=force)
     expected = study.expect or ExpectTable()
     words = [count_of(len(expected.figures), "figure"), *(["the digest"] if expected.digest else [])]
     typer.echo(f"{output} expects {listed(words)}")

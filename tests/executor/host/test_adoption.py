@@ -17,6 +17,7 @@ from ajuste.executor.host.adoption import (
     adoption_of,
     adoptions,
     require_latest,
+    undo_command,
     withdraw,
 )
 from ajuste.executor.host.journals import record_of, require_none_left
@@ -75,7 +76,7 @@ def test_what_was_adopted_later_is_undone_first(directory: Path) -> None:
         adopt(adoption(f"run-{number}", journal=f"{number}-7-8"), directory)
     with pytest.raises(RequestError) as refused:
         require_latest(adoption_of("run-1", directory), directory)
-    assert refused.value.hint == "ajuste restore --run run-2"
+    assert refused.value.hint == f"run {undo_command('run-2')}"
     require_latest(adoption_of("run-2", directory), directory)
     for unclear in ("run", "run-3"):
         with pytest.raises(RequestError) as refused:
@@ -116,3 +117,13 @@ def test_a_file_that_is_read_at_boot_keeps_the_value_in_force_until_it_is_edited
 def test_a_damaged_record_is_none(directory: Path) -> None:
     record_of(directory / "1-7-8.journal").write_text("{")
     assert adoptions(directory) == ()
+
+
+def test_the_command_that_undoes_it_is_one_for_root(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{Path(name).name}")
+    monkeypatch.setattr("sys.argv", ["ajuste", "live"])
+    for variable in ("AJUSTE_HOME", "AJUSTE_NATIVE"):
+        monkeypatch.delenv(variable, raising=False)
+    known = adoption("run-1")
+    assert known.undo == known.as_json()["undo"] == "sudo ajuste restore --run run-1"
+    assert str(known).endswith(f"undo with {known.undo}")

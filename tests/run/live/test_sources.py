@@ -234,6 +234,32 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
     assert pointers.read() == (5.0,)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "where", "warning"),
+    [
+        ("", "regex", "took ([0-9.]+) s", "no line at the end of {} matches yet"),
+        ("took long\n", "regex", "took ([0-9.]+) s", "no line at the end of {} matches yet"),
+        ("took long\ntook 2 s\n", "regex", "took ([0-9.]+) s", ""),
+        (f"took 2 s\n{'x' * 70_000}\n", "regex", "took ([0-9.]+) s", "no line at the end of {} matches yet"),
+        ('{"s": 1}\n', "json", "/t", "has a number at /t yet"),
+        ('{"s": 1}\n', "json", "/s", ""),
+    ],
+)
+def test_a_log_without_a_line_that_counts_is_warned_of(
+    tmp_path: Path, text: str, kind: str, where: str, warning: str
+) -> None:
+    log = tmp_path / "x.log"
+    log.write_text(text)
+    source = opened(kind, f"{log}#{where}")
+    assert warning.format(log) in source.warning
+    assert bool(source.warning) == bool(warning)
+    assert source.read() == ()
+    (metric,) = live_design(LiveRequest(slice="9s", metric=(f"took,s,lower={kind}:{log}#{where}",))).metrics
+    messages: list[str] = []
+    with opened_all(LiveDesign(metrics=(metric,), slice_s=9, for_s=99), say=messages.append):
+        assert [message.startswith("metric took: ") for message in messages] == [True] * bool(warning)
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["fifo", "directory"])
 def test_only_a_regular_file_is_followed(make: Callable[[Path], None], tmp_path: Path) -> None:
@@ -250,7 +276,7 @@ def test_a_pattern_that_backtracks_without_end_shows_nothing(tmp_path: Path) -> 
     log.touch()
     source = opened("regex", f"{log}#(a+)+(1)$")
     log.write_text("a" * 60 + "b\n")
-    with pytest.raises(NothingShownError, match="backtrack"):
+    with pytest.raises(NothingShownError, match="the machine is busy, or the pattern may backtrack"):
         source.read()
     log.write_text("aa1\n")
     assert source.read() == ()

@@ -14,6 +14,7 @@ from ajuste.study.command_line.request import block_range, mebibytes, seconds, s
         (share, "1%", 0.01),
         (share, "0.5 %", 0.005),
         (share, "0.02", 0.02),
+        (share, "500%", 5),
         (seconds, "5m", 300),
         (seconds, "90s", 90),
         (seconds, "90", 90),
@@ -34,6 +35,8 @@ def test_amounts_are_read_as_people_write_them(read: Callable[[str, str], object
     [
         (share, "one", "a share such as 1% or 0.01"),
         (share, "-1%", "a share"),
+        (share, "5", "a percentage"),
+        (share, "1.0", "a percentage"),
         (seconds, "5 years", "a duration such as 90s, 5m or 1h"),
         (seconds, "0", "a duration"),
         (mebibytes, "1 kg", "a size such as 512MiB or 2GiB"),
@@ -46,3 +49,9 @@ def test_anything_else_is_refused_with_the_option(read: Callable[[str, str], obj
     with pytest.raises(RequestError, match=expected) as caught:
         read("--option", text)
     assert str(caught.value).startswith(f"--option {text}: ")
+
+
+def test_a_bare_number_is_not_taken_as_hundreds_of_percent() -> None:
+    with pytest.raises(RequestError) as caught:
+        share("--min-effect", "5")
+    assert caught.value.hint == "write 5%"

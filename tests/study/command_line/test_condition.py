@@ -43,6 +43,7 @@ def test_metric_and_limit_are_optional(text: str, metrics: tuple[str, ...], limi
         ("worsens:1%:elapsed", "expected worsens, worsens:METRIC"),
         ("worsens:elapsed:1%:2%", "expected worsens, worsens:METRIC"),
         ("worsens:elapsed:-1%", "limit -1%: expected a share"),
+        ("worsens:elapsed:10", "limit 10: expected a percentage"),
         ("worsens:elapsd", '"elapsd" is not a deciding metric; did you mean elapsed?'),
         ("worsens:zzz", '"zzz" is not a deciding metric; expected one of elapsed, speed, which'),
         ("worsens:which", "which: no direction is better, so nothing worsens"),

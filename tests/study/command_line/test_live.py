@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
-from ajuste.study.command_line.live import LiveRequest, live_design
+from ajuste.study.command_line.live import LiveRequest, live_design, live_study
+from ajuste.study.command_line.request import Request
 
 URL = "http://127.0.0.1:1/metrics"
 REQUEST = LiveRequest(
@@ -51,6 +53,8 @@ def test_a_request_says_what_is_read_and_when() -> None:
         ({"max_load": float("nan")}, "above 0"),
         ({"max_pressure": "0"}, "between 0 and 100 %"),
         ({"max_pressure": "400%"}, "between 0 and 100 %"),
+        ({"max_pressure": "40"}, "expected a percentage"),
+        ({"guard": ("latency not worse than 5",)}, "expected a percentage"),
         ({"for_": "30s"}, "at least one slice"),
         ({"order": "sideways"}, "random, mirrored or latin"),
     ],
@@ -59,3 +63,18 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, object], message: str) 
     with pytest.raises(RequestError) as failure:
         live_design(replace(REQUEST, **wrong))  # type: ignore[arg-type]
     assert message in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Request(set=("vm.dirty_background_ratio=ten,2",)),
+        Request(set=("vm.dirty_background_ratio=10,,2",)),
+        Request(set=("vm.dirty_background_ratio=10,2",), min_effect="abc"),
+        Request(set=("vm.dirty_background_ratio=10,2",), baseline=("7",)),
+    ],
+)
+def test_no_hint_leads_to_another_command(wrong: Request) -> None:
+    with pytest.raises(RequestError) as failure:
+        live_study(wrong, live_design(REQUEST), catalogue(), "/bin/true")
+    assert "ajuste compare" not in f"{failure.value} {failure.value.hint}"

@@ -30,6 +30,7 @@ from ajuste.executor.host.journals import (
     restore_all,
 )
 from ajuste.machine.files import file_sha256, make_directory, replace_file, sync_to_disk
+from ajuste.machine.home import as_root
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.base import ClosedModel
 from ajuste.model.error import RequestError, RunError
@@ -117,7 +118,7 @@ class Adoption(ClosedModel):
 
     @property
     def undo(self) -> str:
-        return f"ajuste restore --run {self.run}"
+        return undo_command(self.run)
 
     @property
     def at_boot(self) -> str:
@@ -142,6 +143,11 @@ class Adoption(ClosedModel):
             f"{self.settings}: adopted from run {self.run} on {self.adopted[:16].replace('T', ' ')} UTC{since}; "
             f"{self.at_boot}; undo with {self.undo}"
         )
+
+
+def undo_command(run: str) -> str:
+    """Return the command that undoes what was adopted from ``run``, which only root can."""
+    return as_root(["restore", "--run", run])
 
 
 class HeldPlan:
@@ -289,7 +295,7 @@ def require_latest(adoption: Adoption, directory: Path = ADOPTED) -> None:
     if later:
         raise RequestError(
             f"run {later[-1].run} was adopted later for the same settings; restore it first",
-            hint=f"ajuste restore --run {later[-1].run}",
+            hint=f"run {later[-1].undo}",
         )
 
 

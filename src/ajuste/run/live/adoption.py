@@ -11,7 +11,16 @@ from typing import Final
 
 from ajuste.analysis.live import breaches_by_name, judge_live
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.adoption import AdoptedValue, Adoption, BootFile, HeldPlan, adopt, adoptions, old_values
+from ajuste.executor.host.adoption import (
+    AdoptedValue,
+    Adoption,
+    BootFile,
+    HeldPlan,
+    adopt,
+    adoptions,
+    old_values,
+    undo_command,
+)
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import OldValue
@@ -205,7 +214,7 @@ def _values(written: Sequence[Written], steps: Sequence[OldValue]) -> tuple[Adop
 
 def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], name: str) -> Export:
     export = configuration_export(results, study, written, name, whole=True)
-    adopted = f"Adopted {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. To undo: ajuste restore --run {results.run}"
+    adopted = f"Adopted {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. To undo: {undo_command(results.run)}"
     # The name sorts by time: of two files with the same sysctl the last one counts.
     stamp = f"ajuste-{datetime.now(UTC):%Y%m%d-%H%M%S}-{export.name.removeprefix('ajuste-')}"
     return replace(export, name=stamp, evidence=(*export.evidence, adopted))

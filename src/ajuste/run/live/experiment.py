@@ -14,11 +14,12 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.adoption import adoptions
-from ajuste.executor.host.host import prepared_for
+from ajuste.executor.host.availability import current_values
+from ajuste.executor.host.host import HostExecutor, prepared_for
 from ajuste.executor.host.journals import keeper, require_none_left
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.files import make_directory
-from ajuste.machine.home import WATCH, Home, ajuste_version, native_program
+from ajuste.machine.home import WATCH, Home, ajuste_version, as_root, native_program
 from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.live import LiveDesign
@@ -36,6 +37,7 @@ from ajuste.run.live.state import forget_stop, is_asked_to_stop, keep_state, own
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.head import Run
 from ajuste.store.location import exclusive, lock_name
+from ajuste.study.command_line.study import AS_IT_IS
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
@@ -67,6 +69,11 @@ class LiveOptions:
 
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
     """Prepare ``study`` on this machine. Raises RequestError for settings that cannot change while a service runs."""
+    if not options.dry and os.geteuid() != 0:
+        raise RequestError(
+            "ajuste live requires root: it changes settings of this machine",
+            hint=f"run {as_root()}\nor add --dry-run to see the plan without root",
+        )
     require_pressure(design)
     run_options = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say, dry=options.dry)
     experiment = prepare(study, known, run_options)
@@ -81,6 +88,7 @@ def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: Li
 def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: bool) -> None:
     if len(resolved.configurations) < 2:
         raise RequestError("there is one configuration; expected at least two levels to compare")
+    _require_levels(resolved, known)
     plain = resolved.configurations[0]
     for configuration in resolved.configurations:
         if not configuration.writes or (configuration.workload.attributes, configuration.scratch) != (
@@ -99,6 +107,21 @@ def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: boo
                     f"{tunable.name} is not known to be safe under a live service: {tunable.risk_note or tunable.risk}",
                     hint="add --accept-risk to do it anyway, and guards with --guard",
                 )
+
+
+def _require_levels(resolved: ResolvedStudy, known: Catalogue) -> None:
+    # `ajuste compare` takes one level against the machine as it is; here every slice writes its level.
+    if not any(configuration.configuration.name == AS_IT_IS for configuration in resolved.configurations):
+        return
+    write = next(write for configuration in resolved.configurations for write in configuration.writes)
+    with HostExecutor() as target:
+        now = current_values(target, [known.find_tunable(write.tunable)])[write.tunable].value
+    first = now if now not in (None, write.value) else "LEVEL"
+    raise RequestError(
+        f"--set {write.tunable}={write.value} has one level; expected at least two, the first of which is the baseline",
+        hint=f"give two, such as --set {write.tunable}={first},{write.value}"
+        + (f"; it is {now} now" if now is not None else ""),
+    )
 
 
 def require_free(home: Home, *, wait_s: float = 0, say: Say = lambda _: None) -> None:

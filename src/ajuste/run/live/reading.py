@@ -160,7 +160,8 @@ class Source:
     ``read`` returns the figures now, or raises NothingShownError within about ``READ_SECONDS``; it may be called from
     another thread, one call at a time. ``fold`` makes one figure of several readings. Sources with the same ``origin``
     are read one after the other, others at once. ``close`` closes files. A source with a memory has a ``past``, which
-    raises NothingShownError as well, but may take ``PAST_SECONDS``.
+    raises NothingShownError as well, but may take ``PAST_SECONDS``. ``warning`` says what a person should check of a
+    source that may show something later.
     """
 
     origin: str
@@ -168,6 +169,7 @@ class Source:
     fold: Fold
     close: Callable[[], None] = lambda: None
     past: Past | None = None
+    warning: str = ""
 
 
 def look_at(source: Source) -> Figures:
@@ -261,6 +263,8 @@ def field_of(text: str, key: str) -> float | None:
 
 # Maximum bytes of a log between two readings; earlier ones are skipped.
 _MOST_BYTES: Final = 8 << 20
+# Bytes at the end of a log that show whether its lines are those expected.
+_TAIL_BYTES: Final = 64 << 10
 
 
 class FollowedLog:
@@ -278,6 +282,12 @@ class FollowedLog:
             ) from None
         self._at = self._file.seek(0, os.SEEK_END)
         self._rest = b""
+
+    def tail(self) -> list[str]:
+        """Return the last whole lines before those that ``lines`` returns."""
+        begin = max(0, self._at - _TAIL_BYTES)
+        lines = os.pread(self._file.fileno(), self._at - begin, begin).split(b"\n")[1 if begin else 0 : -1]
+        return [line.decode(errors="replace") for line in lines]
 
     def lines(self) -> list[str]:
         """Return the whole lines since the last call; a line without its end waits. Raises NothingShownError."""

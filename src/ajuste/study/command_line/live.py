@@ -15,9 +15,10 @@ from ajuste.study.command_line.conditions import read_guard
 from ajuste.study.command_line.job import read_metric
 from ajuste.study.command_line.option import option, texts
 from ajuste.study.command_line.request import Request, seconds, share, wrong
-from ajuste.study.command_line.study import adhoc_study
+from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.job import PatternTable
 from ajuste.study.metrics import custom_metric
+from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
 
 HINT: Final = "see `ajuste live --help` for examples"
@@ -110,7 +111,7 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
     """
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
-    study = adhoc_study(
+    document, origin = adhoc_document(
         replace(
             request,
             commands=((program,),),
@@ -120,6 +121,7 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
         ),
         catalogue,
     )
+    study = checked_study(document, replace(origin, hint=HINT, command="ajuste live"), catalogue)
     varied = listed([f"{factor.name} {', '.join(factor.levels)}" for factor in study.factors])
     metrics = listed([metric.metric.name for metric in design.metrics])
     title, question = f"Live: {varied}", f"What do {varied} change for {metrics} of the running service?"

@@ -190,7 +190,8 @@ def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 # Where each part of a study from a command line was said: the option, for errors.
 
 
-HINT = "see `ajuste compare --help` for examples"
+# Several commands have these options, so none is named.
+HINT: Final = "add --help to see examples"
 
 
 @dataclass(frozen=True)
@@ -219,10 +220,12 @@ _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 
 
 def share(option: str, text: str) -> float:
-    """Parse ``1%`` or ``0.01`` as 0.01. Raises RequestError."""
+    """Parse ``1%`` or ``0.01`` as 0.01. Raises RequestError, also for a bare 5, which would be 500%."""
     match = re.fullmatch(_NUMBER + r"\s*(%?)", text.strip())
     if not match:
         raise wrong(option, text, "a share such as 1% or 0.01")
+    if not match[2] and float(match[1]) >= 1:
+        raise wrong(option, text, "a percentage, or a share below 1", f"write {match[1]}%")
     return float(match[1]) / (100 if match[2] else 1)
 
 

@@ -38,13 +38,17 @@ def kinds() -> Mapping[str, Callable[[str], Source]]:
 
 @contextmanager
 def opened(design: LiveDesign, patience_s: float = 0.0, say: Say = lambda _: None) -> Iterator[Mapping[str, Source]]:
-    """Yield the sources of all metrics by name. Raises RequestError if one shows nothing for ``patience_s``."""
+    """Yield the sources of all metrics by name, and say their warnings. Raises RequestError if one shows nothing for
+    ``patience_s``.
+    """
     deadline = time.monotonic() + patience_s
     with ExitStack() as stack:
         sources: dict[str, Source] = {}
         for metric in design.all_metrics:
-            sources[metric.metric.name] = _open_until(deadline, metric, say)
-            stack.callback(sources[metric.metric.name].close)
+            sources[metric.metric.name] = source = _open_until(deadline, metric, say)
+            stack.callback(source.close)
+            if source.warning:
+                say(f"metric {metric.metric.name}: {visible_line(source.warning)}")
         yield sources
 
 

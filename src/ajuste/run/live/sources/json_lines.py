@@ -27,10 +27,11 @@ def open_source(where: str) -> Source:
     log = FollowedLog(Path(file))
     fold = mean_of_values if quantile is None else quantile_of_values(quantile)
 
-    def read() -> Figures:
-        return tuple(value for line in log.lines() if (value := _value(line, keys)) is not None)
+    def events(lines: list[str]) -> Figures:
+        return tuple(value for line in lines if (value := _value(line, keys)) is not None)
 
-    return Source(file, read, fold, log.close)
+    warning = "" if events(log.tail()) else f"no line at the end of {file} has a number at {pointer} yet"
+    return Source(file, lambda: events(log.lines()), fold, log.close, warning=warning)
 
 
 def _value(line: str, keys: list[str]) -> float | None:

@@ -13,6 +13,7 @@ from ajuste.model.metric import split_percentile
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.pattern import check_pattern, first_groups
 from ajuste.run.live.reading import (
+    PAST_SECONDS,
     READ_SECONDS,
     Figures,
     FollowedLog,
@@ -34,16 +35,25 @@ def open_source(where: str) -> Source:
     check_pattern(text)
     log = FollowedLog(Path(file))
     fold = mean_of_values if quantile is None else quantile_of_values(quantile)
-    return Source(file, lambda: _events(log, text), fold, log.close)
+    return Source(file, lambda: _events(log.lines(), text), fold, log.close, warning=_warning(log, file, text))
 
 
-def _events(log: FollowedLog, pattern: str) -> Figures:
-    # The search runs in another process with a time limit: lines of the log may make the pattern slow.
-    lines = log.lines()
+def _warning(log: FollowedLog, file: str, pattern: str) -> str:
+    # This also starts the process that searches, which takes time that a reading does not have.
     try:
-        matches = first_groups(lines, pattern, READ_SECONDS) if lines else []
-    except ParseError as failure:
-        raise NothingShownError(failure.message) from None
+        return "" if _events(log.tail(), pattern, PAST_SECONDS / 2) else f"no line at the end of {file} matches yet"
+    except NothingShownError as nothing:
+        return str(nothing)
+
+
+def _events(lines: list[str], pattern: str, limit_s: float = READ_SECONDS) -> Figures:
+    # The search runs in another process with a time limit: lines of the log may make the pattern slow.
+    try:
+        matches = first_groups(lines, pattern, limit_s) if lines else []
+    except ParseError:
+        raise NothingShownError(
+            f"searching took more than {limit_s:g} s: the machine is busy, or the pattern may backtrack too much"
+        ) from None
     return tuple(value for text in matches if (value := _number(text)) is not None)
 
 
