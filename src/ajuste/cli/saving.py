@@ -14,7 +14,7 @@ from ajuste.cli.options import example, option
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.model.wording import count_of, listed, visible_line
+from ajuste.model.wording import count_of, listed, shell_line, visible_line
 from ajuste.run.outcome import results_of
 from ajuste.run.reproducer import reproducer
 from ajuste.study.command_line.request import share
@@ -40,7 +40,8 @@ def save_study(document: Mapping[str, Any], path: Path, command: str, option: st
 def study_text(document: Mapping[str, Any], command: str) -> str:
     """Return the text of a study file: the ``command`` that it equals, in a comment, then the document."""
     text = tomlkit.document()
-    text.add(tomlkit.comment(f"Does the same as: {''.join(c if c.isprintable() else '?' for c in command)}"))
+    line = "".join(c if c.isprintable() else "?" for c in shell_line(command))
+    text.add(tomlkit.comment(f"Does the same as: {line}"))
     for key, value in document.items():
         text.add(key, _item(value))
     return tomlkit.dumps(text)
