@@ -1,8 +1,14 @@
 """Ajuste: an experiment lab for Linux configuration."""
 
-import logging
 import os
+import signal
 import sys
+
+if sys.argv[0].rpartition("/")[2] == "ajuste" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Ctrl-C while modules load ends the program without a traceback; `ajuste.cli.edge` takes it over.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 

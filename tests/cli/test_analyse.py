@@ -120,6 +120,7 @@ def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
         (("blocked.csv", "--format", "xml"), "--format xml: format not found"),
         (("blocked.csv", "--format", "fio"), "blocked.csv:1: not valid JSON"),
         (("blocked.csv", "--confidence", "2"), "--confidence 2"),
+        (("old.json", "new.json", "--runs", "5"), "expected output of perf stat -r or of lkp"),
         (("blocked.csv", "--html", "blocked.csv"), "this file is an input"),
         (("blocked.csv", "--html", "no/such/place.html"), "expected a file in an existing directory"),
         (("old.json", "small.toml"), "small.toml:"),

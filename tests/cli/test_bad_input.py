@@ -73,6 +73,8 @@ def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], messag
         (("run", "granularity", "--kernel", "5.10"), "did you mean debian:5.10"),
         (("run", "granularity", "--kernel", "path:small.toml"), "small.toml is not an x86 kernel image"),
         (("run", "granularity", "--seed", "-1"), "--seed"),
+        (("run", "granularity", "--seed", str(2**63)), "--seed: expected at most 9223372036854775807"),
+        (("tune", "granularity", "--sampler", "grid", "--objective", "elapsed", "--constraint", "foo"), '"foo"'),
         (("run", "granularity", "--machine", "zen5"), "--machine zen5: machine 'zen5' not found"),
         (("run", "granularity", "--machine", "./no.toml"), "cannot read the machine"),
         (("run", "granularity", "--report", "no/such/place.html"), "--report no/such/place.html: expected a file"),

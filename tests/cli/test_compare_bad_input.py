@@ -45,6 +45,11 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("--metric", "a=json:/a", "--", "true"),
         r"--metric a=json:/a: expected a direction before the =",
     ),
+    "a seed that no store can hold": (
+        ("--seed", "9" * 20, "--", "true"),
+        "--seed 9{20}: .*expected at most 9223372036854775807",
+    ),
+    "an empty name": (("--name", "", "--", "true"), '--name : found ""'),
     "an unknown option": (("--niec", "1", "--", "true"), r"option --niec not found"),
     "a report that cannot be written": (
         ("--report", "/no/where.html", "--", "true"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 AJUSTE = Path(sys.executable).parent / "ajuste"
 
@@ -23,6 +27,43 @@ def test_whoever_stops_reading_hears_no_complaint() -> None:
     )
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_fault(closed: str, tmp_path: Path) -> None:
+    def run(word: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "-c", f'"$0" {word} {closed}', str(AJUSTE)]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AJUSTE_HOME": str(tmp_path)})
+
+    assert (run("studies").returncode, run("studies").stderr) == (0, "")
+    failed = run("report nothing")
+    assert failed.returncode == 2
+    assert "Traceback" not in failed.stderr
+
+
+INTERRUPTED = """\
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_modules_load_ends_it_without_a_word() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, AJUSTE, "studies"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
+    script = 'mkdir "$1"; cd "$1"; rmdir "$1"; "$0" compare -- true'
+    done = subprocess.run(["bash", "-c", script, AJUSTE, tmp_path / "gone"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "working directory" in done.stderr
 
 
 ENDING = """\

@@ -53,6 +53,7 @@ def test_a_dry_run_says_how_long_the_probation_is_and_which_file_sets_it_at_boot
         (("--adopt",), "", "requires a guard"),
         ((*GUARD, "--adopt", "--order", "latin"), "", "conflicts with --order latin"),
         ((*GUARD, "--probation", "5m"), "", "requires --adopt"),
+        (("--name", ""), "", '--name : found ""'),
         ((*GUARD, "--adopt"), "agent:vm.dirty_background_ratio", "may not name"),
         ((*GUARD, "--adopt"), "page", "may not name"),
         ((*GUARD, "--adopt"), "bundle", "may not name"),

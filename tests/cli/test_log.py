@@ -112,6 +112,11 @@ def test_only_its_user_reads_the_log_whatever_it_was_before(ajuste: Shell, tmp_p
         assert log.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("place", ["/", "/tmp"])
+def test_a_directory_is_no_log(ajuste: Shell, place: str) -> None:
+    assert "it is a directory" in " ".join(ajuste("--log", place, "studies", expect=2)[1].split())
+
+
 @pytest.mark.parametrize("what", ["link", "dangling link", "directory", "fifo", "nowhere"])
 def test_what_is_no_file_of_ones_own_is_refused_and_left_alone(ajuste: Shell, tmp_path: Path, what: str) -> None:
     log, aim = tmp_path / "log", tmp_path / "aim"

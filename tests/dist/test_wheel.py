@@ -116,7 +116,7 @@ def test_it_measures_outside_of_a_tree_and_names_what_a_picture_needs(installed:
     done = installed.run("report", "compare", "--pictures", "pictures")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "ajuste: matplotlib is not installed; it is an optional part of Ajuste",
+        "ajuste: matplotlib is not installed; it belongs to the optional part pictures of Ajuste",
         f"  install it: {installed.prefix}/bin/python -m pip install 'ajuste[pictures]'",
     ]
 
@@ -173,7 +173,7 @@ def test_a_missing_part_is_named_before_anything_is_changed(
     done = installed.run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        f"ajuste: {module} is not installed; it is an optional part of Ajuste",
+        f"ajuste: {module} is not installed; it belongs to the optional part {extra} of Ajuste",
         f"  install it: {installed.prefix}/bin/python -m pip install 'ajuste[{extra}]'",
     ]
     assert not (installed.prefix.parent / "home").exists()

@@ -62,6 +62,11 @@ def test_go_has_the_medians_of_benchstat() -> None:
     assert units(table)["Copy-2 kcopies"] == ("kcopies", "none")
 
 
+@pytest.mark.parametrize(("end", "words"), [("--- FAIL: BenchmarkX\nFAIL\n", "--- FAIL"), ("PASS\n", "no results")])
+def test_go_without_a_result_is_no_csv(tmp_path: Path, end: str, words: str) -> None:
+    assert words in refused(tmp_path, "go.txt", f"goos: linux\ngoarch: amd64\npkg: x\n{end}").message
+
+
 def test_go_says_what_is_better_and_of_which_package(tmp_path: Path) -> None:
     path = tmp_path / "it.txt"
     path.write_text(

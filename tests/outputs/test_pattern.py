@@ -25,6 +25,13 @@ def test_the_last_line_that_matches_counts_and_streams_are_apart() -> None:
     assert search(patterns, {"stdout": OUT, "stderr": "3 errors\n"}) == {"rate": 2.5, "errors": 3.0}
 
 
+def test_an_empty_match_does_not_count() -> None:
+    pattern = [Pattern(metric="m", pattern="(.*)")]
+    assert search(pattern, {"stdout": "11\n12\n\n"}) == {"m": 12.0}
+    with pytest.raises(ParseError, match="no line of stdout matches"):
+        search(pattern, {"stdout": "\n"})
+
+
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [

@@ -26,7 +26,7 @@ from ajuste.model.plan import Command, FileLocation, Plan, Write
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import BASE_METRICS, counters_for
-from ajuste.outputs.pattern import Pattern
+from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.trial_status import TrialReading, trial
 
 SLOT = Slot(block=0, position=2, configuration="knob=1", seed=9)
@@ -235,6 +235,15 @@ def test_outputs_are_read_by_patterns_or_parsers_and_a_misunderstood_one_is_flag
     assert judged.metrics["elapsed"] == 2.0
     hackbench = Output(at_ns=6, role="workload", index=0, stream="stdout", text="Time: 0.25\n")
     assert judge(events(stdout=hackbench), TrialReading(parser="hackbench")).metrics["hackbench.time"] == 0.25
+
+
+@pytest.mark.parametrize("figure", ["1e300", "-1e200", "1e-300"])
+def test_a_figure_whose_square_no_float_can_hold_is_flagged(figure: str) -> None:
+    printed = Output(at_ns=6, role="workload", index=0, stream="stdout", text=f'{{"a": {figure}}}')
+    pointer = TrialReading(pointers=(Pointer(metric="foo", pointer="/a"),), endless=(True,))
+    judged = judge(events(stdout=printed), pointer)
+    assert (judged.status, "foo" in judged.metrics) == ("flagged", False)
+    assert "expected a number between 1e-100 and 1e100" in judged.reason
 
 
 def test_the_background_loads_output_is_not_the_workloads() -> None:

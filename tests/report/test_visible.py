@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.wording import visible, visible_line
+from ajuste.model.wording import shell_line, visible, visible_line
+from ajuste.report.document import CommandBlock
 
 
 @pytest.mark.parametrize(
@@ -30,6 +33,23 @@ def test_control_characters_are_written_out(text: str, expected: str) -> None:
 @given(st.text())
 def test_no_control_character_is_left_in_a_line(text: str) -> None:
     assert not any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in visible_line(text))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["true\ntrue", "a b", "plain"],
+        ['it\'s\ta \\ and a "quote"\n', "$HOME"],
+        ["\x1b[2J", "\u202e", "é\r", "\udcff"],
+        ["sudo", "sh", "-c", "printf 'a\nb'"],
+    ],
+)
+def test_a_command_stays_the_same_on_one_line(words: list[str]) -> None:
+    (line,) = CommandBlock("again", (shlex.join(["printf", r"%s\0", *words]),)).lines
+    assert visible_line(line) == line
+    assert shell_line(line) == line
+    printed = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
+    assert [part.decode(errors="surrogateescape") for part in printed.split(b"\0")[:-1]] == words
 
 
 @given(st.text(alphabet=st.characters(categories=("L", "N", "P", "S"))))

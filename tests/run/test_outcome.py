@@ -227,9 +227,10 @@ def test_what_is_done_does_not_go_on(stopped: str, tmp_path: Path, store: Store)
 
 def test_an_interrupted_run_goes_on_with_the_same_command(tmp_path: Path, store: Store) -> None:
     run = undecided("ajuste compare --nice 0,5 -- ./job", tmp_path, store, stopped="")
-    continuation = results_of(run, store).continuation
-    assert continuation is not None
-    assert continuation.command == run.named
+    results = results_of(run, store)
+    assert results.continuation is not None
+    assert results.continuation.command == run.named
+    assert "run the same command again to resume" in results.stopped_because
 
 
 @pytest.mark.parametrize(

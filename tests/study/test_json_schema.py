@@ -63,6 +63,7 @@ def test_a_minimal_study_is_valid(validator: Validator) -> None:
         (("analysis", "metrics"), []),
         (("analysis", "metrics"), "elapsed"),
         (("design",), {"seed": "one"}),
+        (("design",), {"seed": 2**63}),
         (("budget",), {"max_minutes": 0}),
     ],
 )

@@ -91,7 +91,7 @@ def ablate(
         request,
         commands=split_commands(tuple(words or ())),
         max_time=request.max_time or "30m",
-        name=request.name or NAME,
+        name=NAME if request.name is None else request.name,
     )
     command = command_line()
     bare = _without_profile(request, study, known, save)

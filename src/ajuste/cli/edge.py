@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn, TextIO
 import typer
 
 from ajuste.machine.home import lacking
-from ajuste.model.error import AjusteError
+from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.wording import shortened, visible, visible_json, visible_line
 
 INTERRUPTED = 130
@@ -53,6 +53,8 @@ def exit_code(work: Callable[[], object]) -> int:
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as `ajuste` leaves it; ignored, it stays so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with made_visible():
         try:
             code = _done(work)
@@ -97,6 +99,10 @@ def _done(work: Callable[[], object]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not error.filename and _directory_is_gone():
+            _log_failure(error, RequestError.exit_code)
+            _say("the working directory no longer exists", "change to another directory")
+            return RequestError.exit_code
         _log_failure(error, 1)
         # A file that cannot be written: what the system says is what there is to say.
         place = f"{error.filename}: " if error.filename else ""
@@ -106,6 +112,14 @@ def _done(work: Callable[[], object]) -> int:
         _say(f"{place}{reason}", f"free disk space{notes and f'; {notes}'}" if is_full else notes or None)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _directory_is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - a system call of its own
+    except FileNotFoundError:
+        return True
+    return False
 
 
 class _Visible:

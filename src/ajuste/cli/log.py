@@ -68,8 +68,8 @@ def _opened(path: Path) -> int:
         with open_directory(path.parent) as directory:
             descriptor = os.open(directory / path.name, _FLAGS, 0o600)
     except OSError as error:
-        what = "it is a symbolic link" if path.is_symlink() else error.strerror
-        raise _refused(path, str(what)) from None
+        what = "it is a directory" if path.is_dir() else str(error.strerror)
+        raise _refused(path, "it is a symbolic link" if path.is_symlink() else what) from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise _refused(path, "it is not a regular file")

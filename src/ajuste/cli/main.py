@@ -178,6 +178,9 @@ def _options(
 def main() -> NoReturn:
     """Run the command line; the entry point of the program."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # to look for some takes as long as to build a model
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the caller, such as by >&-
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
     gc.disable()  # what is loaded stays: looking for garbage in it costs a fifth of a short command
     if "_AJUSTE_COMPLETE" in os.environ:
         from ajuste.cli.completion import answer

@@ -50,7 +50,9 @@ Disk = Annotated[
         rich_help_panel=WHERE,
     ),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Override the study's seed.", rich_help_panel=RARE)]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=2**63 - 1, help="Override the study's seed.", rich_help_panel=RARE)
+]
 Parameter = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,7 +16,7 @@ from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
-from ajuste.model.wording import count_of, listed, visible_line
+from ajuste.model.wording import count_of, listed, shell_line, visible_line
 from ajuste.run.outcome import results_of
 from ajuste.run.reproducer import reproducer
 from ajuste.study.command_line.request import share
@@ -69,7 +69,8 @@ def _is_same_study(path: Path, text: str) -> bool:
 def study_text(document: Mapping[str, Any], command: str) -> str:
     """Return the text of a study file: the ``command`` that it equals, in a comment, then the document."""
     text = tomlkit.document()
-    text.add(tomlkit.comment(f"Does the same as: {''.join(c if c.isprintable() else '?' for c in command)}"))
+    line = "".join(c if c.isprintable() else "?" for c in shell_line(command))
+    text.add(tomlkit.comment(f"Does the same as: {line}"))
     for key, value in document.items():
         text.add(key, _item(value))
     return tomlkit.dumps(text)

@@ -155,6 +155,9 @@ def tag(
     with Store(place.store_url) as store:
         stored = store.find_run(run)
         (before,) = (head.tags.split() for head in store.runs() if head.id == stored.id)
+        if remove and (lacking := sorted({*changed} - {*before})):
+            expected = f"expected one of {', '.join(sorted(before))}" if before else "it has none"
+            raise RequestError(f"run {stored.id} has no tag {lacking[0]}; {expected}")
         tags = set(before) - set(changed) if remove else {*before, *changed}
         if note is not None:
             notes.keep(stored.id, note)

@@ -20,6 +20,7 @@ from ajuste.run.experiment import goes_on, measured
 from ajuste.run.testbed import Experiment
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
+from ajuste.study.tune import searched_study
 
 if TYPE_CHECKING:
     from ajuste.store.store import Store
@@ -73,8 +74,9 @@ def tune(
     check_report(showing.report)
     known = catalogue()
     chosen = chosen_study(study, known, choices)
-    require_extra("search")
     search = _search(chosen, objective, constraint, trials, sampler)
+    searched_study(chosen, search, known)  # what is wrong is said first
+    require_extra("search")
     where = machines.cluster_for(chosen)
     if where is not None and chosen.target.on_host:
         raise RequestError(

@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 from ajuste.machine.files import require_trusted, user_name
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError
+from ajuste.model.wording import shell_line
 
 # How this Ajuste was installed: from where it runs, what its build recorded, and what mends or completes it.
 
@@ -135,9 +136,7 @@ def as_root(words: Sequence[str] | None = None, path: str = SUDO_PATH) -> str:
     name = "ajuste" if by_name is not None and Path(by_name).resolve() == program.resolve() else str(program)
     variables = [f"{key}={os.environ[key]}" for key in ("AJUSTE_HOME", "AJUSTE_NATIVE") if key in os.environ]
     command = shlex.join([*variables, name, *(sys.argv[1:] if words is None else words)])
-    if shutil.which("sudo") is None:
-        return f"su -c {shlex.quote(command)}"
-    return f"sudo {command}"
+    return shell_line(f"su -c {shlex.quote(command)}" if shutil.which("sudo") is None else f"sudo {command}")
 
 
 def require_extra(extra: str) -> None:
@@ -159,7 +158,7 @@ def lacking(error: ModuleNotFoundError) -> RequestError | None:
 
 
 def _lacking(module: str, extra: str) -> RequestError:
-    message = f"{module} is not installed; it is an optional part of Ajuste"
+    message = f"{module} is not installed; it belongs to the optional part {extra} of Ajuste"
     return RequestError(message, hint=f"install it: {command_to_add(extra)}")
 
 

@@ -192,6 +192,30 @@ def visible_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
+_ANSI_C: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
+
+
+def shell_line(command: str) -> str:
+    r"""Return what ``shlex.join`` makes on one line: words with control characters as bash, zsh and ksh read them,
+    ``$'a\nb'``.
+    """
+    return command if visible_line(command) == command else _QUOTED.sub(_in_ansi_c, command)
+
+
+def _in_ansi_c(quoted: re.Match[str]) -> str:
+    text = quoted[0]
+    return text if text[0] == '"' or visible_line(text) == text else f"$'{''.join(map(_byte_escaped, text[1:-1]))}'"
+
+
+def _byte_escaped(character: str) -> str:
+    # Octal bytes, which all of these shells know, are those that a program was given.
+    if not _is_hidden(character):
+        return _ANSI_C.get(character, character)
+    errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return _ANSI_C.get(character) or "".join(f"\\{byte:03o}" for byte in character.encode(errors=errors))
+
+
 def visible_json(text: str) -> str:
     """Make a JSON text visible with JSON's escapes: the document stays the same."""
     if _is_plain(text):

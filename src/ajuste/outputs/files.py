@@ -10,7 +10,7 @@ from typing import Final
 
 from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import MeasuredTable
+from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs import comma_separated
 from ajuste.outputs.format import (
@@ -110,6 +110,12 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), request: FileRe
     for name, paths in groups.items():
         sources = (ResultSource(_text(file), name, file, wanted.runs) for file in paths)
         tables.append((name, joined((source.file, read_source(source, wanted.format)) for source in sources)))
+    samples = [sample for _, table in tables for sample in table.samples.values()]
+    if wanted.runs is not None and not any(isinstance(s, Summarised) and s.n == wanted.runs for s in samples):
+        raise RequestError(
+            f"--runs {wanted.runs}: no file has a mean of so many runs; expected output of perf stat -r or of lkp",
+            hint="omit --runs",
+        )
     firsts = [paths[0] for paths in groups.values()]
     return _directed(joined(zip(firsts, apart(tables), strict=True)), wanted)
 

@@ -37,17 +37,17 @@ def answer(request: dict[str, Any]) -> list[Any]:
 
 
 def last(pattern: re.Pattern[str], lines: list[str]) -> str | None:
-    """Return the first group of the last line that matches."""
+    """Return the first group of the last line in which it is not empty."""
     for line in reversed(lines):
         match = pattern.search(line)
-        if match is not None and match[1] is not None:
+        if match is not None and match[1]:
             return match[1]
     return None
 
 
 def each(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
-    """Return the first group of each line that matches."""
-    return [match[1] for line in lines if (match := pattern.search(line)) and match[1] is not None]
+    """Return the first group of each line in which it is not empty."""
+    return [match[1] for line in lines if (match := pattern.search(line)) and match[1]]
 
 
 if __name__ == "__main__":

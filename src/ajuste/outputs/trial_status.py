@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ajuste.model.error import Place, RequestError
 from ajuste.model.event import (
     Accepted,
     Counter,
@@ -27,6 +28,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Status, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
+from ajuste.outputs.format import require_computable
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.programs import parser
 from ajuste.outputs.services import is_report, service_notes, service_problem, service_values, with_advice
@@ -306,7 +308,9 @@ def _read_output(kinds: EventsByKind, reading: TrialReading, findings: _Findings
     for read in readers:
         try:
             metrics = read()
-        except ParseError as failure:
+            for name, value in metrics.items():
+                require_computable(value, f'"{name}"', Place("output"))
+        except (ParseError, RequestError) as failure:
             cut = f" ({dropped} bytes of output were dropped)" if dropped else ""
             findings.flagged.append(failure.message + cut)
             continue

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from ajuste.model.verdict import Word
+from ajuste.model.wording import shell_line
 
 if TYPE_CHECKING:
     from ajuste.report.plots.plot import Plot
@@ -178,6 +179,9 @@ class CommandBlock:
     label: str
     lines: tuple[str, ...]
     verbose: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(map(shell_line, self.lines)))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import count_of, listed, percent, visible_line
+from ajuste.model.wording import count_of, listed, percent, shell_line, visible_line
 from ajuste.report.costs import cost_sentences
 from ajuste.report.format import Labels, NumberFormat, result_labels
 from ajuste.report.listings import kernel_option_sentences
@@ -248,6 +248,8 @@ def _ending(results: Results, *, figures: bool) -> Iterator[str]:
 
 def _command(line: str) -> str:
     # No word of it is broken.
+    if (plain := shell_line(line)) != line or "$'" in line:
+        return f"  {to_ascii(plain)}"
     try:
         words = [shlex.quote(word) for word in shlex.split(line)]
     except ValueError:

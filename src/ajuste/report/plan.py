@@ -13,7 +13,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
-from ajuste.model.wording import block_name, count_of, number
+from ajuste.model.wording import block_name, count_of, number, shell_line
 from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, to_facts
 from ajuste.report.format import duration, level_text
 from ajuste.report.method import MODELLED, VIRTUAL
@@ -266,7 +266,7 @@ def _command(command: PlannedCommand) -> Item:
     if command.directory != "/":
         how.append(f"in {shlex.quote(command.directory)}")
     how += [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
-    return Item(f"{command.role}{count}", shlex.join(command.argv), more=(", ".join(how),) if how else ())
+    return Item(f"{command.role}{count}", shell_line(shlex.join(command.argv)), more=(", ".join(how),) if how else ())
 
 
 def _order(plan: PlannedStudy) -> Iterator[Item]:

@@ -18,7 +18,7 @@ from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import block_words, visible_line
+from ajuste.model.wording import block_words, shell_line, visible_line
 from ajuste.profile.export import NO_WORDS, Export, ExportSetting, LeftOut, plain
 from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
@@ -264,7 +264,7 @@ def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[
         )
     yield f"Measured {results.created} by Ajuste {results.ajuste}: {_where(results, resolved, name)}"
     yield f"Run {results.run}, digest {results.digest}"
-    yield from (f"Again: {command}" for command in results.reproduce)
+    yield from (f"Again: {shell_line(command)}" for command in results.reproduce)
 
 
 def _where(results: Results, resolved: ResolvedStudy, name: str) -> str:

@@ -22,8 +22,7 @@ from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
 
-UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
-LIVE_UNFINISHED: Final = "the run is not finished; give the same `ajuste live` command again to resume"
+UNFINISHED: Final = "the run is not finished; run the same command again to resume"
 _STOPPED: dict[str, Why] = {
     "decided": "decided",
     "budget": "budget",
@@ -67,7 +66,7 @@ def _computed(run: Run, store: Store) -> Results:
         record,
         run=run.id,
         stopped=_STOPPED.get(run.stopped, "interrupted"),
-        stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
+        stopped_because=run.stopped_because or UNFINISHED,
         environment={**run.environment, **_commands(resolved)},
         reproduce=[with_root(command, resolved) for command in reproducing_commands(run, resolved)],
         notes=list(dict.fromkeys(note for place in places if isinstance(note := place.get(NOTES), str))),

@@ -10,7 +10,7 @@ from ajuste.design.combinations import ORDERS, is_exact
 from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, is_boot_name
 from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
-from ajuste.model.wording import count_of
+from ajuste.model.wording import count_of, shell_line
 from ajuste.study.factors import (
     KERNEL_ARGUMENTS,
     Knob,
@@ -87,7 +87,7 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
             where=f"an attribute of the service's process: {attribute[1]}",
         )
     if name == COMMAND_FACTOR:
-        commands = "; ".join(f"{v.name}: {shlex.join(v.command)}" for v in study.workload.variants)
+        commands = "; ".join(f"{v.name}: {shell_line(shlex.join(v.command))}" for v in study.workload.variants)
         return Explained(name=name, title="the command", what=f"What is run. {commands}", unit="")
     if is_boot_name(name):
         return _explain_boot(name)

@@ -188,7 +188,7 @@ class AnalysisTable(StudyTable):
 class DesignTable(StudyTable):
     """The order of things."""
 
-    seed: Whole = Field(default=1, ge=0, description="Seed of all random choices.")
+    seed: Whole = Field(default=1, ge=0, le=2**63 - 1, description="Seed of all random choices.")
     combine: Combine = Field(
         default="all",
         description="all: every combination of levels; one-at-a-time: the baseline, and each other level by itself; "
@@ -444,8 +444,8 @@ class Study(StudyTable):
             if alone is None:
                 update["factors"] = (FactorTable(name=KERNEL_FACTOR, levels=kernels), *self.factors)
         if seed is not None:
-            if seed < 0:
-                raise RequestError(f"the seed is {seed}; expected at least 0")
+            if not 0 <= seed < 2**63:
+                raise RequestError(f"the seed is {seed}; expected between 0 and {2**63 - 1}")
             update["design"] = self.design.model_copy(update={"seed": seed})
         return self.model_copy(update=update)
 

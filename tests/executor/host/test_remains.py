@@ -67,7 +67,7 @@ def test_a_hostile_name_is_no_command_and_no_sequence_of_a_terminal(tmp_path: Pa
         (tmp_path / "dev/shm" / name).touch()
     note = remains_note(frozenset(), remains(tmp_path))
     assert "rm '/dev/shm/x; reboot'" in note
-    assert "rm $'/dev/shm/\\x1b[2J'" in note
+    assert "rm $'/dev/shm/\\033[2J'" in note
     assert note.isprintable()
 
 

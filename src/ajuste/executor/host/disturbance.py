@@ -19,7 +19,7 @@ from statistics import median
 from typing import Final
 
 from ajuste.model.event import Event, Exited, Started
-from ajuste.model.wording import first_few, listed
+from ajuste.model.wording import first_few, listed, shell_line
 
 # Leftovers of a run's commands in shared memory: no process holds them, so nothing ends them with the processes.
 #
@@ -60,7 +60,7 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
                 # A stranger may have chosen the name: it is quoted for a shell, without control characters for the
                 # terminal.
                 file = f"/{_SHARED_FILES}/{path.name}"
-                place = shlex.quote(file) if file.isprintable() else f"${file!a}"
+                place = shell_line(shlex.quote(file))
                 left.add(Remain(place, f"rm {place}"))
     for name, (words, option) in _SYSTEM_V.items():
         with suppress(OSError):

@@ -197,7 +197,11 @@ _BEGUN: Final = re.compile(r"Benchmark\S{0,200}\s+\d+(?:\s|$)")
 _RESULT: Final = re.compile(
     rf"Benchmark(?P<name>\S{{0,200}})\s+\d{{1,18}}(?P<figures>(?:\s+{_NUMBER}\s+[^\s\d]\S{{0,60}}){{1,40}})\s*"
 )
-_RECOGNISED: Final = re.compile(rf"^Benchmark\S{{0,200}}\s+\d{{1,18}}\s+{_NUMBER}\s+[^\s\d]\S*", re.MULTILINE)
+# Also of a run that failed or has no benchmarks.
+_RECOGNISED: Final = re.compile(
+    rf"^(?:Benchmark\S{{0,200}}\s+\d{{1,18}}\s+{_NUMBER}\s+[^\s\d]\S*|(?:goos|pkg): \S|--- FAIL: Benchmark)",
+    re.MULTILINE,
+)
 _FIGURE: Final = re.compile(rf"({_NUMBER})\s+([^\s\d]\S{{0,60}})")
 _FAILED: Final = re.compile(r"(?:--- FAIL:|FAIL\b|panic:)")
 _BETTER: Final = re.compile(r"Unit\s+(?P<unit>\S{1,60})\s+(?:.*\s)?better=(?P<better>higher|lower)\b")

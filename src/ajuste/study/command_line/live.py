@@ -117,7 +117,7 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
             commands=((program,),),
             metric=tuple(_as_pattern(metric) for metric in design.metrics),
             warm_up=0,
-            name=request.name or "live",
+            name="live" if request.name is None else request.name,
         ),
         catalogue,
     )

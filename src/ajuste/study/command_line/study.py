@@ -74,7 +74,7 @@ def adhoc_document(
     workload = _workload(request, request_metrics, texts, catalogue, options)
     document: dict[str, Any] = {
         "schema": 1,
-        "name": request.name or DEFAULT_NAME,
+        "name": DEFAULT_NAME if request.name is None else request.name,
         "title": _title(request_factors, texts, workload),
         "question": _question(request_factors, texts, workload),
         "factor": list(request_factors.tables),
