@@ -92,5 +92,5 @@ def test_a_trial_with_a_stopped_agent_is_flagged_and_said_why() -> None:
         thread.join()
     paused_trial = trial(SLOT, 0, plan, observation, TrialReading())
     assert paused_trial.status == "flagged"
-    assert "the agent was stopped for up to " in paused_trial.reason
+    assert "Ajuste was stopped for up to " in paused_trial.reason
     assert any(isinstance(event, Exited) for event in observation.events)

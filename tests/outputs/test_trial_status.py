@@ -308,7 +308,7 @@ def test_the_contracts_own_events_are_understood() -> None:
 @pytest.mark.parametrize(
     ("who", "reason"),
     [
-        ("agent", "the agent was stopped for up to 10 s during the trial"),
+        ("agent", "Ajuste was stopped for up to 10 s during the trial"),
         ("workload", "the workload was stopped from outside for up to 10 s during the trial"),
         ("background", "the background load was stopped from outside for up to 10 s during the trial"),
         ("machine", "the machine slept for up to 10 s during the trial"),

@@ -125,6 +125,10 @@ def test_disturbed_trials_are_counted_once_with_what_disturbed_them(undecided: R
     )
     text = one_line(printed(undecided.model_copy(update={"tally": counted, "trials": ()}), verbose=False))
     assert "Note: 11 of 175 trials repeated: stolen CPU time." in text
+    paused = [f"Ajuste was stopped for up to {seconds} s during the trial" for seconds in (1.72, 1.62)]
+    counted = counted.model_copy(update={"reasons": dict.fromkeys(paused, 1)})
+    text = one_line(printed(undecided.model_copy(update={"tally": counted, "trials": ()}), verbose=False))
+    assert "trials repeated: Ajuste was stopped." in text
 
 
 def test_a_terminal_shows_two_notes_and_counts_the_others(undecided: Results) -> None:

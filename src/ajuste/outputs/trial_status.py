@@ -87,7 +87,7 @@ def cut(output: Output) -> Output:
 
 
 _PAUSED: Mapping[str, str] = {
-    "agent": "the agent was stopped",
+    "agent": "Ajuste was stopped",
     "workload": "the workload was stopped from outside",
     "background": "the background load was stopped from outside",
     "machine": "the machine slept",

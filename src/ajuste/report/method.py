@@ -341,7 +341,7 @@ def left_out(results: Results) -> tuple[str, ...]:
 
 def _causes(reason: str) -> list[str]:
     # The causes in the reason of one trial, each without its figures where it has a name.
-    parts = visible_line(reason).split("; ")
+    parts = [part.partition(" for up to ")[0] for part in visible_line(reason).split("; ")]
     return [next((cause for begin, cause in _CAUSES if part.startswith(begin)), part) for part in parts]
 
 
