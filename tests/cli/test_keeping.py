@@ -103,7 +103,7 @@ def test_a_list_is_filtered(commands: Commands, words: tuple[str, ...], expected
         (("store", "tag", DECIDED, "two words"), "tag 'two words': expected 1 to 40 printable characters"),
         (("store", "tag", DECIDED, "--note", "x" * 10_001), "the note has 10,001 characters; expected at most 10,000"),
         (("store", "tag", DECIDED, "--remove"), "--remove requires a tag or --pin"),
-        (("store", "tag", DECIDED, "nope", "--remove"), "has no tag nope; it has none"),
+        (("store", "tag", DECIDED, "nope", "--remove"), "has no tag nope; expected one of its tags: none"),
         (("store", "prune"), "a condition is required"),
         (("store", "prune", "--untagged"), "nobody can be asked"),
         (("store", "delete", DECIDED), "nobody can be asked"),
@@ -124,7 +124,7 @@ def test_tags_are_added_and_removed(commands: Commands) -> None:
     assert commands.json("store", "tag", DECIDED, "new")["tags"] == ["good", "new", "paper"]
     assert commands.json("store", "tag", DECIDED, "good", "new", "--remove")["tags"] == ["paper"]
     code, _, complained = commands.run("store", "tag", DECIDED, "nope", "paper", "--remove")
-    assert (code, "has no tag nope; expected one of paper" in complained) == (2, True), complained
+    assert (code, "has no tag nope; expected one of its tags: paper" in complained) == (2, True), complained
     assert commands.json("store", "tag", DECIDED)["tags"] == ["paper"]
     assert commands.json("report", DECIDED)["digest"] == DIGEST
     assert "#paper" in commands.run("report")[1]

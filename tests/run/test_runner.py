@@ -132,9 +132,9 @@ def test_a_disturbed_trial_is_repeated_unless_the_time_is_over(
 
     budget = study.study.budget.model_copy(update={"max_minutes": minutes})
     target = study.study.target.model_copy(update={"clock": "wall"})
-    asked = study.study.model_copy(update={"budget": budget, "target": target})
+    shorter = study.study.model_copy(update={"budget": budget, "target": target})
     played = Disturbed(clear)
-    carry_out(study.model_copy(update={"study": asked}), begin(store), store, played)
+    carry_out(study.model_copy(update={"study": shorter}), begin(store), store, played)
     assert len([plan.id for plan in played.plans if plan.id.startswith("b0p1")]) == attempts
 
 

@@ -52,12 +52,12 @@ def without_saving(command: str) -> str:
     """Return the ``command`` without --dry-run, --save and --force, which measure nothing."""
     words = shlex.split(command)
     end = words.index("--") if "--" in words else len(words)
-    kept = [
+    rest = [
         word
         for before, word in zip(["", *words], words[:end], strict=False)
         if word not in ("--dry-run", "--force", "--save") and not word.startswith("--save=") and before != "--save"
     ]
-    return shlex.join([*kept, *words[end:]])
+    return shlex.join([*rest, *words[end:]])
 
 
 def _is_same_study(path: Path, text: str) -> bool:

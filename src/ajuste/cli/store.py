@@ -156,8 +156,9 @@ def tag(
         stored = store.find_run(run)
         (before,) = (head.tags.split() for head in store.runs() if head.id == stored.id)
         if remove and (lacking := sorted({*changed} - {*before})):
-            expected = f"expected one of {', '.join(sorted(before))}" if before else "it has none"
-            raise RequestError(f"run {stored.id} has no tag {lacking[0]}; {expected}")
+            raise RequestError(
+                f"run {stored.id} has no tag {lacking[0]}; expected one of its tags: {' '.join(before) or 'none'}"
+            )
         tags = set(before) - set(changed) if remove else {*before, *changed}
         if note is not None:
             notes.keep(stored.id, note)

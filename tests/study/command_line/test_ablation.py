@@ -79,9 +79,9 @@ def test_profiles_are_on_one_kernel_and_a_profile_must_change_something() -> Non
 
 def test_a_hint_lists_what_a_profile_does_not_set() -> None:
     few = placed(FEW)
-    with pytest.raises(RequestError) as one:
+    with pytest.raises(RequestError) as single:
         resolved(Placed(few.profile, (), few.unchanged, few.unmapped))
-    assert one.value.hint == (
+    assert single.value.hint == (
         "try another profile: 1 line already in effect, 1 left out (script script = x: is a program)"
     )
     with pytest.raises(RequestError) as four:

@@ -99,8 +99,7 @@ def too_short(events: Iterable[Event]) -> tuple[str, ...]:
     """Return the reason if the workload's elapsed time cannot be right.
 
     The agent takes off the time for which it waited for a CPU after it was woken. If it is preempted just before it
-    falls asleep, that may be most of the trial: the CPU time then fits between start and end, and not into what is
-    left.
+    falls asleep, that may be most of the trial: the CPU time then fits between start and end, but not into the rest.
     """
     started_ns = 0
     for event in events:
