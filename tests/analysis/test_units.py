@@ -104,8 +104,8 @@ def test_the_figures_of_a_sentence_agree_with_its_percentage() -> None:
     output = " ".join(screen.getvalue().split())
     assert results.verdicts[0].old == pytest.approx(10**0.5)
     assert results.verdicts[0].means_disagree
-    assert "3.2 s with old" in output
-    assert "2.2 s with new (−29" in output
+    assert "3.16 s with old" in output
+    assert "2.24 s with new (−29" in output
 
 
 def go(path: Path, runs: list[list[float]]) -> Path:
