@@ -12,6 +12,7 @@ import typer
 from tomlkit.items import Table
 
 from ajuste.cli.options import Force, example, option
+from ajuste.cli.showing import without_options
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.caller import open_given
@@ -50,14 +51,7 @@ def save_study(
 
 def without_saving(command: str) -> str:
     """Return the ``command`` without --dry-run, --save and --force, which measure nothing."""
-    words = shlex.split(command)
-    end = words.index("--") if "--" in words else len(words)
-    rest = [
-        word
-        for before, word in zip(["", *words], words[:end], strict=False)
-        if word not in ("--dry-run", "--force", "--save") and not word.startswith("--save=") and before != "--save"
-    ]
-    return shlex.join([*rest, *words[end:]])
+    return shlex.join(without_options(shlex.split(command), ("--dry-run", "--force"), "--save"))
 
 
 def _is_same_study(path: Path, text: str) -> bool:

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -85,19 +85,22 @@ def contents_of(document: BaseModel) -> str:
 
 
 _SHOWING: Final = frozenset({"--quiet", "--json", "--fresh", "--verbose", "--open"})
-_WAIT: Final = "--wait"
 
 
 def command_line() -> str:
     """Return the command as one line for a shell, without options that do not change what is measured."""
-    words = without_log(sys.argv[1:])
+    return shlex.join(["ajuste", *without_options(without_log(sys.argv[1:]), _SHOWING, "--wait")])
+
+
+def without_options(words: Sequence[str], flags: Collection[str], valued: str) -> list[str]:
+    """Return ``words`` without ``flags`` and the option ``valued`` with its value; those after ``--`` all stay."""
     end = words.index("--") if "--" in words else len(words)
-    local = [
+    rest = [
         word
         for before, word in zip(["", *words], words[:end], strict=False)
-        if word not in _SHOWING and word.partition("=")[0] != _WAIT and before != _WAIT
+        if word not in flags and word.partition("=")[0] != valued and before != valued
     ]
-    return shlex.join(["ajuste", *local, *words[end:]])
+    return [*rest, *words[end:]]
 
 
 # ``--open``: show a report in the caller's browser.

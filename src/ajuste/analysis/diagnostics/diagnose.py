@@ -49,8 +49,8 @@ def spread(residuals: Residuals) -> DiagnosticFinding | None:
     deviations = [float(np.std(group, ddof=1)) for group in groups]
     widest, least = int(np.argmax(deviations)), int(np.argmin(deviations))
     ratio = deviations[widest] / deviations[least] if deviations[least] > 0 else float("inf")
-    times = f"{number(ratio)} times as much{' on a logarithmic scale' if residuals.scale == 'ratio' else ''}"
-    times = "only the former varies at all" if ratio == float("inf") else times
+    scale = " on a logarithmic scale" if residuals.scale == "ratio" else ""
+    times = "only the former varies at all" if ratio == float("inf") else f"{number(ratio)} times as much{scale}"
     return DiagnosticFinding(
         kind="unequal variance",
         measures="largest standard deviation over the smallest",
