@@ -39,7 +39,12 @@ def run(words: Sequence[str], directory: Path, environment: Mapping[str, str]) -
             assert server.stdout is not None
             server.stdin.write(json.dumps(request) + "\n")
             server.stdin.flush()
-            code = int(server.stdout.readline())
+            try:
+                code = int(server.stdout.readline())
+            except BaseException:  # the time of this test is over: the next must not wait for its command
+                os.killpg(server.pid, signal.SIGTERM)
+                _server.cache_clear()
+                raise
         output.seek(0)
         complained.seek(0)
         return subprocess.CompletedProcess(words, code, output.read(), complained.read())
@@ -48,7 +53,11 @@ def run(words: Sequence[str], directory: Path, environment: Mapping[str, str]) -
 @cache
 def _server() -> subprocess.Popen[str]:
     server = subprocess.Popen(
-        [sys.executable, "-u", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-u", __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     atexit.register(server.terminate)
     return server

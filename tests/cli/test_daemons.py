@@ -113,13 +113,13 @@ def test_what_a_daemon_changes_is_there_in_its_trials_only_and_said(ajuste: Shel
 
 def test_what_a_daemon_has_changed_when_ajuste_is_killed_is_restored_by_the_next(ajuste: Shell) -> None:
     before = RETRIES.read_text()
-    process = ajuste.start("run", study(ajuste, '["sleep", "600"]'))
+    process = ajuste.start("run", study(ajuste, '["sh", "-c", "touch started; exec sleep 600"]'))
     deadline = time.monotonic() + 60
-    while RETRIES.read_text() == before:
+    while not (ajuste.directory / "started").exists():  # not yet while it looks at the settings
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    time.sleep(0.5)  # the look at the settings is over, and the first trial runs
+    assert RETRIES.read_text() != before
     process.kill()
     process.communicate()
     _, refused = ajuste("run", "daemons.toml", expect=2)
