@@ -51,8 +51,9 @@ if words[0] == "plan":
 else:
     with open(words[words.index("--log") + 1], "a") as file:
         file.write(json.dumps({"event": "asked", "words": words, "for": os.environ["AJUSTE_ASKED_BY"]}) + "\\n")
-        if words[2] == "run" and (run := tomllib.load(open("study.toml", "rb")).get("title")):
-            file.write(json.dumps({"event": "run begun", "run": run}) + "\\n")
+        if words[2] == "run" and (study := tomllib.load(open("study.toml", "rb"))).get("title"):
+            entry = {"event": "run begun", "run": study["title"], "trials": int(study.get("question") or 0)}
+            file.write(json.dumps(entry) + "\\n")
         file.write(json.dumps({"event": "command ended", "exit_code": 0}) + "\\n")
 """
 
@@ -109,6 +110,13 @@ def test_a_run_is_charged_with_what_it_may_take_until_it_has_ended(service: LabS
     assert call(agent_desk, "plan", study=GUEST, max_blocks=2)["cost"]["trials"] == 4
 
 
+def test_trials_that_a_run_had_before_are_not_charged(service: LabService) -> None:
+    stored = service.store.count(service.run(DECIDED))
+    agent_desk = desk(service)
+    job = call(agent_desk, "run", study=GUEST | {"title": DECIDED, "question": str(stored - 1)}, wait_s=30)
+    assert job["left"]["trials"] == AgentLimits().trials - 1
+
+
 def test_a_job_that_was_stopped_before_its_first_trial_counts_none_and_keeps_nobody_from_asking(
     service: LabService,
 ) -> None:
@@ -129,6 +137,17 @@ def test_a_job_is_ended_when_its_minutes_are_over(tmp_path: Path, monkeypatch: p
     while job.alive and time.monotonic() < deadline:
         time.sleep(0.01)
     assert (job.alive, (job.directory / "done").read_text()) == (False, "ended\n")
+
+
+def test_a_job_has_its_run_however_long_its_log_is(tmp_path: Path) -> None:
+    first, last = json.dumps({"event": "run begun", "run": "first"}), json.dumps({"event": "progress", "text": "last"})
+    log = f"exec > $1; echo '{first}'; seq 300000; echo '{last}'"
+    jobs = Jobs(Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state"), ("sh", "-c", log))
+    job = jobs.start("long", (), jobs.new_directory())
+    deadline = time.monotonic() + 20
+    while job.alive and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (job.run, job.doing) == ("first", "last")
 
 
 def test_minutes_are_those_of_this_machine() -> None:
@@ -206,6 +225,9 @@ def test_a_proposal_is_checked_before_anything_is_started(service: LabService, t
         ("campaign_ledger", {"campaign": "../../etc"}, "not found"),
         ("watch", {"job": "../x"}, "not found"),
         ("differences", {"runs": [DECIDED]}, "at least 2"),
+        ("differences", {"runs": [DECIDED, DECIDED]}, "expected two different runs"),
+        ("plan", {"study": GUEST | {"title": None}}, "title: is null; expected a value"),
+        ("plan", {"study": GUEST | {"factor": [None]}}, "factor[1]: is null; expected a value"),
     ],
 )
 def test_what_may_not_be_asked_is_an_error_that_says_why(
@@ -257,6 +279,11 @@ def test_the_api_answers_what_only_looks_by_get_and_the_rest_by_post(client: Tes
     assert client.get("/api/tunables", params={"search": "swappiness", "limit": "1"}).json()["found"] == 1
     assert client.post("/api/plan", json={"study": GUEST}).json()["cost"]["trials"] == 20
     assert client.get("/api/run").status_code == 405
+
+
+def test_what_takes_a_list_is_asked_by_get_too(client: TestClient) -> None:
+    answer = client.get("/api/differences", params={"runs": [DECIDED, GOING_ON]}).json()
+    assert [run["run"] for run in answer["differences"]["runs"]] == [DECIDED, GOING_ON]
 
 
 @pytest.mark.parametrize(

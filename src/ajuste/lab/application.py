@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -88,7 +89,7 @@ def _endpoint(desks: Mapping[str, AgentDesk], operation: Operation) -> Callable[
     async def answer(request: Request) -> Response:
         try:
             in_address = request.method == "GET"
-            arguments = dict(request.query_params) if in_address else await _body(request)
+            arguments = _in_address(request.query_params) if in_address else await _body(request)
             arguments.pop("token", None)
             desk = desks[request.scope["role"]]
             result = await run_in_threadpool(partial(operation.carry_out, desk, arguments, as_text=in_address))
@@ -98,6 +99,12 @@ def _endpoint(desks: Mapping[str, AgentDesk], operation: Operation) -> Callable[
         return JSONResponse(result)
 
     return answer
+
+
+def _in_address(query: QueryParams) -> dict[str, Any]:
+    # A name that is repeated is a list.
+    values = {name: query.getlist(name) for name in query}
+    return {name: several if len(several) > 1 else several[0] for name, several in values.items()}
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -55,8 +55,12 @@ class Job:
     @property
     def run(self) -> str:
         """Return the id of its run, once it has one."""
-        runs = (line.get("run", "") for line in self._lines() if line.get("event") in _BEGUN)
-        return next((str(run) for run in runs), "")
+        return str(self._run_entry.get("run", ""))
+
+    @property
+    def trials_before(self) -> int:
+        """Return how many trials its run had before."""
+        return int(self._run_entry.get("trials", 0))
 
     @property
     def doing(self) -> str:
@@ -76,7 +80,7 @@ class Job:
         code = self.exit_code
         if self.alive or code in (0, 130):
             return ""
-        return _tail(self.directory / "said").strip().removeprefix("ajuste: ") or "it ended without a word"
+        return _part(self.directory / "said").strip().removeprefix("ajuste: ") or "it ended without a word"
 
     def interrupt(self) -> None:
         """Interrupt it; all measurements are kept. Raises RequestError if it has ended."""
@@ -85,8 +89,13 @@ class Job:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGINT)
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        for line in _tail(self.directory / "log.jsonl", _KEPT_BYTES).splitlines():
+    @property
+    def _run_entry(self) -> dict[str, Any]:
+        return next((line for line in self._lines(first=True) if line.get("event") in _BEGUN), {})
+
+    def _lines(self, *, first: bool = False) -> Iterator[dict[str, Any]]:
+        # Of a long log its end, or its beginning.
+        for line in _part(self.directory / "log.jsonl", _KEPT_BYTES, first=first).splitlines():
             try:
                 entry = json.loads(line)
             except ValueError:
@@ -211,10 +220,10 @@ def _read(directory: Path) -> Job | None:
         return None
 
 
-def _tail(file: Path, most: int = 16_384) -> str:
+def _part(file: Path, most: int = 16_384, *, first: bool = False) -> str:
     try:
         with file.open("rb") as opened:
-            opened.seek(max(0, file.stat().st_size - most))
-            return opened.read().decode(errors="replace")
+            opened.seek(0 if first else max(0, file.stat().st_size - most))
+            return opened.read(most).decode(errors="replace")
     except OSError:
         return ""

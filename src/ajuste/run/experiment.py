@@ -254,6 +254,7 @@ def conduct(
         if options.reboots is not None:
             options.reboots.keep_run(run.id)
         about = {"run": run.id, "study": study.name, "seed": seed, "configurations": experiment.resolved.names}
+        about |= {"trials": store.count(run)}
         _LOG.info("run resumed" if run.id in [earlier.id for earlier in alike] else "run begun", extra=about)
         if run.stopped:
             store.take_up(run)

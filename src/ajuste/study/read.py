@@ -68,6 +68,8 @@ def _problem(path: KeyPath, value: Any) -> Problem | None:
         return Problem(path, f"has {len(value)} elements; expected at most {MOST_ELEMENTS}")
     if isinstance(value, str) and len(value) > LONGEST_TEXT and (*path[:1], *path[2:3]) not in _LONG_TEXTS:
         return Problem(path, f"is a text of {len(value)} characters; expected at most {LONGEST_TEXT}")
+    if value is None:
+        return Problem(path, "is null; expected a value, or no such field")
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         return Problem(path, f"is a number of {value.bit_length()} bits; expected at most 64")
     return None

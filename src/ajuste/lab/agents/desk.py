@@ -22,6 +22,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.wording import shortened
 from ajuste.report.plan import PlannedStudy
+from ajuste.report.side_by_side import side_by_side, side_by_side_document
 from ajuste.run.campaign.evaluator import Evaluator, ExperimentBench
 from ajuste.run.campaign.kept import campaign_names, find_campaign
 from ajuste.run.experiment import progress_of
@@ -85,8 +86,10 @@ class AgentDesk:
         return _verdicts(self.service.results(run)) | {"going_on": self.service.is_going_on(run)}
 
     def differences(self, request: requests.DifferencesAsked) -> Document:
-        runs = [self.service.run(name).id for name in request.runs]
-        return {"differences": self._command_output(["report", "--json", "--", *dict.fromkeys(runs)])}
+        runs = {run.id: run for run in map(self.service.run, request.runs)}
+        if len(runs) < 2:
+            raise RequestError(f"runs: all are {next(iter(runs))}; expected two different runs", hint="see runs")
+        return {"differences": side_by_side_document(side_by_side([*map(self.service.results, runs.values())]))}
 
     def export(self, request: requests.ExportAsked) -> Document:
         run = self.service.run(request.run)
@@ -254,7 +257,7 @@ class AgentDesk:
             job = self.service.jobs.find(name)
             if not job.alive:
                 run = self._job_run(job)
-                counted = 0 if run is None else self.service.store.count(run)
+                counted = 0 if run is None else self.service.store.count(run) - job.trials_before
                 self.budget.settle(name, None if job.study in (_CAMPAIGN, "why") else counted)
 
     def _command_output(self, words: list[str]) -> Any:
