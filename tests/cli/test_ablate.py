@@ -82,6 +82,14 @@ def test_a_plan_shows_what_each_line_writes_and_what_is_left_out(profiles: Shell
     assert 'combine = "ablation"' in (profiles.directory / "own.toml").read_text()
 
 
+def test_a_plan_counts_the_combinations_that_blocks_hold(profiles: Shell) -> None:
+    lines = ("dirty_ratio = 31", "dirty_background_ratio = 7", "dirty_writeback_centisecs = 1111", "swappiness = 31")
+    (profiles.directory / "four.conf").write_text("".join(f"vm.{line}\n" for line in lines))
+    guest = ("--kernel", "debian:6.12", "--profile", "sysctl:four.conf")
+    output, _ = profiles("ablate", "--dry-run", *guest, "--blocks", "3..10", "--", "true")
+    assert "of 16 trials each: at most 160 trials" in " ".join(output.split())
+
+
 @pytest.mark.skipif(OVERCOMMIT.read_text().strip() == "2", reason="the line matters on this machine")
 def test_a_line_that_cannot_matter_is_not_measured_and_it_is_said_why(profiles: Shell) -> None:
     output, _ = profiles("ablate", "--dry-run", "--profile", "own.conf", "--", "true")

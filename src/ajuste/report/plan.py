@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -142,6 +143,11 @@ class PlannedStudy(ClosedModel):
     packages: PlannedPackageSet | None = Field(default=None, exclude_if=lambda packages: packages is None)
     reboots: PlannedReboots | None = Field(default=None, exclude_if=lambda reboots: reboots is None)
 
+    @property
+    def block_size(self) -> int:
+        """Return how many trials a whole block has: those of an ablation are more than its configurations."""
+        return max(Counter(slot.block for slot in self.trials).values(), default=len(self.configurations))
+
 
 # A study's plan as a report: every write, command and trial, and that nothing was done.
 
@@ -160,17 +166,17 @@ def plan_report(plan: PlannedStudy) -> Report:
         *((Section("", (Notes(notes),)),) if notes else ()),
         Section("", (Paragraph("No setting was changed and nothing was run.", "bold"),)),
     )
-    return Report(plan.title, plan.title, sections, lead=(Paragraph(plan.question, "italic"),))
+    lead = (Paragraph(plan.question, "italic"),) if plan.question else ()
+    return Report(plan.title, plan.title, sections, lead=lead)
 
 
 def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
     budget = plan.budget
     limit = f", at most {duration(60 * budget.max_minutes)}" if budget.max_minutes is not None else ""
-    configurations = len(plan.configurations)
     warm_up = f", after {count_of(plan.warm_up_blocks, 'warm-up block')}" if plan.warm_up_blocks else ""
-    trials = count_of(configurations * (budget.max_blocks + plan.warm_up_blocks), "trial")
+    trials = count_of(plan.block_size * (budget.max_blocks + plan.warm_up_blocks), "trial")
     blocks = (
-        f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(configurations, 'trial')} each: "
+        f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(plan.block_size, 'trial')} each: "
         f"at most {trials}, plus repeats of flagged ones{limit}"
     )
     packages = reboots = ""

@@ -284,7 +284,7 @@ def _cost(planned: PlannedStudy) -> dict[str, float]:
     # Upper bounds: a run that is decided early takes less.
     blocks = planned.budget.max_blocks
     return {
-        "trials": blocks * len(planned.configurations),
+        "trials": blocks * planned.block_size,
         "minutes": planned.budget.max_minutes or 24 * 60.0,
     }
 
