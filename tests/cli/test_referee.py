@@ -31,10 +31,11 @@ def write(path: Path, text: str) -> None:
     ("options", "command", "message"),
     [
         (("--trust-score",), ("./job",), "expected {candidate}"),
+        ((), ("{candidate}",), "ajuste: the score: the workload prints this figure"),
         ((), ("{candidate}",), "--witness elapsed, or --trust-score"),
         (("--trust-score", "--witness", "elapsed"), ("{candidate}",), "mutually exclusive"),
         (("--trust-score", "--better", "less"), ("{candidate}",), "expected lower or higher"),
-        (("--trust-score", "--score", "(["), ("{candidate}",), "--metric"),
+        (("--trust-score", "--score", "(["), ("{candidate}",), "--score ([: not a regular expression"),
         (("--trust-score", "--candidate", "missing"), ("{candidate}",), "missing: not found"),
         (("--trust-score", "--file", "missing"), ("{candidate}",), "missing"),
         (("--witness", "score"), ("{candidate}",), "does not measure this itself"),

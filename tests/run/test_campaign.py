@@ -172,6 +172,14 @@ def test_the_workload_is_not_to_be_proposed(tmp_path: Path) -> None:
         check_campaign(wanted, (study,), catalogue())
 
 
+def test_a_tunable_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    begin(tmp_path)
+    study = read_study(tmp_path / "seen.toml", catalogue())
+    wanted = Campaign(name="c", study="seen", study_sha256="", metric="elapsed", tunables=("vm.swapiness",))
+    with pytest.raises(RequestError, match=r"'vm\.swapiness' not found"):
+        check_campaign(wanted, (study,), catalogue())
+
+
 def test_a_goal_may_be_what_a_study_only_describes(tmp_path: Path) -> None:
     study = read_study(find_study("hackbench-granularity"), catalogue(), parse_kernel=parse_study_spec)
     (goal, *_) = study.analysis.describe or ()

@@ -26,7 +26,7 @@ from ajuste.model.campaign import (
     Refereed,
 )
 from ajuste.model.capability import Asked
-from ajuste.model.error import RequestError
+from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import change, count_of, listed, percent, visible_line
 from ajuste.report.console import Console
 from ajuste.report.document import Block, Cell, Column, CommandBlock, Fact, Facts, Report, Row, Section, Table
@@ -248,6 +248,7 @@ def referee(
     """
     from ajuste.cli.saving import study_text
     from ajuste.kernel.spec import parse_spec
+    from ajuste.outputs.pattern import check_pattern
     from ajuste.run.campaign.candidates import PLACE
     from ajuste.run.campaign.referee import judge_candidate, one_referee, refereed_campaign
     from ajuste.study.command_line.study import adhoc_document, adhoc_study
@@ -260,6 +261,10 @@ def referee(
         raise RequestError(f"the command does not name the candidate; expected {PLACE} in one of its words")
     if witness and trust_score:
         raise RequestError("--witness and --trust-score are mutually exclusive")
+    try:
+        check_pattern(score)
+    except RequestError as problem:
+        raise RequestError(problem.message, place=Place(f"--score {score}")) from None
     known = catalogue()
     request = replace(
         request,

@@ -21,7 +21,7 @@ from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.outputs.base import BASE_METRICS
 from ajuste.run.campaign.candidates import PLACE, Candidates
 from ajuste.study.command_line.request import CommandLine
-from ajuste.study.factors import WORKLOAD_PREFIX, canonical, set_by
+from ajuste.study.factors import WORKLOAD_PREFIX, canonical, is_tunable, set_by
 from ajuste.study.metrics import find_metric
 from ajuste.study.problem import HINT, nearest
 from ajuste.study.read import checked_study
@@ -39,7 +39,9 @@ def check_campaign(campaign: Campaign, studies: tuple[Study, ...], known: Catalo
     """Return the campaign with its tunables' canonical names. Raises RequestError for a goal that cannot be judged, and
     for a tunable that may not be proposed.
     """
-    names = [canonical(name, known) for name in campaign.tunables]
+    named = () if campaign.refereed else filter(is_tunable, campaign.tunables)
+    canonical_names = {name: known.find_tunable(name).name for name in named}
+    names = [canonical_names.get(name, name) for name in campaign.tunables]
     for name in names:
         if name == COMMAND_FACTOR or name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX)):
             raise RequestError(
@@ -72,9 +74,10 @@ def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric
             )
         named.append(find_metric(campaign.witness, study, known))
     elif goal.name not in BASE_METRICS and not (campaign.refereed and campaign.refereed.trusted):
+        printed = "the score" if campaign.refereed else f"--metric {goal.name}"
         trust = ", or --trust-score if no candidate can change what is printed" if campaign.refereed else ""
         raise RequestError(
-            f"--metric {goal.name}: the workload prints this figure, and a proposal could make it print another",
+            f"{printed}: the workload prints this figure, and a proposal could make it print another",
             hint=f"add --witness with a metric that Ajuste measures itself, such as --witness elapsed{trust}",
         )
     for metric in named:
