@@ -96,6 +96,7 @@ def compare(
     conditions = fail_conditions(fail_on or (), study, known)
     cluster = machines.cluster_for(study)
     run_options = replace(run_options, cluster=cluster, fleet=fleet.plan(study, known, on_cluster=cluster is not None))
+    run_options = with_reboots(run_options, loader, reboots=request.reboots)
     if not dry_run:
         built = built_for(study, known, run_options, quiet=showing.silent)
         if built:
@@ -122,7 +123,7 @@ def compare(
         known,
         showing,
         named=command,
-        run_options=with_reboots(run_options, loader, reboots=request.reboots),
+        run_options=run_options,
         anew=unless_going_on(fresh),
         name_chosen=request.name is not None,
         fail_on=conditions,
