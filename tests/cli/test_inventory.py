@@ -25,6 +25,8 @@ def test_only_the_areas_that_are_named_are_shown(ajuste: Shell) -> None:
     assert [line for line in output.splitlines() if line and not line.startswith(" ")] == ["CPU", "Memory"]
     _, complained = ajuste("inventory", "--area", "Disk", expect=2)
     assert "'Disk' not found; did you mean Disks?" in complained
+    for option in (("--json",), ("--diff", "now", "now")):
+        assert f"--area conflicts with {option[0]}" in ajuste("inventory", "--area", "CPU", *option, expect=2)[1]
 
 
 def test_the_document_is_an_inventory(ajuste: Shell) -> None:

@@ -48,6 +48,8 @@ def inventory(
 
     Names of the machine and its users, serial numbers and addresses are never read.
     """
+    if area and (as_json or diff):
+        raise RequestError(f"--area conflicts with {'--diff' if diff else '--json'}", hint="remove one of them")
     console = Console(file=sys.stdout)
     if diff is None:
         taken = take_inventory(programs=True)
