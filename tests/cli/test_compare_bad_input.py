@@ -55,6 +55,14 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("--report", "/no/where.html", "--", "true"),
         "--report /no/where.html: ",
     ),
+    "a boot loader that there is not": (
+        ("--boot", "mitigations=default,off", "--loader", "lilo", "--reboots", "--dry-run", "--", "true"),
+        "--loader lilo: expected",
+    ),
+    "a word that the kernel's command line cannot have": (
+        ("--boot", "a b=1,2", "--", "true"),
+        r"\Aajuste: --boot a b=1,2: \"a b\" is not a word [^:]*mitigations add --help",
+    ),
     "a study that cannot be saved": (("--save", "/no/where.toml", "--", "true"), "--save /no/where.toml: No such file"),
 }
 

@@ -234,7 +234,10 @@ class TestHere:
             (("--", "echo", "{port}"), "which is the port of a service; this study has no service"),
             (("--service", "no-such-program", "--", "true"), 'program "no-such-program" not found'),
             (("--service", "cat", "--service", "tac", "--ready", "none", "--", "true"), "found 1 --ready for 2"),
-            (("--service", "cat", "--ready", "soon", "--", "true"), "expected text that matches"),
+            (
+                ("--service", "cat", "--ready", "soon", "--", "true"),
+                'ajuste: --ready soon: found "soon"; expected text',
+            ),
             (("--service", "'", "--", "true"), "unbalanced quotes"),
         ],
     )

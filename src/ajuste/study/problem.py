@@ -255,6 +255,7 @@ class Problem:
 def error(problems: Sequence[Problem], source: StudyOrigin | None) -> RequestError:
     """Return one error with all ``problems``, a line each, in the order of the file."""
     placed = [(source.place(p.path) if source else None, p) for p in problems]
+    placed = [*{(str(place or dotted(p.path)), p.message): (place, p) for place, p in reversed(placed)}.values()][::-1]
     placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
     place, first = placed[0]
     hint = source.hint if source else HINT
@@ -316,11 +317,14 @@ def chosen_by_name(table: str, tables: Sequence[N], names: Sequence[str], where:
 
 def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """Return the problems that pydantic found, in the words of this house."""
-    # A list whose elements are all wrong is also "too short": that is no news.
+    # A list whose elements are all wrong is also "too short": that is no news. Nor is it that a wrong text is no list.
+    details = failure.errors(include_url=False)
+    texts = {detail["loc"][:-1] for detail in details if detail["type"] in ("string_pattern_mismatch", "literal_error")}
     return [
         _problem(detail, model)
-        for detail in failure.errors(include_url=False)
-        if detail["type"] != "too_short" or not detail["input"]
+        for detail in details
+        if (detail["type"] != "too_short" or not detail["input"])
+        and (detail["type"] != "tuple_type" or detail["loc"][:-1] not in texts)
     ]
 
 
