@@ -47,7 +47,7 @@ class LabService:
     def __init__(self, home: Home, *, allow_host: bool = False, command: Sequence[str] = AJUSTE) -> None:
         if allow_host and os.geteuid() != 0:
             raise RequestError(
-                "--allow-host requires root: it lets the page change settings of this machine",
+                "--allow-host requires root: with it, clients change settings of this machine",
                 hint=f"run {as_root()}\nor omit --allow-host to measure in guests",
             )
         self.home = home
