@@ -19,6 +19,7 @@ from ajuste.study.command_line.request import block_range, mebibytes, seconds, s
         (seconds, "90s", 90),
         (seconds, "90", 90),
         (seconds, "1.5h", 5400),
+        (seconds, "2d", 172_800),
         (seconds, "250ms", 0.25),
         (mebibytes, "512", 512),
         (mebibytes, "2GiB", 2048),

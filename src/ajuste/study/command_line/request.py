@@ -214,7 +214,7 @@ class CommandLine:
 # Amounts as people write them on a command line: shares, durations, sizes and numbers of blocks.
 
 
-_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _MIB: Final = {"": 1.0, "M": 1.0, "MiB": 1.0, "G": 1024.0, "GiB": 1024.0}
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 
