@@ -255,7 +255,7 @@ class Problem:
 def error(problems: Sequence[Problem], source: StudyOrigin | None) -> RequestError:
     """Return one error with all ``problems``, a line each, in the order of the file."""
     placed = [(source.place(p.path) if source else None, p) for p in problems]
-    placed = [*{(str(place or dotted(p.path)), p.message): (place, p) for place, p in reversed(placed)}.values()][::-1]
+    placed = list({(str(place or dotted(p.path)), p.message): (place, p) for place, p in placed}.values())
     placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
     place, first = placed[0]
     hint = source.hint if source else HINT
