@@ -152,8 +152,8 @@ def _of_figure(figure: ExpectedFigure, measured: Measured, results: Results) -> 
         return
     limits = {"at least": figure.least, "at most": figure.most}
     unit = next((metric.unit for metric in results.metrics if metric.name == figure.metric), "")
-    said = (f"{word} {quantity(f'{limit:g}', unit)}" for word, limit in limits.items() if limit is not None)
-    what = f"mean {name}: {' and '.join(said)}"
+    bounds = (f"{word} {quantity(f'{limit:g}', unit)}" for word, limit in limits.items() if limit is not None)
+    what = f"mean {name}: {' and '.join(bounds)}"
     if figure.metric not in measured.metrics:
         yield Expectation(f"mean {name}", what, "not measured", holds=False)
         return
