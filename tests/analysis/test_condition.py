@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.condition import check, worsening
+from ajuste.analysis.condition import check, expectations, worsening
 from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import FailCondition, Verdict
+from ajuste.study.schema import ExpectedFigure, ExpectTable
 from verdicts import decided, verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
@@ -102,3 +103,10 @@ def test_a_false_alarm_is_as_rare_as_the_confidence_says_though_every_block_is_l
                 alarms += 1
                 break
     assert alarms <= 0.05 * studies
+
+
+def test_an_expected_mean_is_said_with_its_unit() -> None:
+    figure = ExpectedFigure(metric="elapsed", configuration="a", most=0.004)
+    (checked,) = expectations(ExpectTable(figures=(figure,)), results_of(mean=0.00668), changed=False)
+    assert (checked.what, checked.actual) == ("mean elapsed of a: at most 0.004 s", "0.00668 s")
+    assert not checked.holds

@@ -50,7 +50,7 @@ def test_two_sentences_say_it_from_the_numbers() -> None:
         contrast, (spread, spread), (5, 5), 0.05, scale="difference", unit="s", estimate=contrast.difference
     )
     assert text == (
-        "The difference, +0.1 s, is 1 times its standard error (100 ms): from 5 and 5 values that spread as these do, "
+        "The difference, +100 ms, is 1 times its standard error (100 ms): from 5 and 5 values that spread as these do, "
         "chance alone gives one at least as large in 35 % of cases (p = 0.35). "
         "Here a difference is significant below p = 0.05; it "
         "would have taken about 54 values of each to see a difference of this size in nine of ten such comparisons."

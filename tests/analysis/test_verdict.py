@@ -230,3 +230,11 @@ def test_what_was_repeated_ran_after_everything_else_of_its_block(configurations
     both = configurations("1", "2")
     assert judge(both, plain, [elapsed])[0].verdict == "undecided"
     assert judge(both, plain + repeated, [elapsed])[0].verdict == "worsens"
+
+
+def test_a_difference_is_explained_in_the_unit_that_suits_it(configurations: Any, trials: Any) -> None:
+    metric = Metric(name="user-time", title="User time", unit="s", direction="lower", scale="difference")
+    base = [value / 1e4 for value in BASE]
+    verdict = single_verdict(configurations, trials, metric, [*base[1:], base[0]], base)
+    assert verdict.verdict == "undecided"
+    assert verdict.reason.endswith("µs, includes zero and extends beyond ±51.8 µs (5 % of the baseline)")

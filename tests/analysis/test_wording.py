@@ -33,7 +33,8 @@ def test_numbers_say_what_they_are_to_half_a_percent(value: float) -> None:
 def test_effects_are_said_as_people_do() -> None:
     assert change(0.877, "ratio", "s") == "−12.3 %"
     assert change(1.0000001, "ratio", "s") == "0.00 %"
-    assert change(0.2, "difference", "ms") == "+0.2 ms"
+    assert change(0.000932, "difference", "s") == change(0.932, "difference", "ms") == "+932 µs"
+    assert change(-17_067, "difference", "B") == "−16.7 KiB"
     assert change(-134, "difference", "") == "−134"
     assert change(None, "ratio", "s") == "?"
     assert signed(0) == "0"

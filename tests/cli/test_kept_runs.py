@@ -74,6 +74,16 @@ def test_another_question_about_the_same_trials_is_a_run_beside_the_first(ajuste
 
 
 @pytest.mark.usefixtures("machine_lock")
+def test_a_run_of_fewer_blocks_has_no_more_than_it_asks_for(ajuste: Shell) -> None:
+    first = run_study(ajuste, ("min_blocks = 3\nmax_blocks = 3", "min_blocks = 5\nmax_blocks = 5"))
+    fewer = run_study(ajuste)
+    assert (first["blocks"], fewer["blocks"]) == (5, 3)
+    assert fewer["run"].partition(".")[0] != first["run"]
+    analysed = run_study(ajuste, ('metrics = ["took"]', 'metrics = ["elapsed"]'))
+    assert (analysed["run"], analysed["blocks"]) == (f"{fewer['run']}.2", 3), "the trials of the one that fits"
+
+
+@pytest.mark.usefixtures("machine_lock")
 def test_more_blocks_are_measured_for_another_run_only(ajuste: Shell) -> None:
     first = run_study(ajuste)
     more = run_study(ajuste, ("min_blocks = 3\nmax_blocks = 3", "min_blocks = 5\nmax_blocks = 5"))

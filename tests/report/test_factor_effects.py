@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 
+import numpy as np
 import pytest
 from rich.console import Console
 from tests.report.plotted import checked
+from tests.report.simulated import ELAPSED, Simulated, simulate
 
 from ajuste.analysis.factor_effects import factor_effects
 from ajuste.model.results import Results
@@ -177,6 +180,22 @@ def test_a_factor_may_be_settled_where_no_single_configuration_is(factorial: Res
     ]
     sentence = headlines(results.model_copy(update={"effects": tuple(effects)}), result_labels(results))[0].sentence
     assert " on average over " not in sentence
+
+
+def test_the_figures_of_an_average_effect_give_its_percentage() -> None:
+    times = {"aa": 0.0865, "ab": 0.0822, "ba": 0.1582, "bb": 0.081}
+    factors = tuple(Factor(name=name, levels=("a", "b"), baseline="a") for name in ("first", "second"))
+
+    def draw(levels: dict[str, str], random: np.random.Generator) -> dict[str, float]:
+        return {"elapsed": times[levels["first"] + levels["second"]] * math.exp(random.normal(0, 0.0001))}
+
+    results = with_effects(simulate(Simulated(factors, (ELAPSED,), (ELAPSED,), draw, blocks=8)))
+    undecided = [verdict.model_copy(update={"verdict": "undecided"}) for verdict in results.verdicts]
+    results = results.model_copy(update={"verdicts": tuple(undecided), "clock": "wall"})
+    sentence = headlines(results, result_labels(results))[0].sentence
+    assert sentence == "Use second = b: it cuts elapsed time from 117 ms to 81.6 ms on average over first a and b."
+    (effect,) = (each for each in results.effects if each.kind == "main" and each.factors == ("second",))
+    assert effect.effect == "−30.2 %"
 
 
 def test_where_a_factor_is_a_condition_the_setting_alone_is_recommended(factorial: Results) -> None:

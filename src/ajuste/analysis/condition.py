@@ -14,7 +14,7 @@ from typing import Final, Literal
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.verdict import FailCondition, Verdict
-from ajuste.model.wording import count_of
+from ajuste.model.wording import count_of, quantity
 from ajuste.study.schema import ExpectedFigure, ExpectTable
 
 _MOST_REASONS: Final = 3
@@ -151,10 +151,12 @@ def _of_figure(figure: ExpectedFigure, measured: Measured, results: Results) -> 
     if figure.least is None and figure.most is None:
         return
     limits = {"at least": figure.least, "at most": figure.most}
-    what = f"mean {name}: {' and '.join(f'{word} {limit:g}' for word, limit in limits.items() if limit is not None)}"
+    unit = next((metric.unit for metric in results.metrics if metric.name == figure.metric), "")
+    bounds = (f"{word} {quantity(f'{limit:g}', unit)}" for word, limit in limits.items() if limit is not None)
+    what = f"mean {name}: {' and '.join(bounds)}"
     if figure.metric not in measured.metrics:
         yield Expectation(f"mean {name}", what, "not measured", holds=False)
         return
     mean = measured.metrics[figure.metric].mean
     holds = (figure.least is None or figure.least <= mean) and (figure.most is None or mean <= figure.most)
-    yield Expectation(f"mean {name}", what, f"{mean:g}", holds)
+    yield Expectation(f"mean {name}", what, quantity(f"{mean:g}", unit), holds)

@@ -19,7 +19,7 @@ from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word
-from ajuste.model.wording import amount, change, count_of, number, percent, quantity, signed
+from ajuste.model.wording import amount, change, count_of, number, percent
 
 SEEN: Final = 0.1
 """*Equivalent* needs enough seeds that what happens in this share of them is in at least one."""
@@ -341,8 +341,8 @@ def _zone(effect: Effect, metric: Metric, smallest_effect: float) -> str:
     if effect.scale == "ratio":
         return f"±{percent(smallest_effect)}"
     if effect.baseline_mean == 0:
-        return f"±{quantity(signed(zone).lstrip('+'), metric.unit)} (one step of the figure; the baseline is 0)"
-    return f"±{quantity(signed(zone).lstrip('+'), metric.unit)} ({percent(smallest_effect)} of the baseline)"
+        return f"±{amount(zone, metric.unit)} (one step of the figure; the baseline is 0)"
+    return f"±{amount(zone, metric.unit)} ({percent(smallest_effect)} of the baseline)"
 
 
 def _why_none(clean: Clean, names: tuple[str, str], metric: str) -> str:

@@ -152,7 +152,7 @@ def _item(change: OptionDifference, *, with_help: bool) -> Item:
 
 
 def _lacking(difference: KernelDifference) -> tuple[Section, ...]:
-    sides = [side for side in (difference.a, difference.b) if side.lacking]
+    sides = [side for side in (difference.a, difference.b) if side.lacking and difference.changes]
     blocks: list[Block] = []
     for side in sides:
         blocks.append(Paragraph(f"Why {side.name} has its values: {side.lacking}."))

@@ -77,7 +77,7 @@ def factor(ratio: float) -> str:
 
 def change(value: float | None, scale: Scale, unit: str, *, like: float | None = None) -> str:
     """Return an effect as people say it: a ratio as ``−12.3 %`` or ``×5.11``, in the form that suits ``like`` if that
-    is given; a difference as ``+0.2 ms``; ``?`` where unbounded.
+    is given; a difference in the unit that suits it: ``+200 µs``; ``?`` where unbounded.
     """
     if value is None:
         return "?"
@@ -86,7 +86,7 @@ def change(value: float | None, scale: Scale, unit: str, *, like: float | None =
     if scale == "ratio":
         share = 100 * (value - 1)
         return f"{signed(share)} %" if abs(share) >= 0.005 else "0.00 %"
-    return quantity(signed(value), unit)
+    return amount(value, unit) if value <= 0 else f"+{amount(value, unit)}"
 
 
 def amount(value: float, unit: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import Final
 
 from ajuste.model.metric import Metric
@@ -32,7 +32,7 @@ from ajuste.model.wording import (
 )
 from ajuste.report.document import CommandBlock, Fact, Facts, Section
 from ajuste.report.format import Labels, common_format, duration, numeric_levels
-from ajuste.report.tables import deciding_metrics, is_screening, metric_verdicts
+from ajuste.report.tables import deciding_metrics, is_screening, metric_verdicts, typical
 from ajuste.report.verdicts import effect_style, known
 
 # What is not settled: which effects are excluded, how much longer it takes, and the command that goes on.
@@ -232,7 +232,7 @@ class _Subject:
             after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
             return f"Not settled between {factor} = {old} and {new}{after}: {self._title} {over}."
         verb = "cuts" if (best.estimate or 0.0) < _no_effect(best) else "raises"
-        sides = [self._average(best.factors[0], level) for level in (best.against[0], best.levels[0])]
+        sides = [self._average(best, level) for level in (best.against[0], best.levels[0])]
         known_sides = [side for side in sides if side is not None]
         size = " from {} to {}".format(*self._amounts(*known_sides)) if len(known_sides) == len(sides) else ""
         does = f"{verb} {self._title}{size} {over}"
@@ -249,10 +249,14 @@ class _Subject:
         name = visible_line(factor.name)
         return f"{name} {listed(levels)}" if len(levels) <= _MOST_LEVELS else f"{len(levels)} levels of {name}"
 
-    def _average(self, factor: str, level: str) -> float | None:
-        means = [self._mean(c.name) for c in self.results.configurations if c.levels.get(factor) == level]
-        known_means = [mean for mean in means if mean is not None]
-        return fmean(known_means) if means and len(known_means) == len(means) else None
+    def _average(self, effect: FactorEffect, level: str) -> float | None:
+        # On the scale of the effect, so that the two sides give its percentage.
+        there = [c for c in self.results.configurations if c.levels.get(effect.factors[0]) == level]
+        verdicts = {verdict.configuration: verdict for verdict in metric_verdicts(self.results, self.metric.name)}
+        figures = [typical(c, verdicts, mean) for c in there if (mean := self._mean(c.name)) is not None]
+        if not figures or len(figures) < len(there):
+            return None
+        return geometric_mean(figures) if effect.scale == "ratio" and min(figures) > 0 else fmean(figures)
 
     @property
     def _reasons(self) -> str:

@@ -374,17 +374,17 @@ def _summary(
 ) -> str:
     # `135 at 750 µs; 67.9 at 7.5 ms (−66.8, differs)`.
     verdicts = {verdict.configuration: verdict for verdict in metric_verdicts(results, metric.name)}
-    typical = {
-        configuration.name: _typical(configuration, verdicts, configuration.metrics[metric.name].mean)
+    figures = {
+        configuration.name: typical(configuration, verdicts, configuration.metrics[metric.name].mean)
         for configuration in results.configurations
         if metric.name in configuration.metrics
     }
     if any(verdict.scale == "ratio" and verdict.estimate is not None for verdict in verdicts.values()):
-        fmt = fmt.at_least(3, typical.values())  # so that they give the percentage beside them, whatever their spread
+        fmt = fmt.at_least(3, figures.values())  # so that they give the percentage beside them, whatever their spread
     word = "at" if len(labels.factors) == 1 and numeric_levels(labels.factors[0]) is not None else "with"
     parts = []
     for configuration in results.configurations:
-        figure = typical.get(configuration.name)
+        figure = figures.get(configuration.name)
         mean = fmt.with_unit(figure) if figure is not None else "no figure"
         effect = ""
         if (verdict := verdicts.get(configuration.name)) is not None:
@@ -398,8 +398,8 @@ def _summary(
     return f"{visible_line(metric.title)}: {'; '.join(parts)}."
 
 
-def _typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: float) -> float:
-    # On the scale of the estimates, so that the figures agree with the percentages; the mean where that is unknown.
+def typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: float) -> float:
+    """Return the figure on the scale of the estimates, which gives their percentages; the mean where it is unknown."""
     if configuration.baseline:
         return next((verdict.old for verdict in verdicts.values() if verdict.old is not None), mean)
     verdict = verdicts.get(configuration.name)

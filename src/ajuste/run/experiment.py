@@ -298,7 +298,7 @@ def _resumed_or_new(experiment: Experiment, store: Store, alike: Sequence[Run], 
     if alike and not alike[0].stopped:
         document = _document(experiment, alike[0])
         return store.go_on(alike[0], named=named, resolved=document, study=resolved.study.name)
-    base = max((run for run in alike if run.stopped), key=store.count, default=None)
+    base = max((run for run in alike if run.stopped and _fits(run, store, resolved)), key=store.count, default=None)
     return store.new_run(
         study=resolved.study.name,
         fingerprint=experiment.fingerprint,
@@ -311,6 +311,13 @@ def _resumed_or_new(experiment: Experiment, store: Store, alike: Sequence[Run], 
         workload=resolved.workload_named,
         base="" if base is None else base.id,
     )
+
+
+def _fits(run: Run, store: Store, resolved: ResolvedStudy) -> bool:
+    # With more blocks than it may have, the new run would not be what its own command measures.
+    first_beyond = resolved.study.design.warm_up + resolved.study.budget.max_blocks
+    whole = resolved.search is not None or resolved.boots  # these count no blocks
+    return bool(whole or (store.measurements(run).block < first_beyond).all())
 
 
 def require_free_name(experiment: Experiment, store: Store) -> None:

@@ -53,6 +53,12 @@ def test_with_a_source_it_is_told_what_each_difference_comes_from(files: Path) -
     assert max(map(len, output.splitlines())) <= 80
 
 
+def test_where_nothing_differs_no_source_is_missing(files: Path) -> None:
+    output = run(files / "a", files / "a")
+    assert "No options differ in B." in output
+    assert "is not cached" not in output
+
+
 def test_a_fragment_is_taken_to_be_for_the_source_that_was_named(files: Path) -> None:
     for name in ("a", "b"):
         (files / name).write_text((files / name).read_text().removeprefix(HEAD))

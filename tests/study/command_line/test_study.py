@@ -216,6 +216,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown policy": ({"policy": "other,batsh"}, r"^--policy other,batsh: policy = 'batsh': expected one of"),
     "no list of CPUs": ({"cpus": "0,x"}, r"^--cpus 0,x: affinity = 'x' is not a list of CPUs"),
+    "a CPU that no guest has": ({"cpus": "0,99", "vm": True}, r"^CPU 99 is not available; expected CPUs among 0-15"),
     "unknown kernel": ({"kernel": "debian:4.4"}, r"^--kernel debian:4.4: .*5.10"),
     "unknown clock": ({"clock": "sun"}, r"^--clock sun: found \"sun\"; expected 'virtual' or 'wall'"),
     "unknown metric": ({"metric": ("elapsd",)}, r'^--metric elapsd: metric "elapsd" not found; did you mean elapsed'),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, DEFAULT, OF_CPUS, SET
 from ajuste.model.error import Place, RequestError
-from ajuste.model.topology import parse_cpus
+from ajuste.model.topology import MOST_CPUS, parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.model.wording import count_of, first_few, listed
@@ -240,8 +240,10 @@ def _target(request: Request, request_factors: Factors, options: dict[Keys, str]
     target: dict[str, Any] = {"kind": "vm", "clock": "virtual"}
     if all(table["name"] != KERNEL_FACTOR for table in request_factors.tables):
         target["kernel"] = request_factors.kernel or DEFAULT_KERNEL
-    needed = _last_cpu(request_factors.tables) + 1
-    return target | ({"cpus": needed} if needed > 1 and request.topology is None else {})
+    last = 0 if request.topology is not None else _last_cpu(request_factors.tables)
+    if last >= MOST_CPUS:
+        raise RequestError(f"CPU {last} is not available; expected CPUs among 0-{MOST_CPUS - 1} in a guest", hint=HINT)
+    return target | ({"cpus": last + 1} if last else {})
 
 
 def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
@@ -254,7 +256,7 @@ def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
             last = max(last, *parse_cpus(text))
         except ValueError:
             continue  # What is wrong with it is said with everything else that is wrong.
-    return min(last, 63)
+    return last
 
 
 def _analysis(
