@@ -13,7 +13,7 @@ import pytest
 
 from ajuste.study.builtin import find_study
 from own_home import own_home
-from shell import SMALL, Shell
+from shell import SMALL, Shell, small
 
 pytestmark = pytest.mark.vm
 
@@ -82,6 +82,19 @@ def test_the_plan_tells_the_very_trials_that_are_run(first: tuple[Shell, str], a
     assert [(t["configuration"], t["seed"]) for t in planned["trials"]] == [
         (t["configuration"], t["seed"]) for t in done["trials"]
     ]
+
+
+def test_the_plan_says_what_its_blocks_cannot_decide(ajuste: Shell) -> None:
+    def note(text: str) -> str:
+        (ajuste.directory / "few.toml").write_text(text)
+        (found,) = [note for note in ajuste.json("plan", "few.toml")["notes"] if "3 blocks at most" in note]
+        return str(found)
+
+    few = small(3, 3)
+    assert note(few).startswith("No verdict can come")
+    # The effect of a factor is judged by all configurations together.
+    factor = '[[factor]]\nname = "sched_wakeup_granularity_ns"\nlevels = [1000000, 8000000]\n\n'
+    assert "single configuration" in note(few.replace("[workload]", f"{factor}[workload]", 1))
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,8 @@ def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
     if not compared.comparisons or most >= least:
         return ()
     comparisons = "1 comparison" if compared.comparisons == 1 else f"{compared.comparisons} comparisons at once"
-    return (f"No verdict can come: {count_of(most, 'block')} at most, and {comparisons} need {least} or more.",)
+    nothing = "No verdict can come" if len(study.factors) < 2 else "No verdict on a single configuration can come"
+    return (f"{nothing}: {count_of(most, 'block')} at most, and {comparisons} need {least} or more.",)
 
 
 def _looked_at(study: Study) -> tuple[str, ...]:
