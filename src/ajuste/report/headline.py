@@ -232,9 +232,12 @@ class _Subject:
             after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
             return f"Not settled between {factor} = {old} and {new}{after}: {self._title} {over}."
         verb = "cuts" if (best.estimate or 0.0) < _no_effect(best) else "raises"
-        sides = [self._average(best, level) for level in (best.against[0], best.levels[0])]
-        known_sides = [side for side in sides if side is not None]
-        size = " from {} to {}".format(*self._amounts(*known_sides)) if len(known_sides) == len(sides) else ""
+        average, new_average = (self._average(best, level) for level in (best.against[0], best.levels[0]))
+        if average is not None and best.scale == "ratio" and best.estimate is not None:
+            new_average = average * best.estimate  # the two are not of the same blocks where trials were left out
+        size = ""
+        if average is not None and new_average is not None:
+            size = " from {} to {}".format(*self._amounts(average, new_average))
         does = f"{verb} {self._title}{size} {over}"
         if best.verdict == "improves":
             return f"Use {factor} = {new}: it {does}."
@@ -250,7 +253,7 @@ class _Subject:
         return f"{name} {listed(levels)}" if len(levels) <= _MOST_LEVELS else f"{len(levels)} levels of {name}"
 
     def _average(self, effect: FactorEffect, level: str) -> float | None:
-        # On the scale of the effect, so that the two sides give its percentage.
+        # On the scale of the effect.
         there = [c for c in self.results.configurations if c.levels.get(effect.factors[0]) == level]
         verdicts = {verdict.configuration: verdict for verdict in metric_verdicts(self.results, self.metric.name)}
         figures = [typical(c, verdicts, mean) for c in there if (mean := self._mean(c.name)) is not None]
