@@ -87,8 +87,8 @@ def test_the_plan_tells_the_very_trials_that_are_run(first: tuple[Shell, str], a
 def test_the_plan_says_what_its_blocks_cannot_decide(ajuste: Shell) -> None:
     def note(text: str) -> str:
         (ajuste.directory / "few.toml").write_text(text)
-        (found,) = [note for note in ajuste.json("plan", "few.toml")["notes"] if "3 blocks at most" in note]
-        return str(found)
+        notes = ajuste.json("plan", "few.toml")["notes"]
+        return str(next(note for note in notes if "3 blocks at most" in note))
 
     few = small(3, 3)
     assert note(few).startswith("No verdict can come")

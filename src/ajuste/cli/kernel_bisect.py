@@ -124,7 +124,7 @@ _OUTCOME_WORDS: Final[dict[Outcome, str]] = {
     "absent": "not there",
     "undecided": "undecided",
     "unusable": "not measured",
-    "impossible": "kernel not found",
+    "impossible": "cannot be built",
 }
 _COLUMNS: Final = (
     Column("Kernel", figure=False),
