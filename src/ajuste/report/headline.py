@@ -232,12 +232,7 @@ class _Subject:
             after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
             return f"Not settled between {factor} = {old} and {new}{after}: {self._title} {over}."
         verb = "cuts" if (best.estimate or 0.0) < _no_effect(best) else "raises"
-        average, new_average = (self._average(best, level) for level in (best.against[0], best.levels[0]))
-        if average is not None and best.scale == "ratio" and best.estimate is not None:
-            new_average = average * best.estimate  # the two are not of the same blocks where trials were left out
-        size = ""
-        if average is not None and new_average is not None:
-            size = " from {} to {}".format(*self._amounts(average, new_average))
+        size = " from {} to {}".format(*self._amounts(*sides)) if (sides := self._sides(best)) else ""
         does = f"{verb} {self._title}{size} {over}"
         if best.verdict == "improves":
             return f"Use {factor} = {new}: it {does}."
@@ -251,6 +246,13 @@ class _Subject:
         levels = [self.labels.level(factor.name, level) for level in factor.levels]
         name = visible_line(factor.name)
         return f"{name} {listed(levels)}" if len(levels) <= _MOST_LEVELS else f"{len(levels)} levels of {name}"
+
+    def _sides(self, effect: FactorEffect) -> tuple[float, float] | None:
+        old = self._average(effect, effect.against[0])
+        if old is not None and effect.scale == "ratio" and effect.estimate is not None:
+            return old, old * effect.estimate  # where trials were left out, the sides are not of the same blocks
+        new = self._average(effect, effect.levels[0])
+        return None if old is None or new is None else (old, new)
 
     def _average(self, effect: FactorEffect, level: str) -> float | None:
         # On the scale of the effect.

@@ -39,10 +39,10 @@ def check_campaign(campaign: Campaign, studies: tuple[Study, ...], known: Catalo
     """Return the campaign with its tunables' canonical names. Raises RequestError for a goal that cannot be judged, and
     for a tunable that may not be proposed.
     """
-    named = () if campaign.refereed else filter(is_tunable, campaign.tunables)
-    canonical_names = {name: known.find_tunable(name).name for name in named}
-    names = [canonical_names.get(name, name) for name in campaign.tunables]
+    names = [canonical(name, known) for name in campaign.tunables]
     for name in names:
+        if is_tunable(name) and not campaign.refereed:
+            known.find_tunable(name)  # raises where there is none
         if name == COMMAND_FACTOR or name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX)):
             raise RequestError(
                 f"--tunable {name}: a proposal may not change the workload", hint="name tunables, kernel or sched_ext"
