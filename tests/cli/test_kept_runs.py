@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from typing import Any
 
 import pytest
@@ -81,6 +83,26 @@ def test_a_run_of_fewer_blocks_has_no_more_than_it_asks_for(ajuste: Shell) -> No
     assert fewer["run"].partition(".")[0] != first["run"]
     analysed = run_study(ajuste, ('metrics = ["took"]', 'metrics = ["elapsed"]'))
     assert (analysed["run"], analysed["blocks"]) == (f"{fewer['run']}.2", 3), "the trials of the one that fits"
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_nor_has_it_those_of_an_interrupted_one(ajuste: Shell) -> None:
+    mark = ajuste.directory / "ran"
+    slow = ('"echo took 1 ms"', f'"echo >> {mark}; sleep 0.3; echo took 1 ms"')
+    (ajuste.directory / "study.toml").write_text(STUDY.replace(*slow).replace("_blocks = 3", "_blocks = 500"))
+    process = ajuste.start("run", "study.toml")
+    deadline = time.monotonic() + 60
+    while not mark.exists() or len(mark.read_text()) < 6:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    interrupted = ajuste.json("report", "first")
+    fewer = run_study(ajuste, slow)
+    assert interrupted["blocks"] > fewer["blocks"] == 3
+    assert fewer["run"] != interrupted["run"]
 
 
 @pytest.mark.usefixtures("machine_lock")

@@ -253,8 +253,8 @@ def conduct(
         run = _resumed_or_new(experiment, store, alike, named)
         if options.reboots is not None:
             options.reboots.keep_run(run.id)
-        about = {"run": run.id, "study": study.name, "seed": seed, "configurations": experiment.resolved.names}
-        about |= {"trials": store.count(run)}
+        names, trials = experiment.resolved.names, store.count(run)
+        about = {"run": run.id, "study": study.name, "seed": seed, "configurations": names, "trials": trials}
         _LOG.info("run resumed" if run.id in [earlier.id for earlier in alike] else "run begun", extra=about)
         if run.stopped:
             store.take_up(run)
@@ -295,10 +295,11 @@ def _resumed_or_new(experiment: Experiment, store: Store, alike: Sequence[Run], 
     for run in alike:
         if is_same_question(run, resolved):
             return run if run.stopped else store.go_on(run, named=named, resolved=_document(experiment, run))
-    if alike and not alike[0].stopped:
+    if alike and not alike[0].stopped and _fits(alike[0], store, resolved):
         document = _document(experiment, alike[0])
         return store.go_on(alike[0], named=named, resolved=document, study=resolved.study.name)
-    base = max((run for run in alike if run.stopped and _fits(run, store, resolved)), key=store.count, default=None)
+    ended = sorted((run for run in alike if run.stopped), key=store.count, reverse=True)
+    base = next((run for run in ended if _fits(run, store, resolved)), None)
     return store.new_run(
         study=resolved.study.name,
         fingerprint=experiment.fingerprint,
@@ -314,10 +315,11 @@ def _resumed_or_new(experiment: Experiment, store: Store, alike: Sequence[Run], 
 
 
 def _fits(run: Run, store: Store, resolved: ResolvedStudy) -> bool:
-    # With more blocks than it may have, the new run would not be what its own command measures.
+    # With more blocks than it may have, a run would not be what its own command measures.
+    if resolved.search is not None or resolved.boots:  # these count no blocks
+        return True
     first_beyond = resolved.study.design.warm_up + resolved.study.budget.max_blocks
-    whole = resolved.search is not None or resolved.boots  # these count no blocks
-    return bool(whole or (store.measurements(run).block < first_beyond).all())
+    return bool((store.measurements(run).block < first_beyond).all())
 
 
 def require_free_name(experiment: Experiment, store: Store) -> None:
