@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.model.event import Exited
+from ajuste.model.event import Exited, Loaded
 from ajuste.outputs.base import shares
 
 
@@ -16,16 +16,27 @@ def exited(role: str, index: int, wall_ms: int, user_ms: int, system_ms: int = 0
 
 
 def test_a_share_is_user_and_system_time_by_elapsed_time() -> None:
-    assert shares([exited("workload", 0, 2000, 450, 50)], ()) == {"cpu-share": pytest.approx(25.0)}
+    assert shares([exited("workload", 0, 2000, 450, 50)], (), ()) == {"cpu-share": pytest.approx(25.0)}
 
 
 def test_commands_of_one_load_are_added_up() -> None:
-    exits = [exited("background", index, 2000, 100 * (index + 1)) for index in range(3)]
-    assert shares(exits, (1, 1, 2)) == {
+    exits = [exited("background", index, 2500, 100 * (index + 1)) for index in range(3)]
+    assert shares([exited("workload", 0, 2000, 0), *exits], (), (1, 1, 2)) == {
+        "cpu-share": 0,
         "cpu-share.background-1": pytest.approx(15.0),
         "cpu-share.background-2": pytest.approx(15.0),
     }
 
 
 def test_what_did_not_run_for_any_time_or_was_not_asked_for_has_no_share() -> None:
-    assert shares([exited("workload", 0, 0, 0), exited("background", 1, 5, 5), exited("before", 0, 5, 5)], (1,)) == {}
+    exits = [exited("workload", 0, 0, 0), exited("background", 1, 5, 5), exited("before", 0, 5, 5)]
+    assert shares(exits, (), (1,)) == {}
+
+
+def test_what_a_load_used_before_the_workload_is_no_share_of_its() -> None:
+    loaded = Loaded(at_ns=1, settled=True, waited_ns=100, processes=1, used_ns=(300 * 10**6,))
+    exits = [exited("workload", 0, 1000, 500), exited("background", 0, 1300, 800)]
+    assert shares(exits, [loaded], (1,)) == {
+        "cpu-share": pytest.approx(50.0),
+        "cpu-share.background-1": pytest.approx(50.0),
+    }

@@ -16,6 +16,7 @@ from ajuste.model.event import (
     Event,
     Exited,
     Failed,
+    Loaded,
     Output,
     Paused,
     Started,
@@ -167,6 +168,10 @@ def test_instructions_per_cycle_need_both_counters() -> None:
             "background load 1 was killed by signal 11",
         ),
         ({"load_started": None, "load_exited": None}, "background load 1 did not run"),
+        (
+            {"loaded": Loaded(at_ns=3, settled=False, waited_ns=5, processes=2, used_ns=(1,))},
+            "the background load had not settled when the workload started",
+        ),
     ],
 )
 def test_what_was_not_measured_cleanly_is_flagged_with_its_metrics_kept(changed: dict[str, Any], reason: str) -> None:

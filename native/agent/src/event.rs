@@ -19,6 +19,7 @@ pub enum Event {
     Read(ReadBack),
     Written(Written),
     Started(Started),
+    Loaded(Loaded),
     Output(Output),
     Exited(Exited),
     Counter(Counter),
@@ -143,6 +144,21 @@ pub struct Started {
     pub role: Role,
     pub index: usize,
     pub pid: i32,
+}
+
+/// The background load is there, or was waited for in vain. Said just before the workload starts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loaded {
+    pub at_ns: u64,
+    /// Whether it settled, where it had to.
+    pub settled: bool,
+    /// Since the start of the last load.
+    pub waited_ns: u64,
+    /// Of all loads that had to settle.
+    pub processes: usize,
+    /// CPU time that each load's first process has used until now.
+    pub used_ns: Vec<u64>,
 }
 
 /// What a process printed on one stream.

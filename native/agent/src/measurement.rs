@@ -9,12 +9,13 @@ use std::time::Duration;
 use crate::clock;
 use crate::counters::{self, OpenCounter};
 use crate::errno;
-use crate::event::{Event, Exited, Output, Role, Stage, Started, Stream, Traced};
+use crate::event::{Event, Exited, Loaded, Output, Role, Stage, Started, Stream, Traced};
 use crate::failure::{failure, Stop};
-use crate::plan::{Command, Plan};
+use crate::plan::{Command, Plan, Ready};
 use crate::process::account;
 use crate::process::interrupts::Interrupts;
 use crate::process::launch::{launch, Launched};
+use crate::process::load::{self, Load};
 use crate::process::pauses::Pauses;
 use crate::process::supervise::{Supervision, Woken};
 use crate::process::surroundings::Surroundings;
@@ -34,17 +35,20 @@ impl Measurement<'_> {
     pub fn carry_out<W: Write>(&self, workload: &Command, stream: &mut EventStream<W>) -> Result<(), Stop> {
         let spared = if self.plan.before.is_empty() { Vec::new() } else { account::children() };
         let mut recorder = self.plan.trace.as_ref().map(|trace| Recorder::prepare(trace.buffer_bytes));
-        let mut supervision = Supervision::new(self.interrupts, spared);
+        let mut supervision = Supervision::new(self.interrupts, spared.clone());
         for (index, command) in self.plan.background.iter().enumerate() {
             self.start_background(index, command, &mut supervision, stream)?;
         }
-        pause(&mut supervision, self.plan.settle_ns)?;
+        let loaded = self.await_load(&mut supervision, spared)?;
 
         let padding = self.plan.perturbation.environment_bytes;
         let launched = self.launch(workload, "workload", padding).map_err(failure(Stage::Workload))?;
         let counters = counters::open(&self.plan.counters, launched.pid);
         pause(&mut supervision, self.plan.perturbation.start_delay_ns)?;
         supervision.sample(Samplers::start(&self.plan.samplers, launched.pid));
+        if !self.plan.background.is_empty() {
+            stream.say(Event::Loaded(Loaded { at_ns: clock::raw_ns(), used_ns: supervision.cpu_ns(), ..loaded }))?;
+        }
         stream.say(started(Role::Workload, 0, &launched))?;
         let background: Vec<i32> = supervision.processes().map(|(_, _, launched)| launched.pid).collect();
         go_on(&mut recorder, |recorder| recorder.begin(launched.pid, &background));
@@ -90,6 +94,56 @@ impl Measurement<'_> {
         Ok(())
     }
 
+    /// Wait until every background load is there, for `settle_ns` at least.
+    /// One that does not settle in time is reported; one that does not do what is waited for is a failure.
+    fn await_load(&self, supervision: &mut Supervision<'_>, mut others: Vec<i32>) -> Result<Loaded, Stop> {
+        let begin_ns = clock::raw_ns();
+        let limit = Duration::from_nanos(self.plan.ready_timeout_ns);
+        let waited = |begin_ns: u64| Duration::from_nanos(clock::raw_ns().saturating_sub(begin_ns));
+        let mut must_settle = false;
+        for place in 0..self.plan.background.len() {
+            match self.plan.ready.get(place).unwrap_or(&Ready::Settled) {
+                Ready::Settled => must_settle = true,
+                explicit => {
+                    others.push(supervision.launched(place).pid);
+                    while !self.is_ready(place, explicit, supervision)? {
+                        if waited(begin_ns) >= limit {
+                            return Err(failure(Stage::Background)(unready(place, explicit, limit)));
+                        }
+                        pause(supervision, load::WINDOW.as_nanos() as u64)?;
+                    }
+                }
+            }
+        }
+        let rest = Duration::from_nanos(self.plan.settle_ns).saturating_sub(waited(begin_ns));
+        pause(supervision, rest.as_nanos() as u64)?;
+        let mut loaded = Loaded { at_ns: 0, settled: true, waited_ns: 0, processes: 0, used_ns: Vec::new() };
+        if must_settle {
+            let mut load = Load::besides(others);
+            loop {
+                pause(supervision, load::WINDOW.as_nanos() as u64)?;
+                loaded.settled = load.has_settled();
+                if loaded.settled || waited(begin_ns) >= limit {
+                    break;
+                }
+            }
+            loaded.processes = load.processes();
+        }
+        Ok(Loaded { waited_ns: waited(begin_ns).as_nanos() as u64, ..loaded })
+    }
+
+    fn is_ready(&self, place: usize, ready: &Ready, supervision: &Supervision<'_>) -> Result<bool, Stop> {
+        match ready {
+            Ready::Settled | Ready::Started => Ok(true),
+            Ready::Output { text } => {
+                let launched = supervision.launched(place);
+                let printed = [Stream::Stdout, Stream::Stderr].map(|kind| launched.capture(kind).text());
+                Ok(printed.into_iter().flatten().any(|(printed, _)| printed.contains(text)))
+            }
+            Ready::Command { command } => self.succeeds(&format!("ready-{place}"), command),
+        }
+    }
+
     pub fn launch(&self, command: &Command, name: &str, padding_bytes: usize) -> Result<Launched, String> {
         launch(command, name, self.surroundings, padding_bytes, self.plan.output_limit_bytes, self.patience())
     }
@@ -116,6 +170,15 @@ fn traced(recorder: Result<Recorder, String>) -> Event {
         Err(reason) => (None, Some(reason)),
     };
     Event::Traced(Box::new(Traced { at_ns, recording, not_supported }))
+}
+
+fn unready(place: usize, ready: &Ready, limit: Duration) -> String {
+    let what = match ready {
+        Ready::Output { text } => format!("it has not printed {text:?}"),
+        Ready::Command { command } => format!("{} does not succeed", command.argv.join(" ")),
+        Ready::Settled | Ready::Started => "it does not run".to_owned(),
+    };
+    format!("load {} is not ready after {} s: {what}", place + 1, limit.as_secs_f64())
 }
 
 fn pause(supervision: &mut Supervision<'_>, nanoseconds: u64) -> Result<(), Stop> {

@@ -139,6 +139,21 @@ pub struct Perturbation {
     pub start_delay_ns: u64,
 }
 
+/// When a background load is there, and the workload may start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Ready {
+    /// Its processes and their use of the CPUs have settled.
+    #[default]
+    Settled,
+    /// At once.
+    Started,
+    /// It has printed this text.
+    Output { text: String },
+    /// This program ends with the exit code 0.
+    Command { command: Command },
+}
+
 /// One trial. Without a workload it only reads and writes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -156,6 +171,11 @@ pub struct Plan {
     pub before: Vec<Command>,
     #[serde(default)]
     pub background: Vec<Command>,
+    /// Of each background load; those without one are to settle.
+    #[serde(default)]
+    pub ready: Vec<Ready>,
+    #[serde(default = "default_ready_timeout_ns")]
+    pub ready_timeout_ns: u64,
     #[serde(default)]
     pub settle_ns: u64,
     #[serde(default)]
@@ -188,6 +208,10 @@ fn contract_version() -> u32 {
 
 fn default_timeout_ns() -> u64 {
     600_000_000_000
+}
+
+fn default_ready_timeout_ns() -> u64 {
+    5_000_000_000
 }
 
 fn default_output_limit_bytes() -> u64 {
@@ -235,6 +259,18 @@ impl Plan {
         for (role, commands) in [("before", &self.before), ("background", &self.background), ("after", &self.after)] {
             for (index, command) in commands.iter().enumerate() {
                 command.check().map_err(|reason| format!("{role}[{index}]: {reason}"))?;
+            }
+        }
+        if self.ready.len() > self.background.len() {
+            return Err(format!(
+                "ready has {} entries for {} background loads",
+                self.ready.len(),
+                self.background.len()
+            ));
+        }
+        for (index, ready) in self.ready.iter().enumerate() {
+            if let Ready::Command { command } = ready {
+                command.check().map_err(|reason| format!("ready[{index}]: {reason}"))?;
             }
         }
         self.scratch.as_ref().map_or(Ok(()), Scratch::check).map_err(|reason| format!("scratch: {reason}"))?;

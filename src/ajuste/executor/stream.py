@@ -20,6 +20,7 @@ from ajuste.model.event import (
     Failed,
     Gate,
     Hello,
+    Loaded,
     Output,
     Paused,
     ReadBack,
@@ -211,6 +212,7 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
 def _unique_facts(kinds: EventsByKind) -> Iterator[str]:
     yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Started))
     yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Exited))
+    yield from ("that the background load is there" for _ in kinds.of(Loaded))
     yield from (f"the {event.stream} of the {event.role} {event.index}" for event in kinds.of(Output))
     yield from (f"the counter {event.name}" for event in kinds.of(Counter))
     yield from (f"the end of the sampler {event.index}" for event in kinds.of(Sampled))
@@ -236,6 +238,8 @@ def _check_complete(kinds: EventsByKind, plan: Plan) -> None:
         raise _Wrong("not every process of the plan is reported as ended")
     if plan.workload is None:
         return
+    if [len(e.used_ns) for e in kinds.of(Loaded)] != ([len(plan.background)] if plan.background else []):
+        raise _Wrong("whether the background load is there is reported just where the plan has one")
     if {e.name for e in kinds.of(Counter)} != set(plan.counters):
         raise _Wrong("not all counters of the plan are reported")
     if {e.index for e in kinds.of(Sampled)} != set(range(len(plan.samplers))):

@@ -81,6 +81,20 @@ class Started(_Event):
     pid: int
 
 
+class Loaded(_Event):
+    """The background load is there, or was waited for in vain. Said just before the workload starts.
+
+    ``settled``: its ``processes`` and their use of the CPUs have settled, where they had to. ``waited_ns`` since the
+    start of the last load. ``used_ns``: the CPU time that each load's first process has used until now.
+    """
+
+    event: Literal["loaded"] = "loaded"
+    settled: bool
+    waited_ns: int = Field(ge=0)
+    processes: int = Field(ge=0)
+    used_ns: tuple[Annotated[int, Field(ge=0)], ...]
+
+
 class Output(_Event):
     """The output of a process on one stream, after it ended; bytes that are not UTF-8 became U+FFFD."""
 
@@ -95,9 +109,10 @@ class Output(_Event):
 class Exited(_Event):
     """A process ended, with what wait4(2) says of it and of the children it waited for.
 
-    ``wall_ns`` from just before its exec to its end. Exactly one of ``exit_code`` and ``signal`` is set.
-    The background load is killed at the end of the workload: ``signal`` 9 is its ordinary end, and ``wall_ns`` and the
-    CPU times are those of the workload's duration (the ``started`` of the workload to its end) plus ``settle_ns``.
+    ``wall_ns`` from just before its exec, by its own clock, to its end, by the kernel's note where there is one: never
+    less than what one process used the CPU for. CPU times count from the same moment. Exactly one of ``exit_code`` and
+    ``signal`` is set. The background load is killed at the end of the workload: ``signal`` 9 is its ordinary end, and
+    its figures are those of its whole life (``Loaded`` has those before the workload).
     """
 
     event: Literal["exited"] = "exited"
@@ -236,6 +251,7 @@ Event = Annotated[
     | ReadBack
     | Written
     | Started
+    | Loaded
     | Output
     | Exited
     | Counter

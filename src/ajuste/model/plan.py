@@ -238,15 +238,46 @@ class Scratch(ClosedModel):
     user: User | None = None
 
 
+class ReadySettled(ClosedModel):
+    """A background load is there when its processes and their use of the CPUs have settled (`process/load.rs`)."""
+
+    by: Literal["settled"] = "settled"
+
+
+class ReadyStarted(ClosedModel):
+    """A background load is there at once."""
+
+    by: Literal["started"] = "started"
+
+
+class ReadyOutput(ClosedModel):
+    """A background load is there when it has printed ``text``."""
+
+    by: Literal["output"] = "output"
+    text: str = Field(min_length=1)
+
+
+class ReadyCommand(ClosedModel):
+    """A background load is there when ``command`` ends with the exit code 0."""
+
+    by: Literal["command"] = "command"
+    command: Command
+
+
+Ready = Annotated[ReadySettled | ReadyStarted | ReadyOutput | ReadyCommand, Field(discriminator="by")]
+
+
 class Plan(ClosedModel):
     """The plan of one trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
 
     In this order: ``reads``, ``writes``, ``scratch`` made, ``before`` (commands that are not measured, one after the
-    other, each of which must exit with 0), ``background`` started, ``settle_ns``, the workload, ``observe_ns`` during
-    which only the samplers go on, ``after`` (as ``before``; run whatever became of the workload). On a host everything
-    that was written is restored at the end.
+    other, each of which must exit with 0), ``background`` started, each waited for until it is ``ready``, the workload,
+    ``observe_ns`` during which only the samplers go on, ``after`` (as ``before``; run whatever became of the workload).
+    On a host everything that was written is restored at the end.
 
-    ``settle_ns`` passes between the start of the background load and that of the workload. ``timeout_ns`` is for the
+    ``ready`` has an entry for each background load, or fewer: the rest is to settle. A load that has not settled after
+    ``ready_timeout_ns`` is reported, and one that is not ready otherwise fails the trial. ``settle_ns`` passes at least
+    between the start of the background load and that of the workload. ``timeout_ns`` is for the
     workload's whole process group. ``output_limit_bytes`` is kept of each output stream, the rest is counted.
     ``counters`` are names of perf events: ``task-clock``, ``context-switches``, ``cpu-migrations``, ``page-faults``,
     ``cycles``, ``instructions``, ``cache-references``, ``cache-misses``, ``branches``, ``branch-misses``.
@@ -259,6 +290,8 @@ class Plan(ClosedModel):
     scratch: Scratch | None = None
     before: tuple[Command, ...] = ()
     background: tuple[Command, ...] = ()
+    ready: tuple[Ready, ...] = ()
+    ready_timeout_ns: int = Field(default=5_000_000_000, ge=0)
     settle_ns: int = Field(default=0, ge=0)
     workload: Command | None = None
     timeout_ns: int = Field(default=600_000_000_000, gt=0)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from ajuste.model.error import RunError
-from ajuste.model.event import Counter, Exited
+from ajuste.model.event import Counter, Exited, Loaded
 from ajuste.model.modelled import ModelledMachine, all_missed
 
 if TYPE_CHECKING:
@@ -216,21 +216,24 @@ def background_share(number: int) -> str:
     return f"{CPU_SHARE}.background-{number}"
 
 
-def shares(exits: Iterable[Exited], loads: Sequence[int]) -> dict[str, float]:
-    """Return CPU time, user and system, by elapsed time, in per cent of one CPU.
+def shares(exits: Iterable[Exited], loaded: Sequence[Loaded], loads: Sequence[int]) -> dict[str, float]:
+    """Return CPU time, user and system, by the workload's elapsed time, in per cent of one CPU.
 
-    ``loads`` has the number of each background command's load: commands of one load are added up. Their window is not
-    quite the workload's: the agent counts them from their own start.
+    ``loads`` has the number of each background command's load: commands of one load are added up. What they used before
+    the workload started, as ``loaded`` says, does not count.
     """
-    percents: dict[str, float] = {}
-    for event in exits:
-        if event.role not in ("workload", "background") or not event.wall_ns:
-            continue
-        if event.role == "background" and event.index >= len(loads):
-            continue
-        name = CPU_SHARE if event.role == "workload" else background_share(loads[event.index])
-        percents[name] = percents.get(name, 0.0) + 100 * (event.user_ns + event.system_ns) / event.wall_ns
-    return percents
+    ends = {(event.role, event.index): event for event in exits}
+    workload = ends.get(("workload", 0))
+    if workload is None or not workload.wall_ns:
+        return {}
+    before = loaded[0].used_ns if loaded else ()
+    used_ns = {CPU_SHARE: workload.user_ns + workload.system_ns}
+    for index, number in enumerate(loads):
+        if (end := ends.get(("background", index))) is not None:
+            name = background_share(number)
+            earlier_ns = before[index] if index < len(before) else 0
+            used_ns[name] = used_ns.get(name, 0) + max(0, end.user_ns + end.system_ns - earlier_ns)
+    return {name: 100 * ns / workload.wall_ns for name, ns in used_ns.items()}
 
 
 # Amounts whose unit changes within an output, such as ``840us``, ``12.3 ms`` and ``1.2s``, as figures of one metric.

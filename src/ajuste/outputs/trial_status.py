@@ -17,6 +17,7 @@ from ajuste.model.event import (
     EventsByKind,
     Exited,
     Failed,
+    Loaded,
     Output,
     Paused,
     Restored,
@@ -158,8 +159,8 @@ def trial(
     or the workload never ended.
     *flagged* (metrics are kept, and left out of the verdict): a value was not read back as written, the workload
     exited with another code than 0 or was killed or stopped, its output was not understood, a timeline could not be
-    taken from what was read, a background load ended early, somebody else changed a tunable, somebody or the machine
-    was stopped meanwhile, or the machine did unusually much else.
+    taken from what was read, a background load had not settled or ended early, somebody else changed a tunable,
+    somebody or the machine was stopped meanwhile, or the machine did unusually much else.
     """
     findings = _Findings()
     kinds = EventsByKind(observation.events)
@@ -184,7 +185,7 @@ def trial(
         findings.not_supported.update(measured.not_supported)
         findings.flagged.extend(measured.flagged)
         if reading.shares_of is not None:
-            findings.metrics.update(shares(kinds.of(Exited), reading.shares_of))
+            findings.metrics.update(shares(kinds.of(Exited), kinds.of(Loaded), reading.shares_of))
         if reading.services:
             findings.metrics.update(service_values(observation.events))
             findings.noted.extend(service_notes(observation.events))
@@ -278,6 +279,8 @@ def _check_background(kinds: EventsByKind, endless: Sequence[bool], findings: _F
     # Each load that was started must run until it is killed, or end well if it may end at all.
     ends = {event.index: event for event in kinds.of(Exited) if event.role == "background"}
     started = {event.index for event in kinds.of(Started) if event.role == "background"}
+    if any(not event.settled for event in kinds.of(Loaded)):
+        findings.flagged.append("the background load had not settled when the workload started")
     for index in sorted(started | set(range(len(endless)))):
         name = f"background load {index + 1}"
         end = ends.get(index)

@@ -226,7 +226,7 @@ def _commands(plan: PlannedStudy) -> Iterator[Section]:
     shared = _shared(plan)
     if shared:
         background = any(command.role == "background" for c in plan.configurations for command in c.commands)
-        settle = f"The background load runs {plan.settle_s:g} s before the workload starts."
+        settle = f"The workload starts {plan.settle_s:g} s after the background load at least, and when that is ready."
         reading = f"Sampling continues for {plan.observe_s:g} s after the workload's end."
         samplers = (
             Item(f"read every {sampler.interval_ns / 1e6:g} ms", f"{sampler.source} {', '.join(sampler.keys)}")

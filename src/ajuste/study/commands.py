@@ -12,7 +12,18 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.catalogue.programs import install_hint, search_hint
 from ajuste.design.blocks import perturbation
 from ajuste.model.error import RequestError
-from ajuste.model.plan import Attributes, Command, Perturbation, Plan, Scratch
+from ajuste.model.plan import (
+    Attributes,
+    Command,
+    Perturbation,
+    Plan,
+    Ready,
+    ReadyCommand,
+    ReadyOutput,
+    ReadySettled,
+    ReadyStarted,
+    Scratch,
+)
 from ajuste.model.trial import Slot
 from ajuste.outputs.trial_status import TrialReading
 from ajuste.study.factors import WORKLOAD_PREFIX, process_attributes, varies
@@ -49,6 +60,8 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
         scratch=resolved.scratch,
         before=resolved.before,
         background=resolved.background,
+        ready=tuple(load.ready for load in resolved.loads),
+        ready_timeout_ns=round(1e9 * max((load.patience_s for load in table.background), default=0)),
         settle_ns=round(table.settle_s * 1e9) if resolved.background or not on_host else 0,
         workload=resolved.workload,
         timeout_ns=round(table.timeout_s * 1e9),
@@ -117,6 +130,11 @@ class Commands:
             (index, load, self._program(load, ("workload", "background", index)))
             for index, load in enumerate(study.workload.background)
         ]
+        self._asking = {
+            index: self._argv(load.ready, ("workload", "background", index, "ready"))
+            for index, load in enumerate(study.workload.background)
+            if isinstance(load.ready, tuple)
+        }
         self._variants = {
             variant.name: self._argv(variant.command, ("workload", "variant", index, "command"))
             for index, variant in enumerate(study.workload.variants)
@@ -247,8 +265,15 @@ class Commands:
                 argv = self.services.fill((program, *self._arguments(load, {})))
                 attributes = process_attributes(load.attributes, {})
                 commands += [self._command(argv, attributes, in_place=load.kind is None)] * load.count
-                loads += [Load(number=index + 1, endless=endless)] * load.count
+                loads += [Load(number=index + 1, endless=endless, ready=self._ready(index, load))] * load.count
         return tuple(commands), tuple(loads)
+
+    def _ready(self, index: int, load: BackgroundTable) -> Ready:
+        if isinstance(load.ready, tuple):
+            argv = self.services.fill(self._asking[index])
+            return ReadyCommand(command=self._command(argv, Attributes(), in_place=True))
+        kind, _, text = load.ready.partition(":")
+        return ReadyOutput(text=text) if kind == "log" else ReadyStarted() if kind == "none" else ReadySettled()
 
     def _arguments(self, job: WorkloadTable | BackgroundTable, parameters: Mapping[str, str]) -> tuple[str, ...]:
         if job.command is not None:

@@ -70,6 +70,7 @@ Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
 Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
 ReadyText = Annotated[str, StringConstraints(pattern=r"^(none|port|port:[0-9]{1,5}|socket:[^\x00]+|log:[^\x00]+)$")]
+LoadReady = Annotated[str, StringConstraints(pattern=r"^(settled|none|log:[^\x00]+)$")]
 StopSignal = Literal["TERM", "INT", "QUIT", "HUP", "USR1", "USR2"]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -260,7 +261,26 @@ class BackgroundTable(_Job):
     """A load that runs beside the workload from before its start until its end."""
 
     count: Whole = Field(default=1, ge=1, le=1000, description="How many instances run.")
+    ready: Argv | LoadReady = Field(
+        default="settled",
+        description="When the workload may start: settled (the load's processes and their use of the CPUs are as a "
+        'moment before), log:TEXT (it has printed TEXT), a command that succeeds (["PROGRAM", …]), or none.',
+    )
+    ready_timeout_s: Real | None = Field(
+        default=None,
+        gt=0,
+        le=3600,
+        description="How long that may take, in seconds: a trial whose load has not settled by then (default: 5) is "
+        "flagged, one whose load is not ready otherwise (default: 60) failed.",
+    )
     when: When = Field(default_factory=dict, description=_WHEN)
+
+    @property
+    def patience_s(self) -> float:
+        """Return how long it may take until the load is ready, in seconds."""
+        if self.ready == "none":
+            return 0.0
+        return self.ready_timeout_s or (5.0 if self.ready == "settled" else 60.0)
 
 
 class ServiceTable(StudyTable):
@@ -334,7 +354,11 @@ class WorkloadTable(_Job):
         "flagged.",
     )
     settle_s: Real = Field(
-        default=0.02, ge=0, le=3600, description="Seconds between the start of the background load and of the workload."
+        default=0.02,
+        ge=0,
+        le=3600,
+        description="Seconds between the start of the background load and of the workload, at least: it also waits "
+        "until the load is ready.",
     )
     background: tuple[BackgroundTable, ...] = Field(
         default=(), description="Loads that run beside the workload, until it ends; one that fails flags the trial."

@@ -35,6 +35,7 @@ NAMES: Final[Mapping[str, Kind]] = {
     "WorkloadTable.prepare": "command",
     "WorkloadTable.cleanup": "command",
     "BackgroundTable.command": "command",
+    "BackgroundTable.ready": "command",
     "VariantTable.command": "command",
     "ServiceTable.command": "command",
     "ServiceTable.ready": "command",

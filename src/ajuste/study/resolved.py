@@ -16,7 +16,7 @@ from ajuste.model.boot import BootState
 from ajuste.model.live import LiveDesign
 from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.modelled import ModelledMachine
-from ajuste.model.plan import Command, Sampler, Scratch, Write
+from ajuste.model.plan import Command, Ready, ReadySettled, Sampler, Scratch, Write
 from ajuste.model.results import Explained
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tuning import Leg
@@ -27,12 +27,13 @@ from ajuste.study.schema import Study
 
 
 class Load(BaseModel):
-    """The background load of a command, by its number in the study (from 1), and whether it is ``endless``: must not
-    end by itself.
+    """The background load of a command, by its number in the study (from 1), whether it is ``endless``: must not
+    end by itself, and when it is ``ready``.
     """
 
     number: int
     endless: bool
+    ready: Ready = ReadySettled()
 
 
 class Service(BaseModel):

@@ -54,6 +54,7 @@ def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
         yield ("workload", "variant", index, "command"), variant.command
     for index, load in enumerate(workload.background):
         yield ("workload", "background", index, "command"), load.command or ()
+        yield ("workload", "background", index, "ready"), load.ready if isinstance(load.ready, tuple) else ()
     yield ("workload", "prepare"), workload.prepare or ()
 
 

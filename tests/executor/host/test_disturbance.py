@@ -12,9 +12,7 @@ from ajuste.executor.host.disturbance import (
     Surroundings,
     between,
     reading,
-    too_short,
 )
-from ajuste.model.event import Exited, Started
 
 STAT = "cpu  {user} 10 {system} 90000 400 20 30 {stolen} 77 88\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1\n"
 
@@ -53,34 +51,6 @@ def test_a_backup_that_begins_is_told() -> None:
 def test_the_first_trials_only_say_what_is_usual() -> None:
     watch = DisturbanceWatch()
     assert [watch.judge("a", Surroundings(1.5, 1.0, 9)) for _ in range(LEAST_HISTORY)] == [()] * LEAST_HISTORY
-
-
-@pytest.mark.parametrize(
-    ("wall_ns", "cpu_ns", "is_wrong"),
-    [
-        (49_980, 1_182_000, True),  # as one of some thousand trials of `true` came out beside other work
-        (1_300_000, 1_182_000, False),
-        (700_000, 1_182_000, False),  # on two CPUs
-        (49_980, 9_000_000, False),  # on many
-    ],
-)
-def test_an_elapsed_time_far_below_the_cpu_time_is_told(wall_ns: int, cpu_ns: int, is_wrong: bool) -> None:
-    started = Started(at_ns=1_000, role="workload", index=0, pid=7)
-    exited = Exited(
-        at_ns=1_356_362,
-        role="workload",
-        index=0,
-        exit_code=0,
-        wall_ns=wall_ns,
-        user_ns=cpu_ns,
-        system_ns=0,
-        voluntary_switches=0,
-        involuntary_switches=0,
-        minor_faults=0,
-        major_faults=0,
-        peak_rss_bytes=0,
-    )
-    assert bool(too_short([started, exited])) == is_wrong
 
 
 def test_what_a_configuration_always_does_is_no_disturbance() -> None:

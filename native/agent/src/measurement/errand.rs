@@ -10,8 +10,12 @@ use crate::event::{Role, Stage, Stream};
 use crate::failure::{failure, Stop};
 use crate::measurement::{report, started, Measurement};
 use crate::plan::Command;
+use crate::process::account;
 use crate::process::supervise::{Supervision, Woken};
 use crate::stream::EventStream;
+
+/// So long a program may take to say whether a load is ready.
+const ONE_LOOK: Duration = Duration::from_secs(1);
 
 impl Measurement<'_> {
     /// Run `commands` one after the other.
@@ -23,6 +27,25 @@ impl Measurement<'_> {
         stream: &mut EventStream<W>,
     ) -> Result<(), Stop> {
         commands.iter().enumerate().try_for_each(|(index, command)| self.run_errand(role, index, command, stream))
+    }
+
+    /// Whether a program that only looks ends with the exit code 0, within a second.
+    pub fn succeeds(&self, name: &str, command: &Command) -> Result<bool, Stop> {
+        let failed = failure(Stage::Background);
+        let mut supervision = Supervision::new(self.interrupts, account::children());
+        let launched = self.launch(command, name, 0).map_err(&failed)?;
+        let place = supervision.start(Role::Before, 0, launched);
+        let woken = supervision.wait(Some(place), ONE_LOOK);
+        if let Woken::Interrupted(reason) = woken {
+            return Err(failed(reason.to_owned()));
+        }
+        if woken != Woken::Ended {
+            supervision.end(place, true);
+        }
+        supervision.launched(place).await_exec(Duration::ZERO).map_err(&failed)?;
+        let ready = verdict(&supervision, place, &command.argv[0]).is_ok();
+        supervision.leave();
+        Ok(ready)
     }
 
     fn run_errand<W: Write>(

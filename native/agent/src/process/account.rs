@@ -100,10 +100,8 @@ pub fn kin(pid: i32) -> Option<Kin> {
 
 /// Every process that is not dead yet, but this one.
 pub fn everybody() -> Vec<Kin> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let me = std::process::id() as i32;
-    numbers.filter(|pid| *pid != me).filter_map(kin).filter(|kin| !kin.is_dead).collect()
+    numbers_in("/proc").filter(|pid| *pid != me).filter_map(kin).filter(|kin| !kin.is_dead).collect()
 }
 
 /// Be the last process that goes when memory is short. Only root may say so.
@@ -267,18 +265,49 @@ fn has_children() -> bool {
 
 /// Our children as they are now.
 pub fn children() -> Vec<i32> {
-    let own = std::process::id();
-    match fs::read_to_string(format!("/proc/self/task/{own}/children")) {
-        Ok(text) => text.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
-        Err(_) => children_of(&own.to_string()),
-    }
+    let own = std::process::id() as i32;
+    children_of_thread(own, own).unwrap_or_else(|| children_of(own))
 }
 
-/// The same without CONFIG_PROC_CHILDREN, which small kernels lack.
-fn children_of(parent: &str) -> Vec<i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    processes.filter(|pid| Stat::of(*pid).field(1) == Some(parent)).collect()
+/// `None` without CONFIG_PROC_CHILDREN, which small kernels lack.
+fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).ok()?;
+    Some(text.split_whitespace().filter_map(|number| number.parse().ok()).collect())
+}
+
+/// The same from what every process says of its parent.
+fn children_of(parent: i32) -> Vec<i32> {
+    numbers_in("/proc").filter(|pid| Stat::of(*pid).number(1) == Some(parent)).collect()
+}
+
+fn numbers_in(directory: &str) -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Those of `leaders` that are not dead, and all that they have started, directly or not.
+pub fn descendants(leaders: &[i32]) -> Vec<i32> {
+    let mut family = Vec::new();
+    let mut unseen = leaders.to_vec();
+    while let Some(pid) = unseen.pop() {
+        if kin(pid).is_none_or(|kin| kin.is_dead) {
+            continue;
+        }
+        family.push(pid);
+        for thread in numbers_in(&format!("/proc/{pid}/task")) {
+            unseen.extend(children_of_thread(pid, thread).unwrap_or_else(|| children_of(pid)));
+        }
+    }
+    family
+}
+
+/// The CPU time that all threads of a process have used so far (clock_getcpuclockid(3)).
+pub fn cpu_ns(pid: i32) -> Option<u64> {
+    const SCHEDULED: libc::clockid_t = 2;
+    let mut used = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is what clock_gettime(2) fills in.
+    let result = unsafe { libc::clock_gettime((!pid << 3) | SCHEDULED, &mut used) };
+    (result == 0).then_some(used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64)
 }
 
 #[cfg(test)]
@@ -294,7 +323,7 @@ mod tests {
         let pid = child.id() as i32;
         let baseline = Baseline::of_sleeping(pid);
         let stat = Stat::of(pid);
-        let listed = children_of(&std::process::id().to_string());
+        let listed = children_of(std::process::id() as i32);
         child.kill().unwrap();
         child.wait().unwrap();
         std::fs::remove_file(&link).unwrap();

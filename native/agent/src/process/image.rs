@@ -13,6 +13,7 @@ use crate::errno;
 use crate::plan::{Command, Policy, User};
 use crate::ports;
 use crate::process::area::Area;
+use crate::process::lifetime::Clocks;
 use crate::process::surroundings::Surroundings;
 
 /// `AJUSTE_PADDING=` and its final zero take 16 bytes, the padding the rest.
@@ -44,6 +45,8 @@ pub struct Image {
     surroundings: Surroundings,
     agent: libc::pid_t,
     streams: Streams,
+    /// What it reads just before its exec.
+    clocks: *const Clocks,
     _area: Area,
 }
 
@@ -121,6 +124,7 @@ impl Image {
         padding_bytes: usize,
         surroundings: &Surroundings,
         streams: Streams,
+        clocks: *const Clocks,
     ) -> io::Result<Image> {
         let mut area = area_for(command, &path, padding_bytes)?;
         let mut variables: Vec<_> =
@@ -144,6 +148,7 @@ impl Image {
             surroundings: *surroundings,
             agent: std::process::id() as libc::pid_t,
             streams,
+            clocks,
             _area: area,
         })
     }
@@ -161,6 +166,7 @@ impl Image {
             if libc::read(self.streams.door, ptr::from_mut(&mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
             }
+            (*self.clocks).read();
             libc::execve(self.path, self.argv, self.envp);
             self.give_up(Step::Program)
         }

@@ -26,6 +26,7 @@ use crate::process::area::Withheld;
 use crate::process::capture::Capture;
 use crate::process::cgroup::Group;
 use crate::process::image::{raw, Image, Report, Streams};
+use crate::process::lifetime::Beginning;
 use crate::process::roll::{Leader, Roll};
 use crate::process::surroundings::Surroundings;
 
@@ -39,6 +40,7 @@ pub struct Launched {
     pub stdout: Capture,
     pub stderr: Capture,
     pub baseline: Baseline,
+    pub beginning: Beginning,
     program: String,
     door: OwnedFd,
     report: OwnedFd,
@@ -80,7 +82,8 @@ pub fn launch(
         report: reporter.as_raw_fd(),
         group: group_door.as_ref().map(|file| file.as_raw_fd() as RawFd),
     };
-    let image = Image::new(command, path, padding_bytes, surroundings, streams).map_err(broken)?;
+    let beginning = Beginning::new().map_err(broken)?;
+    let image = Image::new(command, path, padding_bytes, surroundings, streams, beginning.place()).map_err(broken)?;
     let pid = fork(&image).map_err(broken)?;
     drop((sleeper, reporter, image));
     let ready = Pid::from_raw(pid)
@@ -104,6 +107,7 @@ pub fn launch(
         stdout,
         stderr,
         baseline,
+        beginning,
         program,
         door,
         report,
@@ -127,13 +131,11 @@ fn fork(image: &Image) -> io::Result<i32> {
 }
 
 impl Launched {
-    /// Let it execute its program. Returns CLOCK_MONOTONIC_RAW of just before.
-    pub fn release(&self) -> u64 {
-        let released_ns = clock::raw_ns();
+    /// Let it execute its program.
+    pub fn release(&self) {
         // A pipe's reader is woken without preempting its writer, who is about to sleep.
         let _ = rustix::io::write(&self.door, &[1]);
         self.is_released.set(true);
-        released_ns
     }
 
     /// Wait until it executes its program, at most for `patience`.

@@ -13,6 +13,7 @@ use crate::process::account::{self, Ended};
 use crate::process::capture::Watch;
 use crate::process::interrupts::Interrupts;
 use crate::process::launch::Launched;
+use crate::process::lifetime::{Notebook, Seen};
 use crate::process::pauses::Pauses;
 use crate::process::wakeup::Wakeups;
 use crate::sampling::sampler::Samplers;
@@ -27,7 +28,9 @@ struct Running {
     role: Role,
     index: usize,
     launched: Launched,
-    released_ns: u64,
+    /// Of a workload on a host: in a guest the agent sees every end at once.
+    notebook: Option<Notebook>,
+    /// How it ended, and when.
     ended: Option<(Ended, u64)>,
     timed_out: bool,
 }
@@ -52,6 +55,8 @@ pub struct Supervision<'a> {
     pauses: Option<Pauses>,
     /// Of a host: in a guest the agent runs before everything.
     wakeups: Option<Wakeups>,
+    /// When the agent was awake last.
+    looked_ns: u64,
     samplers: Option<Samplers>,
     spared: Vec<i32>,
 }
@@ -65,15 +70,26 @@ impl<'a> Supervision<'a> {
             Pauses::start()
         });
         let wakeups = interrupts.map(|_| Wakeups::open());
-        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, pauses, wakeups, samplers: None, spared }
+        Supervision {
+            running: Vec::new(),
+            watch: Watch::start(),
+            interrupts,
+            pauses,
+            wakeups,
+            looked_ns: clock::raw_ns(),
+            samplers: None,
+            spared,
+        }
     }
 
     /// Release a process and watch over it from now on. Returns its place here.
     pub fn start(&mut self, role: Role, index: usize, launched: Launched) -> usize {
         self.watch.add(&launched.stdout);
         self.watch.add(&launched.stderr);
-        let released_ns = launched.release();
-        self.running.push(Running { role, index, launched, released_ns, ended: None, timed_out: false });
+        let is_noted = role == Role::Workload && self.wakeups.is_some();
+        let notebook = is_noted.then(|| Notebook::open(launched.pid).ok()).flatten();
+        launched.release();
+        self.running.push(Running { role, index, launched, notebook, ended: None, timed_out: false });
         self.running.len() - 1
     }
 
@@ -96,6 +112,15 @@ impl<'a> Supervision<'a> {
 
     pub fn launched(&self, place: usize) -> &Launched {
         &self.running[place].launched
+    }
+
+    /// The CPU time of every process so far, in the order of their start.
+    pub fn cpu_ns(&self) -> Vec<u64> {
+        let used = |running: &Running| match &running.ended {
+            Some((ended, _)) => ended.user_ns() + ended.system_ns(),
+            None => account::cpu_ns(running.launched.pid).unwrap_or(0),
+        };
+        self.running.iter().map(|running| used(running).saturating_sub(running.launched.beginning.cpu_ns())).collect()
     }
 
     /// Role, index and streams of every process.
@@ -135,7 +160,7 @@ impl<'a> Supervision<'a> {
                 }
             }
             for place in woken.ended {
-                self.running[place].note_end(woken.at_ns);
+                self.running[place].note_end(woken.seen);
             }
             if let Some(reason) = self.interrupts.filter(|_| woken.interrupted).and_then(Interrupts::take) {
                 return Woken::Interrupted(reason);
@@ -156,7 +181,7 @@ impl<'a> Supervision<'a> {
     }
 
     /// One ppoll(2) on everything that can happen.
-    fn sleep_until(&self, when: Option<Instant>) -> Wake {
+    fn sleep_until(&mut self, when: Option<Instant>) -> Wake {
         let alive: Vec<usize> = (0..self.running.len()).filter(|place| self.running[*place].ended.is_none()).collect();
         let readable = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
         let processes = alive.iter().map(|place| readable(self.running[*place].launched.pidfd.as_fd()));
@@ -176,11 +201,12 @@ impl<'a> Supervision<'a> {
         let mut ready = waiting.iter().map(ready);
         let ended: Vec<usize> = alive.into_iter().filter(|_| ready.next().unwrap_or(false)).collect();
         let printed = self.watch.first_write().is_some() && ready.next().unwrap_or(false);
-        let at_ns = match asleep.filter(|_| !ended.is_empty()) {
-            Some((wakeups, asleep)) => wakeups.woken_ns(asleep, awake_ns),
-            None => awake_ns,
+        let seen = match asleep.filter(|_| !ended.is_empty()) {
+            Some((wakeups, asleep)) => wakeups.seen(asleep, self.looked_ns, awake_ns),
+            None => Seen::at(awake_ns),
         };
-        Wake { at_ns, ended, interrupted, printed }
+        self.looked_ns = awake_ns;
+        Wake { seen, ended, interrupted, printed }
     }
 
     /// End the process at `place`: SIGTERM to its group, SIGKILL a moment later.
@@ -230,7 +256,7 @@ impl Drop for Supervision<'_> {
 
 /// What a sleep ended with.
 struct Wake {
-    at_ns: u64,
+    seen: Seen,
     ended: Vec<usize>,
     interrupted: bool,
     printed: bool,
@@ -240,12 +266,15 @@ impl Running {
     /// After its end: kill the rest of its group, then reap it.
     /// The group's number is safe until it is reaped. What a command before or after the trial leaves running may go
     /// on.
-    fn note_end(&mut self, at_ns: u64) {
+    fn note_end(&mut self, seen: Seen) {
         if matches!(self.role, Role::Workload | Role::Background) || self.timed_out {
             account::signal_group(self.launched.pid, libc::SIGKILL);
         }
         if let Ok(ended) = account::reap(self.launched.pid) {
-            self.ended = Some((ended, at_ns.saturating_sub(self.released_ns)));
+            let notes = self.notebook.take().and_then(|mut notebook| notebook.read());
+            let beginning = &self.launched.beginning;
+            let cpu_ns = (ended.user_ns() + ended.system_ns()).saturating_sub(beginning.cpu_ns());
+            self.ended = Some((ended, seen.end_ns(notes, beginning.at_ns(), cpu_ns)));
         }
     }
 
@@ -264,13 +293,16 @@ impl Running {
     /// True if it is gone, after having been killed.
     fn die(&mut self) -> bool {
         if self.ended.is_none() && self.ends_within(DEATH) {
-            self.note_end(clock::raw_ns());
+            self.note_end(Seen::at(clock::raw_ns()));
         }
         self.ended.is_some()
     }
 
     fn exited(&self) -> Option<Exited> {
-        let (ended, wall_ns) = self.ended.as_ref()?;
+        let (ended, end_ns) = self.ended.as_ref()?;
+        let (began_ns, prepared_ns) = (self.launched.beginning.at_ns(), self.launched.beginning.cpu_ns());
+        let system_ns = ended.system_ns().saturating_sub(prepared_ns);
+        let user_ns = (ended.user_ns() + ended.system_ns()).saturating_sub(prepared_ns + system_ns);
         let count = |total: libc::c_long, before: u64| (total as u64).saturating_sub(before);
         let (usage, before) = (&ended.usage, &self.launched.baseline);
         Some(Exited {
@@ -280,9 +312,10 @@ impl Running {
             exit_code: ended.exit_code,
             signal: ended.signal,
             timed_out: self.timed_out,
-            wall_ns: *wall_ns,
-            user_ns: ended.user_ns(),
-            system_ns: ended.system_ns(),
+            // One that was ended before it began has no time of its own.
+            wall_ns: if began_ns == 0 { 0 } else { end_ns.saturating_sub(began_ns) },
+            user_ns,
+            system_ns,
             voluntary_switches: count(usage.ru_nvcsw, before.voluntary_switches),
             involuntary_switches: count(usage.ru_nivcsw, before.involuntary_switches),
             minor_faults: count(usage.ru_minflt, before.minor_faults),

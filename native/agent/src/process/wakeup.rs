@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::clock;
 use crate::disk::fs::File;
+use crate::process::lifetime::{Seen, LATE_NS};
 
 const PLACE: &str = "/proc/self/schedstat";
 /// Three numbers of at most twenty digits.
@@ -35,6 +36,13 @@ struct Waits {
     taken_off: i64,
 }
 
+/// In which order both are read.
+/// A preemption between the readings must show in the number of preemptions.
+enum Order {
+    PreemptionsFirst,
+    DelayFirst,
+}
+
 impl Wakeups {
     pub fn open() -> Wakeups {
         Wakeups { account: File::open(PLACE).ok() }
@@ -42,32 +50,38 @@ impl Wakeups {
 
     /// To be called just before a sleep.
     pub fn asleep(&self) -> Asleep {
-        Asleep { from_ns: clock::raw_ns(), before: self.waits() }
+        Asleep { from_ns: clock::raw_ns(), before: self.waits(Order::PreemptionsFirst) }
     }
 
-    /// When the agent was woken that was awake at `at_ns`.
-    pub fn woken_ns(&self, asleep: Asleep, at_ns: u64) -> u64 {
-        match (asleep.before, self.waits()) {
-            (Some(before), Some(after)) => woken_ns(asleep.from_ns, at_ns, before, after),
-            _ => at_ns,
+    /// When that happened which woke the agent; it was awake at `at_ns`, and before at `looked_ns`.
+    pub fn seen(&self, asleep: Asleep, looked_ns: u64, at_ns: u64) -> Seen {
+        match (asleep.before, self.waits(Order::DelayFirst)) {
+            (Some(before), Some(after)) => seen(asleep.from_ns, looked_ns, at_ns, before, after),
+            _ => Seen { earliest_ns: looked_ns, woken_ns: Some(at_ns), at_ns },
         }
     }
 
-    fn waits(&self) -> Option<Waits> {
+    fn waits(&self, order: Order) -> Option<Waits> {
         let mut bytes = [0; LONGEST];
+        let early = taken_off();
         let length = self.account.as_ref()?.read_at(&mut bytes, 0).ok()?;
-        Some(Waits { run_delay_ns: run_delay_ns(&bytes[..length])?, taken_off: taken_off() })
+        let taken_off = match order {
+            Order::PreemptionsFirst => early,
+            Order::DelayFirst => taken_off(),
+        };
+        Some(Waits { run_delay_ns: run_delay_ns(&bytes[..length])?, taken_off })
     }
 }
 
-/// Never before it fell asleep.
-/// If it was preempted meanwhile, the share of the delay before that is unknown.
-fn woken_ns(from_ns: u64, at_ns: u64, before: Waits, after: Waits) -> u64 {
-    if after.taken_off != before.taken_off {
-        return at_ns;
-    }
+/// If it was preempted meanwhile, the share of the delay before its sleep is unknown.
+fn seen(from_ns: u64, looked_ns: u64, at_ns: u64, before: Waits, after: Waits) -> Seen {
     let delay_ns = after.run_delay_ns.saturating_sub(before.run_delay_ns);
-    at_ns.saturating_sub(delay_ns).max(from_ns).min(at_ns)
+    let woken_ns = at_ns.saturating_sub(delay_ns);
+    // It did not sleep if that had happened before.
+    let slept = woken_ns > from_ns.saturating_add(LATE_NS);
+    let earliest_ns = if slept { woken_ns } else { looked_ns.min(woken_ns) };
+    let preempted = after.taken_off != before.taken_off;
+    Seen { earliest_ns, woken_ns: (!preempted).then_some(woken_ns.max(from_ns).min(at_ns)), at_ns }
 }
 
 fn run_delay_ns(text: &[u8]) -> Option<u64> {
@@ -91,22 +105,28 @@ mod tests {
         Waits { run_delay_ns, taken_off }
     }
 
-    #[test]
-    fn the_wait_for_a_cpu_is_no_part_of_what_is_measured() {
-        assert_eq!(woken_ns(1000, 9000, waits(50, 3), waits(2050, 3)), 7000);
-        assert_eq!(woken_ns(1000, 9000, waits(50, 3), waits(50, 3)), 9000);
+    const MS: u64 = 1_000_000;
+
+    const fn saw(earliest_ns: u64, woken_ns: Option<u64>) -> Seen {
+        Seen { earliest_ns, woken_ns, at_ns: 9 * MS }
     }
 
     #[test]
-    fn nobody_is_woken_before_the_sleep_nor_after_it() {
-        assert_eq!(woken_ns(8000, 9000, waits(0, 0), waits(2000, 0)), 8000);
-        assert_eq!(woken_ns(9500, 9000, waits(0, 0), waits(2000, 0)), 9000);
-        assert_eq!(woken_ns(1000, 9000, waits(2000, 0), waits(0, 0)), 9000);
+    fn the_wait_for_a_cpu_is_no_part_of_what_is_measured() {
+        assert_eq!(seen(MS, 0, 9 * MS, waits(50, 3), waits(50 + 2 * MS, 3)), saw(7 * MS, Some(7 * MS)));
+        assert_eq!(seen(MS, 0, 9 * MS, waits(50, 3), waits(50, 3)), Seen::at(9 * MS));
+    }
+
+    #[test]
+    fn what_happened_before_the_sleep_is_later_than_the_last_look() {
+        assert_eq!(seen(8 * MS, 3 * MS, 9 * MS, waits(0, 0), waits(2 * MS, 0)), saw(3 * MS, Some(8 * MS)));
+        assert_eq!(seen(9 * MS, 3 * MS, 9 * MS, waits(0, 0), waits(0, 0)), saw(3 * MS, Some(9 * MS)));
+        assert_eq!(seen(MS, 0, 9 * MS, waits(2 * MS, 0), waits(0, 0)), Seen::at(9 * MS));
     }
 
     #[test]
     fn a_wait_of_one_who_was_not_asleep_is_not_taken_off() {
-        assert_eq!(woken_ns(1000, 9000, waits(50, 3), waits(2050, 4)), 9000);
+        assert_eq!(seen(MS, 0, 9 * MS, waits(50, 3), waits(50 + 2 * MS, 4)), saw(7 * MS, None));
     }
 
     #[test]
@@ -115,6 +135,6 @@ mod tests {
         assert_eq!(run_delay_ns(b"0 0 0\n"), Some(0));
         assert_eq!(run_delay_ns(b""), None);
         let without = Wakeups { account: None };
-        assert_eq!(without.woken_ns(without.asleep(), 9000), 9000);
+        assert_eq!(without.seen(without.asleep(), 100, 9 * MS), saw(100, Some(9 * MS)));
     }
 }

@@ -104,6 +104,7 @@ class MachineLimit:
         """Return the limits for ``plan``: a busy machine may take long for one second of the guest."""
         work_ns = (
             plan.settle_ns
+            + plan.ready_timeout_ns
             + plan.perturbation.start_delay_ns
             + (plan.timeout_ns + plan.observe_ns if plan.workload else 0)
         )

@@ -27,7 +27,7 @@ from ajuste.model.caller import SUDO_HINT, calling_ids, groups_of
 from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Command, Location, Plan, User, Write
+from ajuste.model.plan import Command, Location, Plan, Ready, ReadyCommand, User, Write
 from ajuste.model.tunable import Tunable
 from ajuste.study.site import Site
 
@@ -236,10 +236,14 @@ class Completion:
                 "writes": tuple(map(self.completed, plan.writes)),
                 "before": tuple(map(self._command, plan.before)),
                 "background": tuple(map(self._command, plan.background)),
+                "ready": tuple(map(self._ready, plan.ready)),
                 "workload": self._command(plan.workload) if plan.workload is not None else None,
                 "after": tuple(map(self._command, plan.after)),
             }
         )
+
+    def _ready(self, ready: Ready) -> Ready:
+        return ReadyCommand(command=self._command(ready.command)) if isinstance(ready, ReadyCommand) else ready
 
     def _command(self, command: Command) -> Command:
         user = command.user

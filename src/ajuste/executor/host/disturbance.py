@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from ajuste.model.event import Event, Exited, Started
 from ajuste.model.wording import first_few, listed, shell_line
 
 # Leftovers of a run's commands in shared memory: no process holds them, so nothing ends them with the processes.
@@ -93,23 +92,6 @@ DEVIATIONS: Final = 5.0
 
 THROTTLED_SHARE: Final = 0.2
 """Throttling in more than this share of the trials is the machine's ordinary state."""
-
-
-def too_short(events: Iterable[Event]) -> tuple[str, ...]:
-    """Return the reason if the workload's elapsed time cannot be right.
-
-    The agent takes off the time for which it waited for a CPU after it was woken. If it is preempted just before it
-    falls asleep, that may be most of the trial: the CPU time then fits between start and end, but not into the rest.
-    """
-    started_ns = 0
-    for event in events:
-        if isinstance(event, Started) and event.role == "workload":
-            started_ns = event.at_ns
-        elif isinstance(event, Exited) and event.role == "workload":
-            cpu_ns = event.user_ns + event.system_ns
-            if 2 * event.wall_ns < cpu_ns <= event.at_ns - started_ns:
-                return (f"its elapsed time, {event.wall_ns / 1e6:.3g} ms, is wrong: it used the CPU for longer",)
-    return ()
 
 
 @dataclass(frozen=True)

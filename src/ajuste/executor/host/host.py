@@ -41,7 +41,6 @@ from ajuste.executor.host.disturbance import (
     remains,
     remains_note,
     throttle_counters,
-    too_short,
 )
 from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.executor.host.machine_lock import MachineLock
@@ -217,7 +216,6 @@ class HostExecutor(Executor):
             events=stream.events,
             problem=stream.problem,
             host_seconds=wall_s,
-            disturbances=too_short(stream.events),
         )
 
     def _say_remains(self, before: frozenset[Remain]) -> None:
@@ -360,7 +358,7 @@ class HostExecutor(Executor):
 
 def _limit_s(plan: Plan) -> float:
     commands = len(plan.before) + len(plan.after) + (plan.workload is not None)
-    waits_ns = plan.settle_ns + plan.perturbation.start_delay_ns + plan.observe_ns
+    waits_ns = plan.settle_ns + plan.ready_timeout_ns + plan.perturbation.start_delay_ns + plan.observe_ns
     return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS
 
 

@@ -98,7 +98,13 @@ class Request:
     screen: bool = flag("Find which of many settings matter, from few combinations.", RARE)
     baseline: tuple[str, ...] = texts("Baseline level (default: the first).", "[NAME=]LEVEL", SETTINGS)
     background: tuple[str, ...] = texts(
-        "Run this background load: a command, or spin (repeatable).", "COMMAND", COMMAND
+        "Run this background load: a command, or spin (repeatable); 10x COMMAND runs ten of it.", "COMMAND", COMMAND
+    )
+    background_ready: tuple[str, ...] = texts(
+        "When the --background before it is there, and the command may start: settled (default), log:TEXT, "
+        "command:COMMAND or none (repeatable).",
+        "WHEN",
+        RARE,
     )
     service: tuple[str, ...] = texts(
         "Start this server before each run, and stop it after; {port} is a free port (repeatable).", "COMMAND", COMMAND

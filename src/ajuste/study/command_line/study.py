@@ -6,6 +6,7 @@ machine as it is; beside other factors it is the same in every configuration.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -195,10 +196,8 @@ def _workload(
         ]
         options |= {("workload", "metric", index): f"--metric {text}" for index, text in enumerate(texts_of_tables)}
         options["workload", "metric"] = f"--metric {texts_of_tables[0]}"
-    loads = [job(split("--background", text), catalogue) for text in request.background]
-    if loads:
+    if loads := _background(request, catalogue, options):
         workload["background"] = loads
-        options |= {("workload", "background", i): f"--background {text}" for i, text in enumerate(request.background)}
     if services := _services(request, options):
         workload["service"] = services
     if request.file:
@@ -207,21 +206,47 @@ def _workload(
     return workload
 
 
-def _services(request: Request, options: dict[Keys, str]) -> list[dict[str, Any]]:
-    # The first --ready is of the first --service, and so on.
-    if request.ready and len(request.ready) != len(request.service):
+_COPIES: Final = re.compile(r"(?P<count>[0-9]+)x\s+(?P<command>.+)", re.DOTALL)
+
+
+def _background(request: Request, catalogue: Catalogue, options: dict[Keys, str]) -> list[dict[str, Any]]:
+    _require_pairs("--background", request.background, "--background-ready", request.background_ready)
+    tables: list[dict[str, Any]] = []
+    for index, text in enumerate(request.background):
+        copies = _COPIES.fullmatch(text.strip())
+        tables.append(job(split("--background", copies["command"] if copies else text), catalogue))
+        options["workload", "background", index] = f"--background {text}"
+        if copies:
+            tables[-1]["count"] = int(copies["count"])
+        if request.background_ready:
+            tables[-1]["ready"] = _readiness("--background-ready", ready := request.background_ready[index])
+            options["workload", "background", index, "ready"] = f"--background-ready {ready}"
+    return tables
+
+
+def _readiness(option: str, text: str) -> list[str] | str:
+    kind, _, rest = text.partition(":")
+    return argv(split(option, rest)) if kind == "command" and rest else text
+
+
+def _require_pairs(option: str, texts: Sequence[str], ready_option: str, ready: Sequence[str]) -> None:
+    # The first of the one is of the first of the other, and so on.
+    if ready and len(ready) != len(texts):
         raise RequestError(
-            f"found {len(request.ready)} --ready for {len(request.service)} --service; expected one for each, or none",
-            hint="give one --ready after each --service; write --ready none for a service that needs no waiting",
-            place=Place(f"--ready {request.ready[-1]}"),
+            f"found {len(ready)} {ready_option} for {len(texts)} {option}; expected one for each, or none",
+            hint=f"give one {ready_option} after each {option}; write {ready_option} none to wait for nothing",
+            place=Place(f"{ready_option} {ready[-1]}"),
         )
+
+
+def _services(request: Request, options: dict[Keys, str]) -> list[dict[str, Any]]:
+    _require_pairs("--service", request.service, "--ready", request.ready)
     tables: list[dict[str, Any]] = []
     for index, text in enumerate(request.service):
         tables.append({"command": argv(split("--service", text))})
         options["workload", "service", index] = f"--service {text}"
         if request.ready:
-            kind, _, rest = (ready := request.ready[index]).partition(":")
-            tables[-1]["ready"] = argv(split("--ready", rest)) if kind == "command" and rest else ready
+            tables[-1]["ready"] = _readiness("--ready", ready := request.ready[index])
             options["workload", "service", index, "ready"] = f"--ready {ready}"
     return tables
 

@@ -1,0 +1,129 @@
+//! Whether a background load is there: whether its processes, and what they use of the CPUs, have settled.
+//!
+//! It has settled when in two windows of time, one after the other, it has as many processes, all of them have run, and
+//! they have used the CPUs alike. What comes later (a load that sleeps first, or reads its data) does not show in that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::clock;
+use crate::process::account;
+
+/// On most machines every process that can run does so within this.
+pub const WINDOW: Duration = Duration::from_millis(20);
+/// Uses of the CPUs are alike within this share of the greater one, or within that part of a CPU.
+const ALIKE_SHARE: f64 = 0.25;
+const ALIKE_CPUS: f64 = 0.25;
+
+/// The processes of a load, window by window.
+pub struct Load {
+    /// Children of the agent that are none of it.
+    others: Vec<i32>,
+    /// CPU time so far, by process.
+    used_ns: BTreeMap<i32, u64>,
+    looked_ns: u64,
+    last: Option<Window>,
+}
+
+/// What was seen in a window of time.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    processes: usize,
+    /// CPUs in use on average.
+    cpus: f64,
+    all_have_run: bool,
+}
+
+impl Load {
+    /// Of all children of the agent but these `others`, and all that they start.
+    pub fn besides(others: Vec<i32>) -> Load {
+        let mut load = Load { others, used_ns: BTreeMap::new(), looked_ns: clock::raw_ns(), last: None };
+        load.window();
+        load
+    }
+
+    /// Whether the window that ends now is like the one before it.
+    pub fn has_settled(&mut self) -> bool {
+        let now = self.window();
+        self.last.replace(now).is_some_and(|last| now.is_like(last))
+    }
+
+    /// How many processes there were in the last window.
+    pub fn processes(&self) -> usize {
+        self.used_ns.len()
+    }
+
+    fn window(&mut self) -> Window {
+        let leaders: Vec<i32> = account::children().into_iter().filter(|pid| !self.others.contains(pid)).collect();
+        let processes = account::descendants(&leaders);
+        let now_ns = clock::raw_ns();
+        let used_ns: BTreeMap<i32, u64> =
+            processes.into_iter().filter_map(|pid| Some((pid, account::cpu_ns(pid)?))).collect();
+        let before = |pid: &i32| self.used_ns.get(pid).copied().unwrap_or(0);
+        let more_ns: u64 = used_ns.iter().map(|(pid, ns)| ns.saturating_sub(before(pid))).sum();
+        let window = Window {
+            processes: used_ns.len(),
+            cpus: more_ns as f64 / now_ns.saturating_sub(self.looked_ns).max(1) as f64,
+            all_have_run: used_ns.values().all(|ns| *ns > 0),
+        };
+        (self.used_ns, self.looked_ns) = (used_ns, now_ns);
+        window
+    }
+}
+
+impl Window {
+    fn is_like(self, other: Window) -> bool {
+        let difference = (self.cpus - other.cpus).abs();
+        let most = ALIKE_CPUS.max(ALIKE_SHARE * self.cpus.max(other.cpus));
+        self.processes == other.processes && self.all_have_run && difference <= most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Instant;
+
+    fn shell(script: &str) -> Child {
+        Command::new("/bin/sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    fn settled_with(script: &str) -> usize {
+        let others = account::children();
+        let mut child = shell(script);
+        let mut load = Load::besides(others);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            clock::sleep(WINDOW);
+            if load.has_settled() || Instant::now() > deadline {
+                break;
+            }
+        }
+        for pid in account::descendants(&[child.id() as i32]) {
+            // SAFETY: processes that this test has started.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        child.wait().unwrap();
+        load.processes()
+    }
+
+    #[test]
+    fn a_load_has_settled_when_all_its_processes_are_there() {
+        assert_eq!(settled_with("for i in 1 2 3 4 5 6; do sleep 60 & done; wait"), 7);
+        assert_eq!(settled_with("true"), 0);
+    }
+
+    const fn window(processes: usize, cpus: f64) -> Window {
+        Window { processes, cpus, all_have_run: true }
+    }
+
+    #[test]
+    fn windows_are_alike_with_the_same_processes_that_use_the_cpus_alike() {
+        assert!(window(11, 1.7).is_like(window(11, 2.0)));
+        assert!(window(1, 0.0).is_like(window(1, 0.2)));
+        assert!(!window(11, 2.0).is_like(window(10, 2.0)));
+        assert!(!window(11, 1.0).is_like(window(11, 2.0)));
+        assert!(!Window { all_have_run: false, ..window(2, 1.0) }.is_like(window(2, 1.0)));
+    }
+}
