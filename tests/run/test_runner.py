@@ -138,6 +138,29 @@ def test_a_disturbed_trial_is_repeated_unless_the_time_is_over(
     assert len([plan.id for plan in played.plans if plan.id.startswith("b0p1")]) == attempts
 
 
+def on_this_machine(study: ResolvedStudy, minutes: float) -> ResolvedStudy:
+    budget = study.study.budget.model_copy(update={"max_minutes": minutes})
+    target = study.study.target.model_copy(update={"kind": "host", "clock": "wall"})
+    return study.model_copy(update={"study": study.study.model_copy(update={"budget": budget, "target": target})})
+
+
+def test_only_the_first_block_is_completed_beyond_the_time_limit(study: ResolvedStudy, store: Store) -> None:
+    played = Played(clear)  # trials of 1.5 s, all at the same time
+    played.parallel = 1
+    stop, _ = carry_out(on_this_machine(study, 1 / 60), begin(store), store, played)
+    assert (stop.why, [plan.id for plan in played.plans]) == ("time", ["b0p0a0", "b0p1a0"])
+
+
+def test_a_trial_of_a_later_block_gets_what_is_left_of_the_time(study: ResolvedStudy, store: Store) -> None:
+    played = Played(clear)
+    played.parallel = 1
+    carry_out(on_this_machine(study, 3 / 60), begin(store), store, played)
+    first, later = [[p for p in played.plans if p.id.startswith("b0") is is_first] for is_first in (True, False)]
+    assert {plan.timeout_ns / 1e9 for plan in first} == {study.study.workload.timeout_s}
+    assert later
+    assert all(plan.timeout_ns / 1e9 <= 1.5 for plan in later)
+
+
 def test_a_configuration_that_never_works_ends_the_study_as_failed(study: ResolvedStudy, store: Store) -> None:
     target = Played(clear, lambda plan: "the guest hung" if plan.writes[0].value != "750000" else "")
     stop, _ = carry_out(study, begin(store), store, target)

@@ -42,7 +42,8 @@ Some = TypeVar("Some")
 
 class TrialRequest(NamedTuple):
     """A trial to carry out: the slot of the design, and how often it was tried before. ``machine`` names the one of
-    several that must do it; empty where any will do. With a ``trace`` it is recorded.
+    several that must do it; empty where any will do. With a ``trace`` it is recorded. The workload gets no more than
+    ``limit_s`` seconds.
     """
 
     executor: Executor
@@ -51,9 +52,12 @@ class TrialRequest(NamedTuple):
     attempt: int
     machine: str = ""
     trace: Trace | None = None
+    limit_s: float = math.inf
 
     def plan(self) -> Plan:
         plan = plan_for(self.study, self.slot, self.attempt)
+        if 1e9 * self.limit_s < plan.timeout_ns:
+            plan = plan.model_copy(update={"timeout_ns": round(1e9 * self.limit_s)})
         return plan if self.trace is None else plan.model_copy(update={"trace": self.trace})
 
     def carry_out(self, plan: Plan) -> Observation:

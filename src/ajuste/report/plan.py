@@ -173,6 +173,7 @@ def plan_report(plan: PlannedStudy) -> Report:
 def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
     budget = plan.budget
     limit = f", at most {duration(60 * budget.max_minutes)}" if budget.max_minutes is not None else ""
+    limit += " (the first block is completed in any case)" if limit else ""
     warm_up = f", after {count_of(plan.warm_up_blocks, 'warm-up block')}" if plan.warm_up_blocks else ""
     trials = count_of(plan.block_size * (budget.max_blocks + plan.warm_up_blocks), "trial")
     blocks = (

@@ -170,6 +170,8 @@ class Progress(_TrialDisplay):
             if self._statuses[status]
         ]
         left = self.seconds_left()
+        if not self._blocks and self._max_seconds is not None and self._budget_left < 0:
+            parts.append(f"beyond the limit of {duration(self._max_seconds)}: the first block is completed in any case")
         if left is not None and not self._message:  # What goes on outside trials has its own time.
             most = self._remaining.at_most or left >= self._budget_left
             parts.append(f"{'at most' if most else 'about'} {duration(left)} left")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from ajuste.store.store import Place, Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
+
+_SHORTEST_TRIAL_S: Final = 0.1
+"""A trial that begins within the time budget gets as many seconds at least."""
 
 
 class _Dropped(Exception):
@@ -254,9 +258,16 @@ class Runner:
     def _is_wanted(self, slot: Slot) -> bool:
         attempts = self._history.attempts(slot)
         if not attempts:
-            return True
+            return self._left_s(slot) > 0
         is_over = self._history.minutes >= self._schedule.limits.max_minutes
         return not is_over and wants_repeat(attempts, self.study.study.target.clock)
+
+    def _left_s(self, slot: Slot) -> float:
+        # Seconds that a first attempt may take: the first block is completed in any case, and what a guest measures
+        # must not depend on this machine's time.
+        if not self.study.study.target.on_host or slot.block <= self.study.study.design.warm_up:
+            return math.inf
+        return 60 * (self._schedule.limits.max_minutes - self._history.minutes)
 
     def _measure(self, slots: Sequence[Slot]) -> None:
         if not slots:
@@ -280,7 +291,8 @@ class Runner:
         executor = self.executors.prepared(self.study.find(slot.configuration).machine)
         assigned = {} if self.fleet is None else self.fleet.assigned
         machine = self._history.machines.get(slot.block) or assigned.get(slot.block, "")
-        return TrialRequest(executor, self.study, slot, len(self._history.attempts(slot)), machine)
+        limit_s = max(_SHORTEST_TRIAL_S, self._left_s(slot))
+        return TrialRequest(executor, self.study, slot, len(self._history.attempts(slot)), machine, limit_s=limit_s)
 
     def _tell_started(self, request: TrialRequest) -> None:
         _LOG.info("trial begun", extra=_which(request.slot, request.attempt))
