@@ -201,6 +201,15 @@ def test_no_factor_is_saved_too(tmp_path: Any) -> None:
     assert read_study(tmp_path / "saved.toml").factors == ()
 
 
+def test_loads_have_copies_and_say_when_they_are_ready() -> None:
+    words = ("3x spin", "sh -c '10x true'", "cat --show-all", "spin")
+    ready = ("settled", "log:up and running", "command:test -e there", "none")
+    loads = ask("true", background=words, background_ready=ready).workload.background
+    assert [load.count for load in loads] == [3, 1, 1, 1]
+    assert [load.command for load in loads] == [None, ("sh", "-c", "10x true"), ("cat", "--show-all"), None]
+    assert [load.ready for load in loads] == ["settled", "log:up and running", ("test", "-e", "there"), "none"]
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown tunable": (
         {"set": ("sched_min_granularty_ns=1,2",)},
@@ -229,6 +238,15 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"metric": ("elapsed,none=json:/a",)},
         r'^--metric .*the metric "elapsed" already exists',
     ),
+    "no load to wait for": (
+        {"background_ready": ("settled",)},
+        r"^--background-ready settled: found 1 --background-ready for 0 --background; expected one for each, or none",
+    ),
+    "an unknown way to be ready": (
+        {"background": ("spin",), "background_ready": ("soon",)},
+        r"^--background-ready soon: .*settled",
+    ),
+    "no copies": ({"background": ("0x spin",)}, r"^--background 0x spin: "),
     "unknown load": ({"background": ("spin threads=2",)}, r'^--background spin threads=2: "spin" has no parameter'),
     "no baseline": ({"nice": "0,5", "baseline": ("7",)}, r"^--baseline 7: expected one of the levels \(nice: 0, 5\)"),
     "a baseline of nothing": ({"baseline": ("7",)}, r"^--baseline 7: expected no --baseline"),
