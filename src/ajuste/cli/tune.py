@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 )
 @spread
 def tune(
+    context: typer.Context,
     study: options.StudyName,
     objective: Annotated[
         list[str] | None,
@@ -84,7 +85,7 @@ def tune(
             hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",
         )
     run_options = replace(machines.run_options(), cluster=where)
-    named = command_line()
+    named = command_line(context)
     names = built_for(chosen, known, run_options, quiet=showing.silent, search=search)
     chosen = with_kernels(chosen, names)
 
