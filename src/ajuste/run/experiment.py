@@ -189,7 +189,7 @@ class Measured:
     def failure(self, what: str = "the study") -> RunError:
         """Return the error to raise for a run that failed."""
         hint = f"ajuste report {self.run.id} --trials shows each"
-        return RunError(f"{what} failed: {self.run.stopped_because}", hint=hint)
+        return RunError(f"{what} failed: {self.run.stopped_because}", hint=hint, of_candidate=True)
 
 
 @contextmanager
@@ -268,9 +268,8 @@ def conduct(
                 failure.add_note(_KEPT)
             if isinstance(failure, RunError) and _has_ended(run, store):
                 report = f"ajuste report {run.id} shows what was measured"
-                raise RunError(
-                    failure.message, hint=f"{failure.hint}; {report}" if failure.hint else report
-                ) from failure
+                hint = f"{failure.hint}; {report}" if failure.hint else report
+                raise RunError(failure.message, hint=hint, of_candidate=failure.of_candidate) from failure
             raise
         return store.find_run(run.id)
 
