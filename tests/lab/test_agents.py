@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -137,6 +139,17 @@ def test_a_job_is_ended_when_its_minutes_are_over(tmp_path: Path, monkeypatch: p
     while job.alive and time.monotonic() < deadline:
         time.sleep(0.01)
     assert (job.alive, (job.directory / "done").read_text()) == (False, "ended\n")
+
+
+def test_a_child_with_the_number_of_a_job_that_ended_keeps_its_exit_code(tmp_path: Path) -> None:
+    jobs = Jobs(Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
+    with subprocess.Popen(["sh", "-c", "exit 3"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # It has ended, and is waited for only below.
+        about = {"study": "x", "pid": child.pid, "started": 1, "created": ""}
+        directory = jobs.new_directory()
+        (directory / "job.json").write_text(json.dumps(about))
+        assert [job.alive for job in jobs.all()] == [False]
+        assert child.wait() == 3
 
 
 def test_a_job_has_its_run_however_long_its_log_is(tmp_path: Path) -> None:
