@@ -68,6 +68,7 @@ def test_ctrl_c_while_the_store_cannot_be_written_is_an_interruption(ajuste: She
     deadline = time.monotonic() + 60
     while not (ajuste.directory / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
+    assert (ajuste.directory / "begun").exists()
     store = ajuste.home / "data" / "store.sqlite"
     store.rename(store.with_suffix(".away"))  # SQLite writes no more.
     process.send_signal(signal.SIGINT)

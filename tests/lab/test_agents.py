@@ -226,6 +226,19 @@ def test_a_proposal_is_checked_before_anything_is_started(service: LabService, t
     assert "unseen" not in json.dumps(proposal)
 
 
+def test_a_proposal_that_would_take_too_long_can_be_limited_as_the_hint_says(
+    service: LabService, tmp_path: Path
+) -> None:
+    begin(tmp_path)
+    agent_desk = desk(service, AgentLimits(minutes=2))
+    proposal: dict[str, Any] = {"campaign": "played", "settings": {TUNABLE: "5"}}
+    with pytest.raises(RequestError, match="minutes") as refused:
+        call(agent_desk, "campaign_propose", **proposal)
+    assert "max_minutes" in str(refused.value.hint)
+    job = call(agent_desk, "campaign_propose", **proposal, max_minutes=1.5)["job"]
+    assert service.jobs.find(job).study == "campaign"
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [

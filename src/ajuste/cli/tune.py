@@ -60,7 +60,7 @@ def tune(
         typer.Option(help="Search method (default: gp, a Gaussian process).", show_default=False),
     ] = None,
     *,
-    choices: Annotated[Choices, Only("kernel seed target")],
+    choices: Annotated[Choices, Only("kernel seed target set parameter without")],
     fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
     machines: Machines,
     showing: Showing,
