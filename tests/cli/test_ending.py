@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from shell import Shell
 
 AJUSTE = Path(sys.executable).parent / "ajuste"
 
@@ -57,6 +60,23 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_ctrl_c_while_modules_load_ends_it_without_a_word() -> None:
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, AJUSTE, "studies"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_ctrl_c_while_the_store_cannot_be_written_is_an_interruption(ajuste: Shell) -> None:
+    process = ajuste.start("compare", "--wait", "1m", "--blocks", "2", "--", "sh", "-c", "touch begun; sleep 60")
+    deadline = time.monotonic() + 60
+    while not (ajuste.directory / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (ajuste.directory / "begun").exists()
+    store = ajuste.home / "data" / "store.sqlite"
+    store.rename(store.with_suffix(".away"))  # SQLite writes no more.
+    process.send_signal(signal.SIGINT)
+    _, complained = process.communicate(timeout=60)
+    assert process.returncode == 130, complained
+    assert "interrupted" in complained
+    assert "store.sqlite" in complained
+    assert not list((ajuste.home / "state" / "sessions").glob("*"))
 
 
 def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:

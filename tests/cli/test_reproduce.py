@@ -8,7 +8,6 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from ajuste.cli.saving import without_saving
 from own_home import own_home
 from shell import SMALL, Shell, small
 
@@ -163,8 +162,3 @@ def test_what_a_stranger_wrote_is_built_only_with_permission(ajuste: Shell, kern
     _, complained = ajuste("run", "x.toml", expect=2)
     assert "--build" in complained
     assert not mark.exists()
-
-
-def test_a_saved_command_measures_and_keeps_the_words_of_its_program() -> None:
-    saved = without_saving("ajuste compare --dry-run --save x.toml --save=y.toml --nice 0,5 -- job --dry-run 'a b'")
-    assert saved == "ajuste compare --nice 0,5 -- job --dry-run 'a b'"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -139,6 +141,17 @@ def test_a_job_is_ended_when_its_minutes_are_over(tmp_path: Path, monkeypatch: p
     assert (job.alive, (job.directory / "done").read_text()) == (False, "ended\n")
 
 
+def test_a_child_with_the_number_of_a_job_that_ended_keeps_its_exit_code(tmp_path: Path) -> None:
+    jobs = Jobs(Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
+    with subprocess.Popen(["sh", "-c", "exit 3"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # It has ended, and is waited for only below.
+        about = {"study": "x", "pid": child.pid, "started": 1, "created": ""}
+        directory = jobs.new_directory()
+        (directory / "job.json").write_text(json.dumps(about))
+        assert [job.alive for job in jobs.all()] == [False]
+        assert child.wait() == 3
+
+
 def test_a_job_has_its_run_however_long_its_log_is(tmp_path: Path) -> None:
     first, last = json.dumps({"event": "run begun", "run": "first"}), json.dumps({"event": "progress", "text": "last"})
     log = f"exec > $1; echo '{first}'; seq 300000; echo '{last}'"
@@ -211,6 +224,19 @@ def test_a_proposal_is_checked_before_anything_is_started(service: LabService, t
     assert words[2:] == ["campaign", "propose", "played", "--set", f"{TUNABLE}=5", "--quiet", "--json"]
     assert proposal["ledger"]["campaign"]["name"] == "played"
     assert "unseen" not in json.dumps(proposal)
+
+
+def test_a_proposal_that_would_take_too_long_can_be_limited_as_the_hint_says(
+    service: LabService, tmp_path: Path
+) -> None:
+    begin(tmp_path)
+    agent_desk = desk(service, AgentLimits(minutes=2))
+    proposal: dict[str, Any] = {"campaign": "played", "settings": {TUNABLE: "5"}}
+    with pytest.raises(RequestError, match="minutes") as refused:
+        call(agent_desk, "campaign_propose", **proposal)
+    assert "max_minutes" in str(refused.value.hint)
+    job = call(agent_desk, "campaign_propose", **proposal, max_minutes=1.5)["job"]
+    assert service.jobs.find(job).study == "campaign"
 
 
 @pytest.mark.parametrize(

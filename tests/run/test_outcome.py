@@ -6,15 +6,11 @@ import json
 import os
 import shlex
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from ajuste.analysis.live import assemble_live, live_answer
-from ajuste.catalogue.loader import catalogue
-from ajuste.kernel.spec import parse_spec
-from ajuste.model.kernel import KernelVersion
 from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
@@ -24,13 +20,11 @@ from ajuste.run.experiment import goes_on
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment
 from ajuste.store.head import IMPORTED
-from ajuste.store.store import Run, Store
-from ajuste.study.read import read_study
-from ajuste.study.resolve import resolve
+from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.target import TargetTable
 from played import one_command
-from shell import SMALL
+from unfinished import start_run, undecided
 
 
 @pytest.mark.parametrize(
@@ -141,45 +135,6 @@ def reproduced(named: str, tmp_path: Path, store: Store) -> str:
     """Return the command that measures a run of that name of the small study again."""
     (command,) = results_of(start_run(named, tmp_path, store), store).reproduce
     return command
-
-
-def start_run(named: str, tmp_path: Path, store: Store, target: TargetTable | None = None) -> Run:
-    (path := tmp_path / "small.toml").write_text(SMALL)
-    read = read_study(path, catalogue(), parse_kernel=parse_spec)
-    study = resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
-    if target:
-        study = study.model_copy(update={"study": study.study.model_copy(update={"target": target})})
-    return store.new_run(
-        study="small",
-        fingerprint="f",
-        seed=1,
-        ajuste="0",
-        named=named,
-        resolved=study.model_dump_json(),
-        environment={},
-    )
-
-
-def undecided(named: str, tmp_path: Path, store: Store, *, stopped: str = "budget", blocks: int = 3) -> Run:
-    """A run whose blocks took a minute each and contradict each other."""
-    run = start_run(named, tmp_path, store)
-    names = ResolvedStudy.model_validate_json(run.resolved).names
-    began = datetime(2026, 1, 1, tzinfo=UTC)
-    trials = [
-        Trial(
-            slot=Slot(block=block, position=place, configuration=name, seed=1),
-            status="ok",
-            metrics={"involuntary-switches": 100.0 + (place if block % 2 else -place) * 30, "elapsed": 1.0},
-            started=(began + timedelta(seconds=60 * block + 30 * place)).isoformat(),
-            host_seconds=30.0,
-        )
-        for block in range(blocks)
-        for place, name in enumerate(names)
-    ]
-    store.add_trials(run, trials)
-    if stopped:
-        store.stop_run(run, stopped, "the budget is spent")
-    return store.find_run(run.id)
 
 
 @pytest.mark.parametrize(

@@ -195,17 +195,31 @@ def test_a_bomb_ends_early(commands: Commands, tmp_path: Path) -> None:
     assert (code, "too large" in complained) == (2, True)
 
 
+def test_a_run_under_sudo_is_the_same_to_its_own_user(
+    commands: Commands, home: Path, bundle: Path, tmp_path: Path
+) -> None:
+    documents = lines(bundle)
+    documents[-2]["reproduce"] = ["sudo AJUSTE_HOME=/home/me ajuste compare -- job"]
+    documents[-2]["continuation"] = {"command": "sudo ajuste compare -- job", "seconds_per_block": 1.0}
+    documents[-2]["verdicts"][0]["estimate"] *= 1 + 2e-16  # of another CPU
+    forged(bundle, documents)
+    with pytest.MonkeyPatch.context() as patch:
+        (imported,) = Commands(tmp_path / "other", patch).json("import", str(bundle))["runs"]
+    assert (imported["said_anew"], imported["different"]) == (False, [])
+
+
 def test_verdicts_that_do_not_follow_from_the_trials_are_computed_again(
     commands: Commands, bundle: Path, tmp_path: Path
 ) -> None:
     truth = commands.json("report", DECIDED)
     documents = lines(bundle)
     documents[-2]["answer"] = "Buy it: 90 % quicker."
+    documents[-2]["verdicts"][0]["estimate"] *= 0.1
     forged(bundle, documents)
     with pytest.MonkeyPatch.context() as patch:
         other = Commands(tmp_path / "other", patch)
         (imported,) = other.json("import", str(bundle))["runs"]
-        assert imported["said_anew"]
+        assert (imported["said_anew"], imported["different"]) == (True, ["answer", "verdicts"])
         assert other.json("report", DECIDED)["answer"] == truth["answer"]
 
 

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import catalogue as load_catalogue
+from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes, FileLocation, Flag, User
+from ajuste.study.command_line.request import Request
+from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import Load, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
@@ -333,3 +337,20 @@ def test_a_quantile_of_a_metric_is_a_metric_and_needs_the_same_counters(resolved
     ]
     assert study.counters == ("task-clock",)
     assert [m.name for m in study.described] == ["elapsed"]
+
+
+def test_levels_bring_the_modules_of_the_kernel_that_they_need() -> None:
+    def brought(**options: Any) -> ResolvedStudy:
+        request = Request((("true",),), kernel="debian:6.12", **options)
+        study = adhoc_study(request, load_catalogue(), parse_kernel=parse_spec)
+        return resolve(study, load_catalogue(), KERNELS, lambda name: f"/usr/bin/{name}")
+
+    congestion = brought(set=("net.ipv4.tcp_congestion_control=cubic,bbr,dctcp", "net.core.default_qdisc=fq"))
+    assert congestion.modules == ("sch_fq", "tcp_bbr", "tcp_dctcp")
+    assert brought(set=("net.ipv4.tcp_congestion_control=reno,cubic",)).modules == ()
+    assert brought(nice="0,5").modules == ()
+    target = congestion.study.target.model_copy(update={"modules": ("tcp_bbr x=1",)})
+    study = congestion.study.model_copy(update={"target": target})
+    named = resolve(study, load_catalogue(), KERNELS, lambda name: f"/usr/bin/{name}")
+    assert named.modules == ("sch_fq", "tcp_dctcp")
+    assert fingerprint(congestion) != fingerprint(congestion.model_copy(update={"modules": ()}))

@@ -14,7 +14,7 @@ from ajuste.cli.choice import Choices, Machines, built_for_profiles, chosen_stud
 from ajuste.cli.measuring import check_report, measure
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.plan import show_plan
-from ajuste.cli.saving import check_save, save_study, without_saving
+from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import Showing, command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
@@ -51,6 +51,7 @@ Words = Annotated[
 )
 @spread
 def ablate(
+    context: typer.Context,
     words: Words = None,
     study: Annotated[
         str | None, option("Measure the workload of this study instead of a command.", "STUDY", "--study")
@@ -93,7 +94,7 @@ def ablate(
         max_time=request.max_time or "30m",
         name=NAME if request.name is None else request.name,
     )
-    command = command_line()
+    command = command_line(context)
     bare = _without_profile(request, study, known, save)
     cluster = machines.cluster_for(bare)
     names = built_for_profiles([profile], bare, known, run_options, dry_run=dry_run, quiet=showing.silent)
@@ -105,7 +106,7 @@ def ablate(
         placement = placement.without(idle, line_names(placement.settings))
         chosen = _of_command(request, placement, known) if study is None else _of_study(bare, placement, known)
     if save is not None:
-        save_study(_document(request, placement, known)[0], save, without_saving(command), force=force)
+        save_study(_document(request, placement, known)[0], save, command, force=force)
     if dry_run:
         show_plan(chosen, known, run_options, as_json=showing.as_json)
         return

@@ -29,6 +29,7 @@ _MOST_CONFIDENCE: Final = 0.9999
     "ajuste analyse sleep.csv --higher change --three-sigma",
 )
 def analyse(
+    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -92,7 +93,7 @@ def analyse(
     _check_target(html, files)
     table = read_files(files, _names(name, files), file_request)
     wanted = replace(wanted, metrics=split_names(metric or (), table))
-    command = command_line()
+    command = command_line(context)
     names = tuple(utf8(str(file)) for file in files)
     results = analyse_table(table, wanted, files=names, reproduce=(utf8(command),), ajuste=ajuste_version())
     path = html or home().reports / f"analyse-{results.digest[:12]}.html"

@@ -43,8 +43,10 @@ def import_(file: BundleFile, as_json: Json = False) -> None:
         what = f"{run.id}  {visible_line(run.study)}  {count_of(run.trials, 'trial')}"
         typer.echo(f"{what}: {'imported' if run.new else 'in the store already'}")
         if run.new and run.said_anew:
+            parts = ", ".join(name.replace("_", " ") for name in run.different)
             typer.echo(
-                "  The bundle's results do not follow from its trials with this Ajuste; they were computed again."
+                "  Some results in the bundle do not follow from its trials with this Ajuste. They are computed again: "
+                f"{parts}."
             )
     if any(run.new for run in imported):
         typer.echo(f"Show it with ajuste report {next(run.id for run in imported if run.new)}")

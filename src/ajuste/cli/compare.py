@@ -57,6 +57,7 @@ Words = Annotated[
 )
 @spread
 def compare(
+    context: typer.Context,
     words: Words = None,
     *,
     request: Request,
@@ -78,7 +79,7 @@ def compare(
     request = with_kernels_of_source(replace(request, commands=split_commands(tuple(words or ()))))
     check_report(showing.report)
     if save is not None:
-        from ajuste.cli.saving import check_save, save_study, without_saving
+        from ajuste.cli.saving import check_save, save_study
 
         check_save(save)
     known = catalogue()
@@ -107,11 +108,11 @@ def compare(
         from ajuste.run.contained import with_schedulers  # few studies contain any
 
         study = with_schedulers(study, home(), asked_here(), lambda _: None, scheduler).study
-    command = command_line()
+    command = command_line(context)
     if save is not None:
         document = adhoc_document(savable(typed, names), known, profiles)[0]
         tables = [{"name": table.name, "sha256": table.sha256} for table in study.schedulers]
-        save_study(document | ({"scheduler": tables} if tables else {}), save, without_saving(command), force=force)
+        save_study(document | ({"scheduler": tables} if tables else {}), save, command, force=force)
     if dry_run:
         from ajuste.cli.plan import show_plan
 

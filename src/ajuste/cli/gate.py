@@ -40,7 +40,9 @@ Benchmarks = Annotated[
 FreshTrials = Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's trials of a guest.")]
 
 
-def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool, wait: str | None = None) -> BenchRequest:
+def bench_request(
+    context: typer.Context, names: list[str] | None, *, fresh: bool, quiet: bool, wait: str | None = None
+) -> BenchRequest:
     """Return the request to measure the project around the current directory. Raises RequestError."""
     repository = ProjectRepository.around(Path.cwd())
     project = read_project(_project_file(repository.top))
@@ -50,7 +52,7 @@ def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool, wait: st
         repository,
         catalogue(),
         RunOptions(home(), wait_s=wait_seconds(wait)),
-        command_line(),
+        command_line(context),
         _say_failed,
         project.reproduced(tuple(names or ())),
         fresh=fresh,
@@ -79,6 +81,7 @@ def _say_failed(name: str, failure: AjusteError) -> None:
 
 @example("ajuste gate --base HEAD")
 def gate(
+    context: typer.Context,
     names: Benchmarks = None,
     base: Annotated[
         str, typer.Option("--base", metavar="REV", help="The revision to compare with: a branch, tag or commit.")
@@ -133,7 +136,7 @@ def gate(
         others = {"--base": base, "--annotations": annotations, "--junit": junit, "--badge": badge, "--bisect": bisect}
         if conflicting := [name for name, value in others.items() if value]:
             raise RequestError(f"--noop and {conflicting[0]} are mutually exclusive", hint="remove one of them")
-        return _noop(noop, names, head, markdown, fresh=fresh, quiet=quiet, wait=wait, as_json=as_json)
+        return _noop(noop, context, names, head, markdown, fresh=fresh, quiet=quiet, wait=wait, as_json=as_json)
     if as_json and annotations is not None:
         raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")
     if as_json and (file := next((name for name in names or () if name.endswith(".json")), None)):
@@ -142,7 +145,7 @@ def gate(
         raise RequestError("--base is required", hint="name a revision, such as --base main or --base HEAD~1")
     for option, path in {"--junit": junit, "--markdown": markdown, "--badge": badge}.items():
         check_report(path, option)
-    request = bench_request(names, fresh=fresh, quiet=quiet or as_json or annotations == "gitlab", wait=wait)
+    request = bench_request(context, names, fresh=fresh, quiet=quiet or as_json or annotations == "gitlab", wait=wait)
     repository = request.repository
     of_base = repository.revision(base, "--base")
     of_head = repository.working_tree() if head is None else repository.revision(head, "--head")
@@ -158,6 +161,7 @@ def gate(
 
 def _noop(
     runs: int,
+    context: typer.Context,
     names: list[str] | None,
     head: str | None,
     markdown: Path | None,
@@ -168,7 +172,7 @@ def _noop(
     as_json: bool,
 ) -> int:
     check_report(markdown, "--markdown")
-    request = bench_request(names, fresh=fresh, quiet=quiet or as_json, wait=wait)
+    request = bench_request(context, names, fresh=fresh, quiet=quiet or as_json, wait=wait)
     repository = request.repository
     revision = repository.working_tree() if head is None else repository.revision(head, "--head")
     request.require_benchmarks()

@@ -38,6 +38,7 @@ MOST_COMMITS: Final = 40
 
 @example("ajuste history --last 3")
 def history(
+    context: typer.Context,
     names: Benchmarks = None,
     since: Annotated[
         str | None, typer.Option("--since", metavar="REV", help="The first revision (default: --last before the end).")
@@ -65,7 +66,7 @@ def history(
 
     Exit codes: 0 measured, 1 a benchmark failed, 2 the request was wrong.
     """
-    request = bench_request(names, fresh=fresh, quiet=quiet or as_json, wait=wait)
+    request = bench_request(context, names, fresh=fresh, quiet=quiet or as_json, wait=wait)
     every = _commits(request.repository, since, until, last)
     request.require_benchmarks()
     request.check()

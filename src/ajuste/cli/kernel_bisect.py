@@ -31,6 +31,7 @@ from ajuste.run.bisection.session import STALLS, BisectionResult, BisectionSessi
     "--study wakeup-latency --kernel debian:6.18",
 )
 def bisect(
+    context: typer.Context,
     good: Annotated[
         str, typer.Option(metavar="KERNEL", help="debian:5.10, mine:NAME, build:…, a .config, git:DIR@REVISION.")
     ],
@@ -102,7 +103,7 @@ def bisect(
     stalls = metric == STALLS
     decides = find_metric((None if stalls else metric) or chosen.analysis.metrics[0], chosen, known).name
     step_study(chosen, decides, "", "", 1)
-    measuring = Measuring(known, RunOptions(place, jobs=jobs), command_line(), quiet)
+    measuring = Measuring(known, RunOptions(place, jobs=jobs), command_line(context), quiet)
 
     def session_for(good: str, tests: int) -> BisectionSession:
         return BisectionSession(chosen, STALLS if stalls else decides, good, measuring, tests, say)

@@ -133,7 +133,7 @@ def live(
         return 0
     with Store(place.store_url) as store:
         with activity:
-            done = conduct_live(experiment, store, wanted, named=command_line())
+            done = conduct_live(experiment, store, wanted, named=command_line(context))
         leave_unit(os.environ)
         results = results_of(done, store)
     showing.show(results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,15 +15,14 @@ from ajuste.cli import options
 from ajuste.cli.choice import Choices, FleetOptions, Machines, chosen_study, require_disk_wanted
 from ajuste.cli.measuring import Expected, check_report, measure, with_reboots
 from ajuste.cli.options import Only, example, option, spread
-from ajuste.cli.showing import Showing
+from ajuste.cli.showing import Showing, command_line
 from ajuste.executor.host.disk import disk_for_run
-from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
 from ajuste.report.console import Activity
 from ajuste.study.command_line.conditions import fail_conditions
-from ajuste.study.command_line.option import OUTPUT, RARE, VERDICT, Option, words_of
+from ajuste.study.command_line.option import OUTPUT, RARE, VERDICT, Option
 from ajuste.study.command_line.request import Request
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import overridden
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
 )
 @spread
 def run(
+    context: typer.Context,
     study: options.StudyName,
     *,
     choices: Choices,
@@ -90,11 +89,6 @@ def run(
     for form, path in tests.items():
         check_report(path, f"--{form}")
     known = catalogue()
-    kernel = choices.kernel  # The study itself contains a single kernel that needs no build.
-    words = ["--kernel", kernel] if kernel is not None and ("," in kernel or is_to_build(kernel)) else []
-    for name, texts in (("--set", choices.set), ("--parameter", choices.parameter), ("--without", choices.without)):
-        words += [word for text in texts or () for word in (name, text)]
-    words += words_of(request)
     with ExitStack() as stack:
 
         def opened(table: DiskTable) -> str:
@@ -105,7 +99,7 @@ def run(
         require_disk_wanted(chosen, disk)
         chosen = overridden(chosen, request, known)
         cluster = machines.cluster_for(chosen)
-        changed = choices != Choices() or bool(words)
+        changed = (choices, request) != (Choices(), Request())
         notes: tuple[str, ...] = ()
         if chosen.schedulers or scheduler:
             from ajuste.run.contained import with_schedulers  # few studies contain any
@@ -119,7 +113,7 @@ def run(
             chosen,
             known,
             showing,
-            named=shlex.join([study, *words]),
+            named=command_line(context),
             run_options=with_reboots(
                 replace(
                     machines.run_options(),

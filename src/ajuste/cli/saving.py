@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,6 @@ import typer
 from tomlkit.items import Table
 
 from ajuste.cli.options import Force, example, option
-from ajuste.cli.showing import without_options
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.caller import open_given
@@ -47,11 +45,6 @@ def save_study(
         write_text(path, text)
     except OSError as failure:
         raise RequestError(f"{option} {path}: {failure.strerror}", hint="choose a file that you can write") from None
-
-
-def without_saving(command: str) -> str:
-    """Return the ``command`` without --dry-run, --save and --force, which measure nothing."""
-    return shlex.join(without_options(shlex.split(command), ("--dry-run", "--force"), "--save"))
 
 
 def _is_same_study(path: Path, text: str) -> bool:

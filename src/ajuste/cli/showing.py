@@ -9,14 +9,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 
-from ajuste.cli.log import without_log
 from ajuste.cli.options import Json, Open, Quiet, Report, Verbose
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.home import ajuste_version, home
@@ -28,6 +27,7 @@ from ajuste.report.console import Console
 from ajuste.report.format import ago
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
+from ajuste.study.command_line.option import option_words
 
 
 @dataclass(frozen=True)
@@ -84,23 +84,51 @@ def contents_of(document: BaseModel) -> str:
 # The command line, as reports quote it.
 
 
-_SHOWING: Final = frozenset({"--quiet", "--json", "--fresh", "--verbose", "--open"})
-
-
-def command_line() -> str:
-    """Return the command as one line for a shell, without options that do not change what is measured."""
-    return shlex.join(["ajuste", *without_options(without_log(sys.argv[1:]), _SHOWING, "--wait")])
-
-
-def without_options(words: Sequence[str], flags: Collection[str], valued: str) -> list[str]:
-    """Return ``words`` without ``flags`` and the option ``valued`` with its value; those after ``--`` all stay."""
-    end = words.index("--") if "--" in words else len(words)
-    rest = [
-        word
-        for before, word in zip(["", *words], words[:end], strict=False)
-        if word not in flags and word.partition("=")[0] != valued and before != valued
+OF_OUTPUT: Final = frozenset(
+    [
+        "--badge",
+        "--dry-run",
+        "--force",
+        "--fresh",
+        "--html",
+        "--json",
+        "--junit",
+        "--ktap",
+        "--markdown",
+        "--open",
+        "--quiet",
+        "--report",
+        "--save",
+        "--tap",
+        "--verbose",
+        "--wait",
     ]
-    return [*rest, *words[end:]]
+)
+"""Options that do not change what is measured."""
+
+
+def command_line(context: typer.Context) -> str:
+    """Return the request of a command as one line for a shell, without options that do not change what is measured."""
+    arguments: list[str] = []
+    options: list[str] = []
+    command: list[str] = []
+    parameters = {parameter.name: parameter for parameter in context.command.params}
+    for key, value in context.params.items():  # in the order in which they were given
+        source = context.get_parameter_source(key)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        parameter = parameters[key]
+        if parameter.param_type_name == "option":
+            name = (parameter.secondary_opts if value is False else parameter.opts)[0]
+            if name not in OF_OUTPUT:
+                options += option_words(name, value is False or value)
+            continue
+        words = [str(word) for word in (value if isinstance(value, (tuple, list)) else (value,))]
+        if str(parameter.metavar).startswith("COMMAND") or any(word.startswith("-") for word in words):
+            command += ["--", *words]
+        else:
+            arguments += words
+    return shlex.join(["ajuste", *context.command_path.split()[1:], *arguments, *options, *command])
 
 
 # ``--open``: show a report in the caller's browser.

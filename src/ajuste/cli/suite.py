@@ -45,6 +45,7 @@ from ajuste.study.suite import builtin_suites, find_suite
 )
 @spread
 def suite(
+    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -93,7 +94,7 @@ def suite(
     activity = Activity(log=True, quiet=showing.silent)
     run_options = RunOptions(place, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), say=activity.say)
     wanted = SuiteRequest(chosen, chosen.chosen(tuple(members or ())), request, keep_going=keep_going, fresh=fresh)
-    run = SuiteRun(wanted, catalogue(), run_options, command_line(), quiet=showing.silent)
+    run = SuiteRun(wanted, catalogue(), run_options, command_line(context), quiet=showing.silent)
     if dry_run:
         _show_plans(chosen.table.name, run.studies, run_options, as_json=showing.as_json)
         return 0

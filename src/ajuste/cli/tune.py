@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 )
 @spread
 def tune(
+    context: typer.Context,
     study: options.StudyName,
     objective: Annotated[
         list[str] | None,
@@ -59,7 +60,7 @@ def tune(
         typer.Option(help="Search method (default: gp, a Gaussian process).", show_default=False),
     ] = None,
     *,
-    choices: Annotated[Choices, Only("kernel seed target")],
+    choices: Annotated[Choices, Only("kernel seed target set parameter without")],
     fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
     machines: Machines,
     showing: Showing,
@@ -84,7 +85,7 @@ def tune(
             hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",
         )
     run_options = replace(machines.run_options(), cluster=where)
-    named = command_line()
+    named = command_line(context)
     names = built_for(chosen, known, run_options, quiet=showing.silent, search=search)
     chosen = with_kernels(chosen, names)
 

@@ -136,7 +136,9 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
         f"usr/lib/modules/{release}/vmlinuz.unsigned",
     )
     if image is None or modules is None:
-        raise RunError(f"the packages {', '.join(p.name for p in candidate.packages)} lack an image or modules")
+        raise RunError(
+            f"the packages {', '.join(p.name for p in candidate.packages)} lack an image or modules", of_candidate=True
+        )
     config = _first(tree, f"boot/config-{release}", f"usr/lib/modules/{release}/config")
     into.mkdir()
     image.rename(into / "vmlinuz")
@@ -146,7 +148,7 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
     modules.rename(into / "lib/modules" / release)
     actual = read_release(into / "vmlinuz")
     if actual != release:
-        raise RunError(f"{candidate.packages[0]} has kernel {actual}; expected {release}")
+        raise RunError(f"{candidate.packages[0]} has kernel {actual}; expected {release}", of_candidate=True)
     described = KernelImage(
         spec=f"{candidate.source}:{release}",
         release=release,

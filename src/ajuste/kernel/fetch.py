@@ -129,6 +129,7 @@ def _from_mirror(
     raise RunError(
         f"could not download {spec}: tried {len(candidates)} listed kernels; the last gave: {gone}",
         hint="try again with --refresh, or choose another kernel from ajuste kernel list --all",
+        of_candidate=True,
     )
 
 

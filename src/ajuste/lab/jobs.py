@@ -48,9 +48,11 @@ class Job:
 
     @property
     def alive(self) -> bool:
+        if self.started == 0 or started_ticks(self.pid) != self.started:
+            return False  # Its number may be that of another child by now, whose end is not for us.
         with suppress(OSError):  # One of ours that has ended is waited for, or it would seem to live.
             os.waitpid(self.pid, os.WNOHANG)
-        return self.started != 0 and started_ticks(self.pid) == self.started
+        return started_ticks(self.pid) == self.started
 
     @property
     def run(self) -> str:

@@ -37,15 +37,19 @@ class AjusteError(Exception):
     """Something went wrong that a person can understand.
 
     ``message`` says what was found and what would be right, ``hint`` what to do next (a command, nearest names).
+    ``of_candidate`` says that the kernel, program or revision is at fault, not this machine: another one may do.
     """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, *, hint: str | None = None, place: Place | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, place: Place | None = None, of_candidate: bool = False
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.place = place
+        self.of_candidate = of_candidate
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
@@ -58,7 +62,7 @@ class RequestError(AjusteError):
 
     def at(self, place: Place | None) -> RequestError:
         """Return the error with the ``place`` where it was asked for."""
-        return RequestError(self.message, hint=self.hint, place=place)
+        return RequestError(self.message, hint=self.hint, place=place, of_candidate=self.of_candidate)
 
 
 class RunError(AjusteError):

@@ -161,8 +161,8 @@ class Tunable(ClosedModel):
     ``instances`` names the parts by which one of several is chosen, as in ``cpu/domain`` (parts.toml has their forms);
     paths contain ``{cpu}`` and ``{domain}``, its name is then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts.
     ``companions`` are other tunables, of the same instance where they have one, that the kernel changes along with
-    this one, ``companion_directories`` directories of files that it does. ``aliases`` are other names that people know
-    it by.
+    this one, ``companion_directories`` directories of files that it does. ``modules`` are the kernel's modules that its
+    choices need where they are not built in. ``aliases`` are other names that people know it by.
 
     ``matters_if`` names conditions (see ``model.relevance``) that must all be met, or it cannot matter.
 
@@ -191,6 +191,7 @@ class Tunable(ClosedModel):
     aliases: tuple[str, ...] = ()
     companions: tuple[str, ...] = ()
     companion_directories: tuple[str, ...] = ()
+    modules: dict[str, str] = Field(default_factory=dict)
     risk: Risk = "none"
     risk_note: str = ""
     successor: str | None = None
@@ -207,6 +208,8 @@ class Tunable(ClosedModel):
             raise ValueError("an integer needs a minimum and a maximum that is not smaller")
         if self.type == "choice" and not self.choices:
             raise ValueError("a choice needs choices")
+        if unknown := self.modules.keys() - set(self.choices):
+            raise ValueError(f"a module for {min(unknown)}, which is no choice")
         if self.type == "boolean" and len(self.choices) not in (0, 2):
             raise ValueError("the choices of a boolean are two: off, on")
         if (self.risk == "hang") and not self.risk_note:

@@ -23,7 +23,7 @@ from ajuste.analysis.condition import renamed
 from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import kernel_options
-from ajuste.kernel.building.make import first_error
+from ajuste.kernel.building.make import first_error, says_full
 from ajuste.kernel.building.schedulers import ELF, path_within, read_schedulers, require_llvm, require_loadable
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import is_to_build, specs_to_build
@@ -209,7 +209,9 @@ def _program(file: Path, name: str, place: Place | None) -> bytes:
     with open_given(file) as opened:
         content = opened.read()
     if not content.startswith(ELF):
-        raise RequestError(f"{file.name} is not an ELF file; expected the program of {name}", place=place)
+        raise RequestError(
+            f"{file.name} is not an ELF file; expected the program of {name}", place=place, of_candidate=True
+        )
     return content
 
 
@@ -265,9 +267,11 @@ class SchedulerWorkplace:
         if code:
             ended = f'"{command}" ended with code {code}'
             error = "".join(f"{line}\n" for line in first_error(printed)[:1])
-            raise RunError("\n".join((f"{table.name} does not build: {error}{ended}", *lines)))
+            message = "\n".join((f"{table.name} does not build: {error}{ended}", *lines))
+            raise RunError(message, of_candidate=code > 0 and not says_full(printed))
         if not file.is_file():
-            raise RunError("\n".join((f'"{command}" made no file {table.program}', *lines)))
+            message = "\n".join((f'"{command}" made no file {table.program}', *lines))
+            raise RunError(message, of_candidate=not says_full(printed))
         return _keep(_program(file, table.name, None), table.name, self.home)
 
     def build_once(self, table: SchedulerTable, environment: Mapping[str, str], about: str) -> str:

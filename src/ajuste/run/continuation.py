@@ -34,25 +34,22 @@ def reproducing_commands(run: Run, resolved: ResolvedStudy) -> list[str]:
     """Return the commands that measure ``run`` again: a series of kernels moves on, so the exact release is named, and
     runs without a study file are named by their command.
     """
-    study, named = resolved.study, shlex.split(run.named)
-    if named[:1] == ["ajuste"]:
-        if named[1] not in _WITH_KERNELS:
-            return [run.named]
-        if named[1] != "tune":
-            again = _compared_again([word for word in named if word != "--fresh"], run, resolved)
-            # Without --fresh an equal run under the virtual clock is shown, not measured.
-            fresh = ["--fresh"] if study.target.clock == "virtual" else []
-            return [shlex.join([*again[:2], *fresh, *again[2:]])]
-        words = [word for word in named if word != "--fresh"]
-        return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
-    command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
-    if study.target.kernel and "--kernel" not in named:
-        command[3:3] = ["--kernel", exact_spec(study.target.kernel, run)]
-    elif "--kernel" in named:
-        command = _compared_again(command, run, resolved)
-    if study.target.on_host:
-        command[3:3] = ["--target", "host"]
-    return [shlex.join(command)]
+    study, words = resolved.study, _words(run)
+    if words[1] == "run":
+        words = [*_of_study(words, resolved), "--fresh"]
+        if "--kernel" in words:
+            words = _compared_again(words, run, resolved)
+        elif study.target.kernel:
+            words[3:3] = ["--kernel", exact_spec(study.target.kernel, run)]
+        return [shlex.join(words)]
+    if words[1] not in _WITH_KERNELS:
+        return [run.named]
+    if words[1] != "tune":
+        again = _compared_again(words, run, resolved)
+        # Without --fresh an equal run under the virtual clock is shown, not measured.
+        fresh = ["--fresh"] if study.target.clock == "virtual" else []
+        return [shlex.join([*again[:2], *fresh, *again[2:]])]
+    return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
 
 
 def with_root(command: str, resolved: ResolvedStudy) -> str:
@@ -121,13 +118,28 @@ FEWEST_MORE: Final = 4
 
 def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:
     # Empty for a run that is part of something else, such as a suite.
-    named, target = shlex.split(run.named), resolved.study.target
-    if named[:1] == ["ajuste"]:
-        return [word for word in named if word != "--fresh"] if named[1] in ("compare", "ablate") else []
-    words = ["ajuste", "run", *named, "--seed", str(resolved.study.design.seed)]
-    if target.kernel and "--kernel" not in named:
-        words += ["--kernel", target.kernel]
-    return [*words, "--target", "host"] if target.on_host else words
+    words, target = _words(run), resolved.study.target
+    if words[1] in ("compare", "ablate"):
+        return words
+    if words[1] != "run":
+        return []
+    words = _of_study(words, resolved)
+    return [*words, "--kernel", target.kernel] if target.kernel and "--kernel" not in words else words
+
+
+def _words(run: Run) -> list[str]:
+    # Runs of earlier versions: those of a study are named without the command, and others may have --fresh.
+    words = shlex.split(run.named)
+    end = words.index("--") if "--" in words else len(words)
+    words = [*(word for word in words[:end] if word != "--fresh"), *words[end:]]
+    return words if words[:1] == ["ajuste"] else ["ajuste", "run", *words]
+
+
+def _of_study(words: Sequence[str], resolved: ResolvedStudy) -> list[str]:
+    # What a study's file might say otherwise by then.
+    seed = [] if "--seed" in words else ["--seed", str(resolved.study.design.seed)]
+    host = ["--target", "host"] if resolved.study.target.on_host and "--target" not in words else []
+    return [*words, *seed, *host]
 
 
 def _without_options(words: Sequence[str]) -> list[str]:

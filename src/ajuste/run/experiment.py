@@ -189,7 +189,7 @@ class Measured:
     def failure(self, what: str = "the study") -> RunError:
         """Return the error to raise for a run that failed."""
         hint = f"ajuste report {self.run.id} --trials shows each"
-        return RunError(f"{what} failed: {self.run.stopped_because}", hint=hint)
+        return RunError(f"{what} failed: {self.run.stopped_because}", hint=hint, of_candidate=True)
 
 
 @contextmanager
@@ -262,17 +262,37 @@ def conduct(
         try:
             _measure(experiment, run, store, watcher, options)
         except BaseException as failure:
-            if options.reboots is None:
-                store.forget_if_empty(run)
+            lost = "" if options.reboots is not None else _forgotten_if_empty(run, store)
+            if (stopped := _interruption(failure)) is not None:
+                # What fails while it ends, such as a full disk, does not hide that a person ended it.
+                for note in (_KEPT if _has_trials(run, store) else "", lost, str(failure)):
+                    if note:
+                        stopped.add_note(note)
+                raise stopped from None
             if _has_trials(run, store):
                 failure.add_note(_KEPT)
             if isinstance(failure, RunError) and _has_ended(run, store):
                 report = f"ajuste report {run.id} shows what was measured"
-                raise RunError(
-                    failure.message, hint=f"{failure.hint}; {report}" if failure.hint else report
-                ) from failure
+                hint = f"{failure.hint}; {report}" if failure.hint else report
+                raise RunError(failure.message, hint=hint, of_candidate=failure.of_candidate) from failure
             raise
         return store.find_run(run.id)
+
+
+def _interruption(failure: BaseException) -> KeyboardInterrupt | None:
+    context: BaseException | None = failure
+    while context is not None and not isinstance(context, KeyboardInterrupt):
+        context = context.__context__
+    return context
+
+
+def _forgotten_if_empty(run: Run, store: Store) -> str:
+    # Return why that failed.
+    try:
+        store.forget_if_empty(run)
+    except AjusteError as error:
+        return error.message
+    return ""
 
 
 def _has_ended(run: Run, store: Store) -> bool:

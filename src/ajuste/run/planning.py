@@ -99,7 +99,7 @@ def planned_study(
         correction=_correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
         kernel_arguments=target.kernel_arguments,
-        modules=target.modules,
+        modules=(*target.modules, *resolved.modules),
         disk=_disk(study),
         builds=tuple(shlex.join(scheduler.build) for scheduler in study.schedulers if scheduler.build),
         reboots=_reboots(resolved),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.explanation import Recorded
@@ -84,7 +84,7 @@ def to_bundle(names: Sequence[str], store: Store) -> list[StoredRun]:
 @dataclass(frozen=True)
 class Imported:
     """An imported run: ``new`` in the store, or there already. ``said_anew``: its results were computed again, because
-    those in the bundle differ.
+    those in the bundle are ``different`` in these parts.
     """
 
     id: str
@@ -92,13 +92,14 @@ class Imported:
     trials: int
     new: bool
     said_anew: bool
+    different: tuple[str, ...]
 
 
 def import_bundle(file: Path, store: Store) -> list[Imported]:
     """Import all runs of a bundle into ``store``, or none. Raises RequestError for an invalid bundle, and for another
     run with the same id.
     """
-    with unpacked(file) as (runs, unchanged):
+    with unpacked(file) as (runs, different):
         imported = []
         taken = {run.id for run in store.runs()}
         for bundled in runs:
@@ -120,10 +121,8 @@ def import_bundle(file: Path, store: Store) -> list[Imported]:
                     _put(store, bundled.run, bundled.head, bundled.trials, bundled.recorded)
                     results = bundled.results
                     store.keep_results(bundled.run, results.answer, results.model_dump_json())
-                head = bundled.head
-                imported.append(
-                    Imported(head.id, head.study, head.trials, head.id not in taken, not unchanged[head.id])
-                )
+                head, parts = bundled.head, different[bundled.run.id]
+                imported.append(Imported(head.id, head.study, head.trials, head.id not in taken, bool(parts), parts))
         except BaseException:
             # Only what this import has added.
             here = {run.id for run in store.runs()} - taken
@@ -133,17 +132,19 @@ def import_bundle(file: Path, store: Store) -> list[Imported]:
 
 
 @contextmanager
-def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
-    """Yield a bundle's runs in a temporary store, and by id whether their results follow from their trials."""
+def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, tuple[str, ...]]]]:
+    """Yield a bundle's runs in a temporary store, and by id which parts of their results do not follow from their
+    trials.
+    """
     with TemporaryDirectory(prefix="ajuste-bundle-") as directory, Store(f"sqlite:///{directory}/store") as store:
-        digests: dict[str, str] = {}
+        bundled: dict[str, Results] = {}
         with open_bundle(file) as bundle:
             for _ in range(bundle.runs):
                 head = _take(bundle, store, file)
-                digests[head.id] = _sha256(bundle.results())
+                bundled[head.id] = bundle.results()
             bundle.end()
-        runs = [StoredRun(store.find_run(name), store) for name in digests]
-        unchanged = {}
+        runs = [StoredRun(store.find_run(name), store) for name in bundled]
+        different = {}
         for run in runs:
             try:
                 results = run.results
@@ -151,12 +152,29 @@ def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
                 results_report(results)
             except _MALFORMED as error:
                 raise RequestError(f"{file} is malformed: run {run.run.id} cannot be shown", hint=COPY_AGAIN) from error
-            unchanged[run.run.id] = _sha256(results) == digests[run.run.id]
-        yield runs, unchanged
+            different[run.run.id] = _different(bundled.pop(run.run.id), results)
+        yield runs, different
 
 
-def _sha256(results: Results) -> str:
-    return hashlib.sha256(results.model_dump_json().encode()).hexdigest()
+# What depends on who asks, and from where: commands with or without sudo, directories.
+_OF_THE_CALLER: Final = frozenset({"reproduce", "continuation"})
+# Relative difference of one figure that two CPUs compute.
+_ROUNDING: Final = 1e-9
+
+
+def _different(bundled: Results, computed: Results) -> tuple[str, ...]:
+    one, other = (results.model_dump(mode="json", exclude=set(_OF_THE_CALLER)) for results in (bundled, computed))
+    return tuple(name for name in {**other, **one} if not _alike(one.get(name), other.get(name)))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_ROUNDING)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
 
 
 def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:

@@ -332,10 +332,12 @@ class GuestTestbed(Testbed):
         from ajuste.executor.guest.root import root_arguments
 
         resolved, table = experiment.resolved, experiment.resolved.study.target
+        image = experiment.images[machine.kernel]
         files = GuestFiles(
             programs=tuple(map(Path, resolved.programs)),
             study_files={name: Path(path) for name, path in resolved.files.items()},
-            modules=table.modules,
+            # Without files of modules all that the kernel has is built in.
+            modules=(*table.modules, *(resolved.modules if image.modules is not None else ())),
             bundled_modules=experiment.modules.get(machine, ()),
             schedulers=resolved.schedulers_on(machine),
             services=bool(resolved.study.workload.services),
@@ -358,7 +360,7 @@ class GuestTestbed(Testbed):
             "paced_by": resolved.paced_by,
             "say": self.options.say,
         }
-        return experiment.images[machine.kernel], files, options
+        return image, files, options
 
 
 class ClusterTestbed(GuestTestbed):

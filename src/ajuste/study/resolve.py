@@ -167,7 +167,20 @@ class Resolver:
             explained=explain(self.study, self.knobs, self.factors, self.catalogue),
             notes=(*successor_notes(self.knobs), *guest_notes(self.study, self.catalogue), *self.study.notes),
             modelled=modelled_machine(self.study, self.catalogue),
+            modules=self._modules(),
         )
+
+    def _modules(self) -> tuple[str, ...]:
+        # Those that the study does not name itself, with or without parameters.
+        given = {words.split()[0] for words in self.study.target.modules}
+        levels = (set_by(table, level) for table in self.study.factors for level in table.levels)
+        needed = (
+            factor_knob.tunable.modules.get(value, "")
+            for settings in levels
+            for name, value in settings.items()
+            for factor_knob in self.knobs.get(name, {}).values()
+        )
+        return tuple(dict.fromkeys(name for name in needed if name and name not in given))
 
 
 def resolver(

@@ -100,7 +100,8 @@ class ResolvedStudy(BaseModel):
     in a guest they are part of every trial). ``samplers`` go on for the study's ``observe_s`` after the workload's end,
     and ``timelines`` are the metrics computed from what they read. With a ``search`` the ``configurations`` are those
     that were resolved so far, and ``legs`` say what each block is for. ``modelled`` is the
-    machine that is modelled, if any. ``live`` is how slices of a running service are measured, where that is asked.
+    machine that is modelled, if any. ``modules`` are those of the kernel that levels need. ``live`` is how slices of a
+    running service are measured, where that is asked.
     """
 
     study: Study
@@ -125,6 +126,7 @@ class ResolvedStudy(BaseModel):
     search: Search | None = None
     legs: tuple[Leg, ...] = ()
     modelled: ModelledMachine | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    modules: tuple[str, ...] = Field(default=(), exclude_if=lambda modules: not modules)
     live: LiveDesign | None = Field(default=None, exclude_if=lambda live: live is None)
 
     @property
@@ -225,6 +227,8 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         document["keep_output"] = True
     if resolved.counts_instructions:
         document["counts_instructions"] = True
+    if resolved.modules:
+        document["modules"] = resolved.modules
     if (modelled := resolved.machine_of_trials) is not None:
         document["modelled"] = modelled.model_dump(mode="json")
     if resolved.search is not None:

@@ -301,6 +301,26 @@ def test_the_plan_of_a_worker_that_is_lost_is_carried_out_by_another(place: Lab,
     assert set(good.carried_out) == {f"b{number}p0a0" for number in range(5)}
 
 
+def test_the_only_worker_that_is_lost_while_it_boots_ends_the_run(
+    place: Lab, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.executor.cluster.connection.WORKER_SECONDS", 0.5)
+
+    class Dying(Played):
+        worker: Any
+
+        def answer(self, ask: Ask, job: str, body: bytes) -> Answer:
+            if ask == "open":
+                place.cut(self.worker)
+                threading.Event().wait(1)
+            return super().answer(ask, job, body)
+
+    dying = Dying()
+    dying.worker = place.worker(dying)
+    with pytest.raises(RunError, match="has lost all workers"), on(connection):
+        raise AssertionError("it never opens")
+
+
 def test_a_plan_that_takes_four_workers_with_it_has_failed(place: Lab, connection: Connection) -> None:
     class Dying(Played):
         worker: Any

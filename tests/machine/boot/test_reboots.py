@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from ajuste.machine.boot.loader import find_program, run_tool
 from ajuste.machine.boot.session import BootSession, RebootWanted, is_signed, plan_entries
 from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
 from ajuste.profile.formats import renderers
 from ajuste.report.document import Folded, Paragraph, Table
 from ajuste.report.facets.boots import sections
@@ -116,6 +117,35 @@ def test_other_boot_loaders_boot_each_state_once_and_are_as_before(
         assert ("mitigations=off" in words) == (boot.state == "mitigations=off")
         assert boot.kernel == (KERNELS[1] if boot.state == "6.1" else KERNELS[0])
         assert {"root=/dev/vda1", "ro", "quiet", "panic=10"} <= set(words)
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(
+    "named", ["version {}\nlinux /{}/linux", "linux /{}/linux", "linux /boot/vmlinuz-{}", "linux /{}.efi"]
+)
+def test_an_entry_of_a_longer_name_is_another_kernel(tmp_path: Path, named: str) -> None:
+    machine = PlayedMachine(tmp_path / "machine", loader="systemd-boot")
+    entries = next(machine.root.rglob("loader/entries"))
+    (ours := entries / f"{KERNELS[0]}.conf").write_text(named.replace("{}", KERNELS[0]) + "\noptions quiet\n")
+    (entries / "0.conf").write_text(named.replace("{}", f"{KERNELS[0]}+debug") + "\noptions debug\n")
+    loader = machine.rebootable.loader("systemd-boot")
+    loader.prepare(plan_entries([BootState()], machine.rebootable))
+    made = next(entries.glob("ajuste-*.conf")).read_text()
+    assert f"{KERNELS[0]}+debug" not in made
+    ours.unlink()
+    with pytest.raises(RequestError, match="no entry for the kernel"):
+        loader.prepare(plan_entries([BootState()], machine.rebootable))
+
+
+def test_a_boot_of_another_kernel_is_never_measured(machine: PlayedMachine) -> None:
+    home = machine.root.parent / "home"
+    study = played_study(blocks=2, rounds=2)
+    with pytest.raises(Rebooted):
+        go_on(machine, study, home, lambda _: None)
+    machine.power_on()
+    (machine.root / "proc/sys/kernel/osrelease").write_text(f"{KERNELS[0]}+debug\n")
+    with pytest.raises(RunError, match=re.escape(f"boots Linux {KERNELS[0]}+debug; expected {KERNELS[0]}")):
+        go_on(machine, study, home, lambda _: None)
 
 
 @pytest.mark.usefixtures("programs")

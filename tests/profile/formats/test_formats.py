@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ajuste.model.plan import Attributes
+from ajuste.model.plan import Attributes, Coalesce, DeviceFeature, Ring
 from ajuste.model.plan import FileLocation as PlainFile
 from ajuste.profile.export import Export, ExportFile, ExportSetting
 from ajuste.profile.formats import default_format, renderers
@@ -93,6 +93,19 @@ def test_a_profile_has_a_section_for_each_kind_and_names_what_it_has_no_words_fo
     assert profile["net_eth0_rx-usecs"]["coalesce"] == "rx-usecs 50"
     assert profile["bootloader"]["cmdline_ajuste_everything"] == "+isolcpus=1"
     assert {omitted.what.split()[0] for omitted in rendered.left_out} >= {"sched_feature.X", "nice", "policy"}
+
+
+@pytest.mark.parametrize("device", ["br_lan", "eth0", "wlan_5_a"])
+def test_a_section_of_a_network_device_names_all_of_it(device: str) -> None:
+    locations = [
+        DeviceFeature(device=device, name="tx-checksumming"),
+        Ring(device=device, name="rx"),
+        Coalesce(device=device, name="rx-usecs"),
+    ]
+    rendered = renderers()["tuned"](
+        Export("x", "c", (), tuple(ExportSetting("x", each, "1", "1") for each in locations))
+    )
+    assert rendered.files[0].text.count(f"\ndevices={device}\n") == len(locations)
 
 
 @pytest.mark.parametrize("value", ["${f:exec:id}", "1 # more", ">5", "x;y"])

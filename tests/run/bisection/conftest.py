@@ -35,7 +35,7 @@ class Lab:
         blocks = study.budget.min_blocks
         self.measured.append((kernel, blocks))
         if kernel in self.broken:
-            raise RequestError(f"{kernel} does not boot")
+            raise RequestError(f"{kernel} does not boot", of_candidate=True)
         ratio = self.effect(kernel)
         low, high = ratio - self.width / blocks, ratio + self.width / blocks
         word: Word = "worsens" if low > 1 else "equivalent" if high < 1.05 else "undecided"

@@ -10,7 +10,7 @@ import pytest
 from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import Choices, chosen_study
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.run.bisection.session import BisectionSession, StepMeasurement, step_study
 from ajuste.study.schema import Study
 
@@ -62,10 +62,24 @@ def test_what_cannot_be_measured_is_noted_and_goes_by(session_in: In, lab: type[
     assert session.steps[-1].note == "dead does not boot"
 
     def unbuildable() -> str:
-        raise RunError("fair.c:7: error: expected a semicolon")
+        raise RunError("fair.c:7: error: expected a semicolon", of_candidate=True)
 
     assert session.test("broken", unbuildable) == "unusable"
     assert "fair.c:7" in session.steps[-1].note
+
+
+@pytest.mark.parametrize("error", [RequestError("no disk space left"), RunError("the store cannot be written")])
+def test_what_says_nothing_of_the_candidate_ends_the_bisection(
+    error: AjusteError, session_in: In, lab: type[Lab]
+) -> None:
+    session = opened(session_in, lab({"bad": 2.0}))
+
+    def failing() -> str:
+        raise error
+
+    with pytest.raises(type(error), match=error.message):
+        session.test("middle", failing)
+    assert [step.candidate for step in session.steps] == ["bad"]
 
 
 def test_ends_that_do_not_differ_leave_nothing_to_seek(session_in: In, lab: type[Lab]) -> None:

@@ -13,7 +13,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.study.command_line.request import Request, split_commands
-from ajuste.study.command_line.study import adhoc_document, adhoc_study
+from ajuste.study.command_line.study import adhoc_document, adhoc_study, settings
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
@@ -301,6 +301,13 @@ def test_a_range_as_levels(text: str, levels: tuple[int, ...]) -> None:
     study = ask("hackbench", kernel="debian:5.10", set=(f"sched_min_granularity_ns={text}",), baseline=())
     assert study.factors[0].levels == tuple(str(level * 1_000_000) for level in levels)
     assert "sched_min_granularity_ns" in study.question
+
+
+@pytest.mark.parametrize("file", ["../a", "a..b", "../..", "/data/..x"])
+def test_a_file_whose_name_has_two_dots_is_no_range(file: str) -> None:
+    (setting,) = settings(Request((("fio",),), set=(f"workload.file={file}",)), catalogue())
+    assert setting.levels == (file,)
+    assert setting.table["levels"] == [file]
 
 
 def test_one_of_the_levels_of_a_range_can_be_the_baseline() -> None:

@@ -246,10 +246,7 @@ class ClusterExecutor(Executor):
             self._admit({address: workers[address] for address in new})
         self._fitting = {address: workers[address] for address in self._fitting if address in workers}
         if self._absence.is_too_long(absent=not self._fitting):
-            raise RunError(
-                f"{self._connection.cluster} has lost all workers{self._left_out()}",
-                hint="run the same command to resume; finished trials are kept",
-            )
+            raise self._all_lost()
         if not self._fitting:
             self._say("waiting for a worker")
             return []
@@ -303,12 +300,22 @@ class ClusterExecutor(Executor):
     def _left_out(self) -> str:
         return f"; left out: {'; '.join(self._refused.values())}" if self._refused else ""
 
+    def _all_lost(self) -> RunError:
+        return RunError(
+            f"{self._connection.cluster} has lost all workers{self._left_out()}",
+            hint="run the same command to resume; finished trials are kept",
+        )
+
     def _open(self) -> None:
         self._say("booting on a worker")
         ended: Ended = queue.SimpleQueue()
-        self._connection.submit("open", self._job, [[]], ended, set(self._fitting) if self._refused else None)
+        only = set(self._fitting) if self._refused else None
+        futures = self._connection.submit("open", self._job, [[]], ended, only)
         while not (taken := self._connection.taken(ended)):
-            pass
+            workers = self._connection.workers().keys()
+            if self._absence.is_too_long(absent=not (workers if only is None else workers & only)):
+                self._connection.cancel(futures)
+                raise self._all_lost()
         ((_, answer),) = taken
         if answer is not None:
             answer.require()

@@ -453,6 +453,7 @@ class GuestExecutor(Executor):
                 f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
                 f"of its console:\n{failure.last_lines or '(nothing was printed)'}",
                 hint=booted.likely_causes(self._image.config, failure.console),
+                of_candidate="No space left" not in str(failure),
             ) from failure
 
 

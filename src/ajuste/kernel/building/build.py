@@ -301,7 +301,7 @@ def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace)
     words = ", ".join(
         f"{name}={settings[name]} conflicts with other options: it is {value}" for name, value in lost.items()
     )
-    return OptionsConflict(words, hint="\n".join(cause.hint() for cause in causes.values()))
+    return OptionsConflict(words, hint="\n".join(cause.hint() for cause in causes.values()), of_candidate=True)
 
 
 def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatcher) -> int:

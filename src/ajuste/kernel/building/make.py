@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -377,7 +377,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError | RequestError:
     lines = tree.log.read_text(errors="replace").splitlines()
-    if any(_FULL.search(line) for line in lines):
+    if says_full(lines):
         return out_of_space(tree.directory, "a kernel's objects")
     reported = first_error(lines) or [f"make {' '.join(words)} failed"]
     failed_log = tree.log.with_name("failed.log")
@@ -386,7 +386,13 @@ def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError 
     return RunError(
         f"{complaint}: {reported[0].replace(f'{tree.directory}/', '')}",
         hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"see the log of make: {failed_log}",
+        of_candidate=True,
     )
+
+
+def says_full(lines: Iterable[str]) -> bool:
+    """Return whether a build printed that a disk is full."""
+    return any(_FULL.search(line) for line in lines)
 
 
 def first_error(lines: Sequence[str]) -> list[str]:

@@ -182,6 +182,7 @@ class AgentDesk:
         settings = Evaluator(stored, self._known, bench, self.rights).check(request.settings)
         trials = 2 * (stored.campaign.explore + stored.campaign.confirm * len(studies))
         minutes = studies[0].budget.max_minutes + sum(study.budget.max_minutes for study in studies)
+        minutes = min(minutes, request.max_minutes or minutes)
         words = [word for name, level in settings.items() for word in ("--set", f"{name}={level}")]
         words = ["campaign", "propose", stored.campaign.name, *words, "--quiet", "--json"]
         job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words, minutes))

@@ -115,4 +115,8 @@ class ProposalMade(AgentRequest):
         dict[Name, Annotated[str, Field(min_length=1, max_length=500)]],
         Field(min_length=1, max_length=50, description="Levels by the names that the campaign allows."),
     ]
+    max_minutes: Annotated[
+        float | None,
+        Field(gt=0, le=100_000, description="Interrupt it after so many minutes; propose the same again to resume."),
+    ] = None
     wait_s: Waiting = 0

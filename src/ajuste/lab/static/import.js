@@ -25,7 +25,7 @@
     const link = document.createElement("a");
     link.href = "/runs/" + encodeURIComponent(run.id);
     link.textContent = run.study;
-    const anew = run.new && run.said_anew ? " Its results do not follow from its trials with this Ajuste; they were computed again." : "";
+    const anew = run.new && run.said_anew ? ` Some of its results do not follow from its trials with this Ajuste, and were computed again: ${run.different.join(", ").replaceAll("_", " ")}.` : "";
     return [link, `, ${counted(run.trials, "trial")}: ${run.new ? "imported" : "it was here already"}.${anew}`];
   }
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -459,9 +459,17 @@ class SystemdBoot(BootLoader):
                 continue
             text = (line.strip().partition(" ") for line in file.read_text(errors="replace").splitlines())
             lines = [(key, value.strip()) for key, _, value in text if key and not key.startswith("#")]
-            if ("version", entry.kernel) in lines or any(k == "linux" and entry.kernel in v for k, v in lines):
+            if entry.kernel in _releases(dict(lines)):
                 return lines
         raise RequestError(
             f"systemd-boot has no entry for the kernel {entry.kernel}",
             hint="run kernel-install, or choose another kernel",
         )
+
+
+def _releases(entry: Mapping[str, str]) -> Collection[str]:
+    # The version that an entry names, or else what the path of its kernel names: a directory, or vmlinuz-VERSION.
+    if "version" in entry:
+        return (entry["version"],)
+    parts = [part.removesuffix(".efi") for part in Path(entry.get("linux", "")).parts]
+    return {*parts, *(part.partition("-")[2] for part in parts)}

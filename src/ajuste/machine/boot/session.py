@@ -250,6 +250,14 @@ class BootSession:
                 )
 
     def _require_hope(self, state: BootState) -> None:
+        asked = next(entry.kernel for entry in self.plan.entries if entry.state == state)
+        if other := next(
+            (b.kernel for b in self.plan.boots if b.state == state.name and b.kernel not in ("", asked)), ""
+        ):
+            raise RunError(
+                f"{state.name} boots Linux {other}; expected {asked}",
+                hint="check the boot loader's entry of that kernel, or leave that level out with --without",
+            )
         outcomes = [boot.outcome for boot in self.plan.boots if boot.state == state.name and boot.outcome != "asked"]
         down = len(list(takewhile(lambda outcome: outcome == "down", reversed(outcomes))))
         if down >= (MOST_ATTEMPTS if down == len(outcomes) else MOST_CUT_EARLY):
@@ -265,7 +273,9 @@ class BootSession:
         boot_id, up = self.machine.boot_id, {}
         if last.outcome == "asked" and boot_id != self.plan.asked_in:
             entry = next(candidate for candidate in self.plan.entries if candidate.state.name == last.state)
-            if self.machine.mark == entry.mark:
+            if self.machine.mark == entry.mark and self.machine.release != entry.kernel:
+                up = {"outcome": "down", "kernel": self.machine.release}
+            elif self.machine.mark == entry.mark:
                 up = {"kernel": self.machine.release, "command_line": " ".join(self.machine.command_line)}
                 up |= {"outcome": "up", "boot_id": boot_id, "came_up": _now()}
             elif entry.mark.encode() in (read_content(self.directory / CAME_UP) or b""):

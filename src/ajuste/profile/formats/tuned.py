@@ -41,9 +41,9 @@ def render(export: Export) -> Rendered:
         if line is None:
             left_out.append(without_words(setting))
         else:
-            section, text = line
-            device = ["type=net", f"devices={section.split('_')[1]}"] if section.startswith("net_") else []
-            sections.setdefault(section, device).extend([*what_became(setting), text])
+            section, device, text = line
+            begin = ["type=net", f"devices={device}"] if device else []
+            sections.setdefault(section, begin).extend([*what_became(setting), text])
     words = [word for word in export.kernel_arguments if _PLAIN.fullmatch(word.replace("=", ""))]
     left_out += [LeftOut(word, NO_WORDS) for word in export.kernel_arguments if word not in words]
     if words:
@@ -58,21 +58,26 @@ def render(export: Export) -> Rendered:
     return Rendered((ExportFile(name, "\n".join(lines) + "\n", f"/etc/tuned/{name}"),), tuple(left_out))
 
 
-def _line(setting: ExportSetting) -> tuple[str, str] | None:
+def _line(setting: ExportSetting) -> tuple[str, str, str] | None:
+    # The section, the network device that it is for, and its line.
     value = plain(setting.became)
     if name := setting_sysctl(setting):
-        return "sysctl", f"{name}={value}"
+        return "sysctl", "", f"{name}={value}"
     match setting.location:
         case PlainFile(path=path) if path.startswith("/sys/"):
-            return "sysfs", f"{path}={value}"
+            return "sysfs", "", f"{path}={value}"
         case Choice(path=path) if path.startswith("/sys/") and not path.startswith("/sys/kernel/debug/"):
-            return "sysfs", f"{path}={value}"
+            return "sysfs", "", f"{path}={value}"
         case DeviceFeature(device=device, name=name):
-            return f"net_{device}_{name}", f"features={name} {on_or_off(value)}"
+            return f"net_{device}_{name}", device, f"features={name} {on_or_off(value)}"
         case Ring(device=device, name=name):
-            return f"net_{device}_ring_{name}", f"ring={name} {value}"
+            return f"net_{device}_ring_{name}", device, f"ring={name} {value}"
         case Coalesce(device=device, name=name):
-            return f"net_{device}_{name}", f"coalesce={name} {on_or_off(value) if 'adaptive' in name else value}"
+            return (
+                f"net_{device}_{name}",
+                device,
+                f"coalesce={name} {on_or_off(value) if 'adaptive' in name else value}",
+            )
         case CpuLatency():
-            return "cpu", f"force_latency={value}"
+            return "cpu", "", f"force_latency={value}"
     return None

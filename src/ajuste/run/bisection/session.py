@@ -228,7 +228,8 @@ class BisectionSession:
 
     def test(self, label: str, kernel: Callable[[], str]) -> Outcome:
         """Return whether a candidate has the difference. ``kernel`` returns its spec and may build it first. A kernel
-        that cannot be built or booted is unusable; options that exclude each other are impossible.
+        that cannot be built or booted is unusable; options that exclude each other are impossible. Raises all other
+        errors, such as a full disk: they say nothing of the candidate.
         """
         done, seconds = len(self.steps), self._seconds
         left = self.tests - done
@@ -245,6 +246,8 @@ class BisectionSession:
                 self._require_sound(measurement, self.good)
                 step = self._step(label, spec, self._outcome(measurement), measurement)
         except AjusteError as error:
+            if not error.of_candidate:
+                raise
             outcome: Outcome = "impossible" if isinstance(error, OptionsConflict) else "unusable"
             step = Step(candidate=label, kernel=spec, outcome=outcome, note=str(error).partition("\n")[0])
         self._seconds.append(time.monotonic() - began)
@@ -388,10 +391,10 @@ class Measuring:
         )
         failed = good.failed or candidate.failed
         if run.stopped == "failed" and not failed:
-            raise RunError(f"the study failed: {run.stopped_because}")
+            raise RunError(f"the study failed: {run.stopped_because}", of_candidate=True)
         verdict = next((verdict for verdict in results.verdicts if verdict.metric == metric.name), None)
         if verdict is None and not failed:
-            raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
+            raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}", of_candidate=True)
         report = self.options.home.reports / f"{run.id}.html"
         write_report(results_report(results), report)
         return StepMeasurement(verdict, run.id, str(report), good, candidate)

@@ -125,7 +125,7 @@ class RevisionBench:
         if (command := benchmark.build_command(layout)) is not None:
             self._build(command, side)
         if lacking := missing(benchmark, self.trees, side):
-            raise RunError(lacking, hint=LACKING_HINT)
+            raise RunError(lacking, hint=LACKING_HINT, of_candidate=True)
 
     def _build(self, command: tuple[str, ...], side: str) -> None:
         # Benchmarks with the same command share one build, and its failure.

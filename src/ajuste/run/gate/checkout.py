@@ -19,6 +19,7 @@ from typing import Final, Self
 
 from ajuste.catalogue.programs import require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user, user_here
+from ajuste.kernel.building.make import says_full
 from ajuste.machine.files import make_directory, remove_tree
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -238,14 +239,17 @@ class Checkouts:
                 code = finished(command, there, out.fileno(), caller.environment, caller.options)
         except OSError as failure:
             if not there.is_dir():
-                raise RunError(f"{label} has no directory {project}") from None
+                raise RunError(f"{label} has no directory {project}", of_candidate=True) from None
             raise RunError(
                 f'cannot start "{words}" in {label} as {user_here()}: {failure.strerror}',
                 hint="use a program that is in PATH or in the project",
+                of_candidate=True,
             ) from None
         if code:
             lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()[-LAST_LINES:]
             ended = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
             raise RunError(
-                "\n".join((f'{label} does not build: "{words}" {ended}', *lines)), hint=f"see all of its output: {log}"
+                "\n".join((f'{label} does not build: "{words}" {ended}', *lines)),
+                hint=f"see all of its output: {log}",
+                of_candidate=code > 0 and not says_full(lines),
             )

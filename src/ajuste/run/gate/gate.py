@@ -73,7 +73,9 @@ class CommitSearch:
         try:
             self.bench.switch(SIDES[1], GateRevision(revision=commit.short, commit=commit.commit))
             results, _ = self.bench.judge(self.benchmark, confidence)
-        except AjusteError:
+        except AjusteError as error:
+            if not error.of_candidate:
+                raise
             return "unusable"
         verdict = next(verdict for verdict in results.verdicts if verdict.deciding and verdict.metric == self.metric)
         return _OUTCOMES[verdict.against_limit or "undecided"]

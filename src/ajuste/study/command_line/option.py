@@ -81,7 +81,13 @@ def valued_options(bundle: Any) -> Iterator[tuple[str, Option, Any]]:
 
 
 def words_of(bundle: Any) -> list[str]:
-    """Return the options that have a value, without flags, as words of a command line."""
-    valued = [(entry.name, value) for _, entry, value in valued_options(bundle) if value is not True]
-    lists = [(name, value if isinstance(value, tuple) else (value,)) for name, value in valued]
-    return [word for name, values in lists for value in values for word in (name, str(value))]
+    """Return the options that have a value as words of a command line."""
+    return [word for _, entry, value in valued_options(bundle) for word in option_words(entry.name, value)]
+
+
+def option_words(name: str, value: Any) -> list[str]:
+    """Return the words that give the option ``name`` this value: a flag's is True, a repeatable one's are several."""
+    if value is True:
+        return [name]
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return [word for each in values for word in (name, str(each))]

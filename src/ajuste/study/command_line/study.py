@@ -46,7 +46,7 @@ from ajuste.study.command_line.request import (
     share,
     wrong,
 )
-from ajuste.study.factors import ParseKernel, canonical
+from ajuste.study.factors import ParseKernel, canonical, workload_parameter
 from ajuste.study.problem import KeyPath as Keys
 from ajuste.study.ranges import RANGE_MARK
 from ajuste.study.read import checked_study
@@ -503,9 +503,16 @@ def _boot_settings(request: Request) -> list[Varied]:
 
 def varied(name: str, option: str, text: str, catalogue: Catalogue) -> Varied:
     """Return ``name`` with the levels of ``text``: a list with commas, or a range. Raises RequestError."""
-    if RANGE_MARK in text and "," not in text:
+    if RANGE_MARK in text and "," not in text and not _names_files(name, catalogue):
         return Varied(name, (text,), option, _range(option, text))
     return Varied(name, _levels_between(name, option, text, catalogue), option)
+
+
+def _names_files(name: str, catalogue: Catalogue) -> bool:
+    kinds = catalogue.workloads.values()
+    return any(
+        kind.parameters[p].type == "file" for kind in kinds if (p := workload_parameter(name)) in kind.parameters
+    )
 
 
 def _range(option: str, text: str) -> dict[str, Any]:
