@@ -210,10 +210,15 @@ def _layout(connection: sa.Connection, url: str) -> int:
         return 0
     if not {STORE.name, "alembic_version"} <= tables:
         raise DamageError("its layout is missing")
-    layout = int(verified(STORE, connection.execute(STORE.select()).first()).layout)
-    version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    if version != str(layout):
-        raise DamageError(f"it has two layouts, {version} and {layout}")
+    rows = connection.execute(STORE.select().limit(2)).all()
+    layout = int(verified(STORE, rows[0] if rows else None).layout)
+    # Alembic would upgrade from each row that it finds.
+    versions = list(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars())
+    if len(rows) > 1 or versions != [str(layout)]:
+        several = dict.fromkeys([*map(str, versions), *(str(row.layout) for row in rows)])
+        raise DamageError(
+            f"it has several layouts: {', '.join(several)}" if len(several) > 1 else "its layout is damaged"
+        )
     if layout > LAYOUT:
         raise RequestError(
             f"the store {redact_password(url)} has layout {layout}; expected at most {LAYOUT}",
