@@ -266,10 +266,20 @@ def _unmapped() -> set[int]:
         return set()
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write the file that a person named, as ``open_named`` opens it."""
+def write_text(path: Path, text: str, *, mode: int | None = None, on_disk: bool = False) -> None:
+    """Write the file that a person named, as ``open_named`` opens it; with ``mode``, whatever its mode was. ``on_disk``
+    waits until it is there.
+    """
     with open_named(path) as file:
         file.write(text.encode())
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        if on_disk:
+            file.flush()
+            os.fsync(file.fileno())
+    if on_disk:
+        with open_directory(path.parent) as directory:
+            sync_to_disk(directory)
 
 
 @contextmanager
