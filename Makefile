@@ -36,15 +36,15 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: system $(SYNCED) $(PLOTLY) $(CATALOGUE) native ## install what is missing, build, and leave .venv/bin/ajuste
-	@.venv/bin/python -m compileall -q src
+	@.venv/bin/python -I -m compileall -q src
 
 system:
 	@setup/system run build rust
 	@test $(ARCH) = x86_64 || setup/system $(ARCH)
 
 $(SYNCED): uv.lock pyproject.toml | system
-	@test -x .venv/bin/python || python3 -m venv .venv
-	@test -x .venv/bin/uv || .venv/bin/python -m pip install --quiet uv
+	@test -x .venv/bin/python || python3 -I -m venv .venv
+	@test -x .venv/bin/uv || .venv/bin/python -I -m pip install --quiet uv
 	.venv/bin/uv sync --quiet --frozen --inexact --all-extras --compile-bytecode --python .venv/bin/python
 	@touch $@
 

@@ -24,9 +24,9 @@ exit "$GATE_EXIT"
 """
 PYTHON = """\
 #!/bin/sh
-mkdir -p "$3/bin"
-printf '#!/bin/sh\\nprintf "%%s\\\\n" "$@" >>"$RUNNER_TEMP/pip"\\n' >"$3/bin/pip"
-chmod +x "$3/bin/pip"
+mkdir -p "$4/bin"
+printf '#!/bin/sh\\nprintf "%%s\\\\n" "$@" >>"$RUNNER_TEMP/pip"\\n' >"$4/bin/pip"
+chmod +x "$4/bin/pip"
 """
 GH = """\
 #!/bin/sh

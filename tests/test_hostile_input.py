@@ -27,6 +27,7 @@ from ajuste.executor.stream import read_boot, read_trial
 from ajuste.kernel.building.configuration import read_config_file
 from ajuste.kernel.building.patch import read_patches
 from ajuste.kernel.kconfig import parse_config
+from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.model.wording import shortened
@@ -238,7 +239,7 @@ NAMED: dict[str, Callable[[Path], object]] = {
     "study": read_study,
     "machine": lambda path: catalogue().find_machine(path.name, path.parent),
     "patch": lambda path: read_patches([path]),
-    "config": read_config_file,
+    "config": lambda path: read_config_file(path, Home(path.parent, path.parent / "cache", path.parent)),
     "profile": lambda path: read_text(path),
 }
 

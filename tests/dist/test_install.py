@@ -296,6 +296,15 @@ def test_a_wrong_request_is_one_message_and_changes_nothing(
 
 
 @pytest.mark.slow
+def test_nothing_of_the_present_directory_is_imported(user: User) -> None:
+    downloads = user.home / "downloads"
+    for name in ("venv", "ensurepip", "pip", "compileall"):
+        (downloads / f"{name}.py").write_text(f"open('/tmp/imported-{user.home.name}', 'a').write('{name}\\n')\n")
+    user.must("sh install ajuste-*.whl")
+    assert not Path(f"/tmp/imported-{user.home.name}").exists()  # noqa: S108 - where every user can write
+
+
+@pytest.mark.slow
 def test_a_failed_installation_leaves_the_one_before(user: User) -> None:
     (user.home / "downloads" / "broken-1-py3-none-any.whl").write_bytes(b"no wheel")
     environment = user.home / ".local" / "lib" / "ajuste"

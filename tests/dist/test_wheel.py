@@ -117,7 +117,7 @@ def test_it_measures_outside_of_a_tree_and_names_what_a_picture_needs(installed:
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "ajuste: matplotlib is not installed; it belongs to the optional part pictures of Ajuste",
-        f"  install it: {installed.prefix}/bin/python -m pip install 'ajuste[pictures]'",
+        f"  install it: {installed.prefix}/bin/python -I -m pip install 'ajuste[pictures]'",
     ]
 
 
@@ -174,7 +174,7 @@ def test_a_missing_part_is_named_before_anything_is_changed(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         f"ajuste: {module} is not installed; it belongs to the optional part {extra} of Ajuste",
-        f"  install it: {installed.prefix}/bin/python -m pip install 'ajuste[{extra}]'",
+        f"  install it: {installed.prefix}/bin/python -I -m pip install 'ajuste[{extra}]'",
     ]
     assert not (installed.prefix.parent / "home").exists()
     assert not list((installed.prefix.parent / "here").iterdir())
@@ -189,7 +189,7 @@ def test_a_module_that_every_installation_has_is_named_with_what_mends_it(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         f"ajuste: Python module {module} not found; Ajuste requires it",
-        f"  install Ajuste again: {installed.prefix}/bin/python -m pip install --force-reinstall WHEEL",
+        f"  install Ajuste again: {installed.prefix}/bin/python -I -m pip install --force-reinstall WHEEL",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from socket import create_connection, socket
 from threading import Thread
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -37,6 +39,7 @@ from ajuste.model.error import RequestError
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
 from ajuste.store.store import Store
+from headless import until
 from namespace import needs_root
 from shell import SMALL
 from small_stores import DECIDED, GOING_ON, run_of, small_store
@@ -428,6 +431,70 @@ for one in held:
 print("held", flush=True)
 sys.stdin.read()
 """
+
+
+BROWSER = """\
+#!/bin/sh
+cat /proc/$$/cmdline /proc/$$/environ >"$0.seen"
+echo "$1" >"$0.address"
+exec sleep 100
+"""
+"""Keeps what is readable while it runs."""
+ASKED_BY_ANOTHER = """
+import os, socket, sys
+os.setgroups([])
+os.setgid(54321)
+os.setuid(54321)
+with socket.socket() as connection:
+    connection.connect(("127.0.0.1", int(sys.argv[1])))
+    connection.sendall(f"GET {sys.argv[2]} HTTP/1.1\\r\\nHost: 127.0.0.1:{sys.argv[1]}\\r\\n\\r\\n".encode())
+    print(connection.recv(100).split()[1].decode())
+"""
+
+
+@pytest.fixture
+def browsed(home: Home, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The address that ``ajuste serve`` prints, and the one in the command line of the browser that it opens."""
+    program = tmp_path / "browser"
+    program.write_text(BROWSER)
+    program.chmod(0o755)
+    command = [str(Path(sys.executable).with_name("ajuste")), "serve"]
+    environment = {**os.environ, "AJUSTE_HOME": str(home.data.parent), "BROWSER": str(program)}
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, env=environment, **options) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().removeprefix("Lab page: ").strip()
+            kept = Path(f"{program}.address")
+            until(lambda: kept.exists() and kept.read_text().endswith("\n"))
+            assert urlsplit(address).query.encode() not in Path(f"{program}.seen").read_bytes()
+            yield address, kept.read_text().strip()
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+
+
+def test_the_token_in_the_browsers_command_line_works_once(browsed: tuple[str, str]) -> None:
+    address, shown = browsed
+    token = urlsplit(shown).query.partition("=")[2]
+    for tried in (shown.replace("/?", "/machine?"), shown.replace("/?", "/api/runs?")):
+        assert httpx.get(tried, follow_redirects=True).status_code == 403
+    assert httpx.post(shown, headers={"origin": shown.partition("/?")[0]}).status_code == 403
+    assert httpx.get(shown.partition("?")[0], headers={"authorization": f"Bearer {token}"}).status_code == 403
+    with httpx.Client(follow_redirects=True) as browser:
+        assert browser.get(shown).status_code == 200
+        assert browser.get(shown.partition("?")[0]).status_code == 200
+    assert httpx.get(shown, follow_redirects=True).status_code == 403
+    assert httpx.get(address, follow_redirects=True).status_code == 200
+
+
+@needs_root
+def test_another_user_who_reads_the_browsers_command_line_first_does_not_get_in(browsed: tuple[str, str]) -> None:
+    address, shown = browsed
+    for tried, status in ((shown, "403"), (address, "303")):
+        place = urlsplit(tried)
+        other = [sys.executable, "-c", ASKED_BY_ANOTHER, str(place.port), f"/?{place.query}"]
+        assert subprocess.run(other, capture_output=True, text=True, check=True).stdout.strip() == status
+    assert httpx.get(shown, follow_redirects=True).status_code == 200
 
 
 @needs_root

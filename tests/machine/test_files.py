@@ -20,6 +20,7 @@ from ajuste.machine.files import (
     remove_tree,
     replace_file,
     replaced,
+    write_text,
 )
 from ajuste.model.error import RequestError
 from ajuste.store.bundle import write_bundle
@@ -168,6 +169,22 @@ def test_nor_is_anything_else_written_to_than_the_file_that_takes_its_place(thei
         made.symlink_to("../roots/file")
         new.write_text("report")
     require_untouched(theirs)
+
+
+@needs_root
+def test_nor_is_the_mode_of_anything_else_changed(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (theirs.parent / "roots" / "file").chmod(0o600)
+    ordinary = os.fchmod
+
+    def exchanging(descriptor: int, mode: int) -> None:
+        exchange(theirs)
+        ordinary(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", exchanging)
+    write_text(theirs / "file", "new", mode=0o755)
+    require_untouched(theirs)
+    assert (theirs.parent / "roots" / "file").stat().st_mode & 0o777 == 0o600
+    assert (theirs.parent / "moved" / "file").stat().st_mode & 0o777 == 0o755
 
 
 @needs_root

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.cli.studies import show
+from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
+from ajuste.kernel.building.configuration import read_config_file
+from ajuste.kernel.building.patch import read_patches
+from ajuste.kernel.building.schedulers import read_schedulers
+from ajuste.kernel.building.sources import open_source
+from ajuste.kernel.difference import named_config
+from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home
-from ajuste.model.caller import open_given
+from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+from ajuste.outputs.files import read_files
+from ajuste.profile.tuned import read_text
+from ajuste.run.campaign.candidates import Candidates
+from ajuste.run.live.state import is_asked_to_stop, kept_state, own_state
 from ajuste.store.head import RunNotes
 from ajuste.study.project import read_project
 from ajuste.study.read import read_study
@@ -75,20 +89,83 @@ def test_what_the_caller_can_read_is_read_also_through_a_link(place: Path) -> No
             assert opened.read() == name.encode()
 
 
+DOORS: dict[str, Callable[[Path], object]] = {
+    "file": open_given,
+    "study": read_study,
+    "analyse": lambda file: read_files([file]),
+    "analyse DIRECTORY": lambda file: read_files([file.parent / "closed"]),
+    "analyse PATTERN": lambda file: read_files([file.parent / "closed" / "*.csv"]),
+    "referee --candidate": lambda file: Candidates(file.parent / "campaign").take(file),
+    "referee --candidate DIRECTORY": lambda file: Candidates(file.parent / "campaign").take(file.parent / "closed"),
+    "kernel diff, bisect": lambda file: named_config(str(file), home_of(file.parent), print),
+    "kernel build --config": lambda file: read_config_file(file, home_of(file.parent)),
+    "kernel build --patch": lambda file: read_patches([file]),
+    "kernel --source DIRECTORY": lambda file: open_source(str(file.parent / "closed"), home_of(file.parent), print),
+    "--scheduler": lambda file: read_schedulers([Path(f"scx_mine={file}")]),
+    "path:VMLINUZ": lambda file: fetch_kernel(f"path:{file}", home_of(file.parent)),
+    "--machine": lambda file: catalogue().find_machine(str(file), file.parent),
+    "profile": read_text,
+    "program or file in a guest": lambda file: guest_with(file),
+}
+"""All that reads a file that a person names on the command line or in a study."""
+
+
+def home_of(directory: Path) -> Home:
+    return Home(directory / "data", directory / "cache", directory / "state")
+
+
+def guest_with(file: Path) -> None:
+    kernel = KernelImage(spec="", release="6.1", vmlinuz=file, sha256="")
+    files = GuestFiles(study_files={"given": file})
+    build_initramfs(files, kernel, file.parent / "initramfs", quiet_gate=False)
+
+
 @needs_root
-def test_what_is_roots_all_the_way_is_read_by_its_own_name_alone(place: Path) -> None:
-    """Root reads it, as in a shell of root's that sudo has started."""
-    with open_given(place / "secret") as opened:
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_roots_is_not_shown_to_the_one_who_called_sudo(
+    place: Path, door: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (place / "secret.toml").write_text("password = 1\n")
+    (place / "secret.toml").chmod(0o600)
+    (place / "closed").mkdir(mode=0o700)
+    (place / "closed" / "password.csv").write_text("password\n1\n2\n")
+    with pytest.raises((RequestError, PermissionError)) as refused:
+        DOORS[door](place / "secret.toml")
+    assert re.search("Permission denied|has no files|empty directory", str(refused.value))
+    assert "password" not in str(refused.value) + "".join(capfd.readouterr())
+    assert not list(place.glob("campaign/candidates/*/*"))
+
+
+@needs_root
+def test_what_ajuste_finds_and_is_roots_all_the_way_is_read_by_its_own_name_alone(place: Path) -> None:
+    with open_found(place / "secret") as opened:
         assert b"password" in opened.read()
     (place / "callers" / "secret").hardlink_to(place / "secret")
     with pytest.raises(PermissionError):
-        open_given(place / "callers" / "secret")
+        open_found(place / "callers" / "secret")
+
+
+@needs_root
+def test_the_state_of_a_live_experiment_leads_root_nowhere(place: Path) -> None:
+    live = place / "callers" / "state" / "live"
+    live.mkdir(parents=True)
+    home = home_of(place / "callers")
+    (place / "secret").write_text(own_state("run", "study").model_dump_json())
+    for target in (place / "secret", Path("/dev/zero")):
+        (live / "now.json").symlink_to(target)
+        (live / "stop").symlink_to(target)
+        assert kept_state(home) is None
+        assert not is_asked_to_stop(home, "")
+        for name in ("now.json", "stop"):
+            (live / name).unlink()
+    os.mkfifo(live / "now.json")
+    assert kept_state(home) is None
 
 
 @needs_root
 def test_root_is_root_again_afterwards(place: Path) -> None:
     before = Path("/proc/thread-self/status").read_text()
-    with open_given(place / "secret"), pytest.raises(FileNotFoundError):
+    with open_found(place / "secret"), pytest.raises(FileNotFoundError):
         open_given(place / "nothing")
     lines = ("Uid:", "Gid:", "Groups:", "CapEff:")
     after = Path("/proc/thread-self/status").read_text()

@@ -71,10 +71,10 @@ def test_a_command_is_given_again_with_the_kernels_that_were_measured_and_measur
 def test_what_changed_this_machine_is_measured_again_with_sudo(
     uid: int, caller: str, first: str, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run = start_run("ajuste compare --set a=1,2 -- ./job", tmp_path, store, TargetTable(kind="host"))
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     for name in ("SUDO_UID", "SUDO_GID"):
         monkeypatch.setenv(name, caller) if caller else monkeypatch.delenv(name, raising=False)
-    run = start_run("ajuste compare --set a=1,2 -- ./job", tmp_path, store, TargetTable(kind="host"))
     results = results_of(run, store)
     assert results.continuation
     for command in (*results.reproduce, results.continuation.command):

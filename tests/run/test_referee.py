@@ -13,6 +13,7 @@ from benchmarks.campaigns.played import TUNABLE, CandidateBench, referee_of, ref
 from benchmarks.campaigns.referee import REFEREE, usual
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.machine.files import file_sha256
 from ajuste.model.error import RequestError, RunError
 from ajuste.run.campaign.candidates import Candidates
 from ajuste.run.campaign.evaluator import Evaluator
@@ -99,6 +100,18 @@ def test_a_candidate_that_was_changed_meanwhile_is_not_trusted(bench: CandidateB
     (start / "candidate").write_text("2.0")
     with pytest.raises(RunError, match="is gone or was changed"):
         answer("1.5")
+
+
+def test_a_name_with_a_line_feed_is_not_taken_for_another_candidate(tmp_path: Path) -> None:
+    two, one = tmp_path / "two" / "candidate", tmp_path / "one" / "candidate"
+    two.mkdir(parents=True)
+    (two / "a").write_text("A")
+    (two / "b").write_text("B")
+    inside = one / f"a\n{file_sha256(two / 'b')} 0 candidate"
+    inside.mkdir(parents=True)
+    (inside / "b").write_text("A")
+    candidates = Candidates(tmp_path / "kept")
+    assert candidates.take(two) != candidates.take(one)
 
 
 def test_other_rules_require_another_campaign(bench: CandidateBench, tmp_path: Path) -> None:

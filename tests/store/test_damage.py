@@ -79,7 +79,12 @@ DAMAGE = {
     "the kept digest": ("UPDATE documents SET document = x'30' WHERE kind = 'digest'", "the kept digest"),
     "the number of runs": ("UPDATE store SET runs = 3", "the count of runs is damaged"),
     "no layout": ("DROP TABLE store", "its layout is missing"),
-    "the layout": ("UPDATE alembic_version SET version_num = 5", "it has two layouts, 5 and 1"),
+    "another layout": ("INSERT INTO alembic_version VALUES ('2')", "it has several layouts: 1, 2"),
+    "another row of the store": (
+        'INSERT INTO store SELECT layout + 1, runs, "check" FROM store',
+        "it has several layouts: 1, 2",
+    ),
+    "the layout": ("UPDATE alembic_version SET version_num = 5", "it has several layouts: 5, 1"),
 }
 
 

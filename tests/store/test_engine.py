@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -39,11 +43,13 @@ def test_a_server_that_is_not_there_is_one_clear_error_without_the_password() ->
     assert "secret" not in str(refused.value) + str(refused.value.hint)
 
 
+@pytest.mark.parametrize("at_once", [1, 20])
 def test_a_connection_that_is_lost_is_told_once_and_replaced(
-    postgresql: Server, capfd: pytest.CaptureFixture[str]
+    at_once: int, postgresql: Server, capfd: pytest.CaptureFixture[str]
 ) -> None:
     url = postgresql.new_database()
-    trial = Trial(slot=Slot(block=0, position=0, configuration="a", seed=1), status="ok")
+    slots = [Slot(block=0, position=place, configuration="a", seed=1) for place in range(at_once)]
+    trials = [Trial(slot=slot, status="ok") for slot in slots]
     with Store(url) as store:
         run = store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
         with psycopg.connect(url, autocommit=True) as other:
@@ -52,11 +58,49 @@ def test_a_connection_that_is_lost_is_told_once_and_replaced(
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
         with pytest.raises(RunError, match="cannot be written") as lost:
-            store.add_trials(run, [trial])
+            store.add_trials(run, trials)
         assert "resume" in (lost.value.hint or "")
-        store.add_trials(run, [trial])
-        assert store.trials(run) == [trial]
+        store.add_trials(run, trials)
+        assert store.trials(run) == trials
     assert capfd.readouterr().err == ""
+
+
+INTERRUPTED = """
+import sys
+from ajuste.store.store import Store
+
+with Store(sys.argv[1]) as store, store.reserved("f", 1, "a study"):
+    print("reserved", flush=True)
+    sys.stdin.readline()
+    store.runs()
+"""
+
+
+def test_a_server_that_stands_still_keeps_nobody_who_interrupts(postgresql: Server) -> None:
+    url = postgresql.new_database()
+    with Store(url) as store:
+        store.runs()
+    command = [sys.executable, "-c", INTERRUPTED, url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as client:
+        assert client.stdin is not None
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"reserved\n"
+        with psycopg.connect(url) as other:
+            processes = other.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()").fetchall()
+        standing = [psutil.Process(pid) for (pid,) in processes if psutil.pid_exists(pid)]
+        standing.append(standing[0].parent() or standing[0])
+        try:
+            for process in standing:
+                process.suspend()
+            client.stdin.write(b"\n")
+            client.stdin.flush()
+            time.sleep(1)
+            client.send_signal(signal.SIGINT)
+            client.wait(timeout=45)
+        finally:
+            for process in standing:
+                process.resume()
+            client.kill()
 
 
 def test_a_database_that_is_not_there_is_named(postgresql: Server) -> None:

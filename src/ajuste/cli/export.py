@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ajuste.cli.options import Json, example
-from ajuste.machine.files import make_directory, open_named
+from ajuste.machine.files import make_directory, write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.wording import visible_line
@@ -114,9 +113,7 @@ def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
         for file in files:
             path = directory / file.name
             make_directory(path.parent, 0o755)
-            with open_named(path) as opened:
-                opened.write(file.text.encode())
-                os.fchmod(opened.fileno(), 0o755 if file.executable else 0o644)
+            write_text(path, file.text, mode=file.mode)
     except OSError as error:
         raise RequestError(
             f"--output {directory}: {error.strerror}: {error.filename}", hint="choose a directory that you can write to"

@@ -27,7 +27,7 @@ from ajuste.analysis.transfer import transfer as compared
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Json, Verbose, example
-from ajuste.machine.files import replace_file
+from ajuste.machine.files import read_kept, replace_file
 from ajuste.machine.home import home
 from ajuste.model.base import first_problem
 from ajuste.model.error import RequestError
@@ -82,7 +82,13 @@ def own_atlas() -> Atlas:
     """Return the atlas of this home; empty if nothing was added. Raises RequestError."""
     path = home().data / "atlas.json"
     try:
-        return Atlas.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else Atlas()
+        return Atlas.model_validate_json(read_kept(path))
+    except FileNotFoundError:
+        return Atlas()
+    except OSError as error:
+        raise RequestError(
+            f"cannot read {path}: {error.strerror}", hint="check that it is a file that you can read"
+        ) from None
     except ValidationError as error:
         problem = f"{path} is not an atlas: {first_problem(error)}"
         raise RequestError(problem, hint="remove it, and add the runs again") from None

@@ -20,6 +20,7 @@ from ajuste.kernel.archive.download import Package
 from ajuste.kernel.cache import require_space, write_record
 from ajuste.kernel.spec import KernelSeries, KernelSource
 from ajuste.machine.files import file_sha256
+from ajuste.model.caller import open_found
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
@@ -181,7 +182,7 @@ _LONGEST_VERSION = 512
 def read_release(vmlinuz: Path) -> str:
     """Return the release (``uname -r``) that a bzImage says it has. Raises RequestError if it is none."""
     try:
-        with vmlinuz.open("rb") as file:
+        with open_found(vmlinuz) as file:
             head = file.read(65 * 512 + _LONGEST_VERSION)
     except OSError as error:
         raise RequestError(

@@ -311,7 +311,7 @@ def named_config(text: str, home: Home, say: Say, *, root: Path = Path("/")) -> 
     if path.is_dir() and (path / ".config").is_file():
         path = path / ".config"
     if path.is_file():
-        return NamedConfig(text, read_config(path))
+        return NamedConfig(text, read_config(path, named=True))
     try:
         spec = parse_spec(text)
     except RequestError as error:

@@ -26,6 +26,7 @@ from ajuste.machine.cache import KERNELS, make_room
 from ajuste.machine.files import file_sha256, hold, locked
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
+from ajuste.model.caller import require_given
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
@@ -170,6 +171,10 @@ def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
     vmlinuz = wanted.vmlinuz.expanduser().absolute()
     if not vmlinuz.is_file():
         raise RequestError(f"{spec!r}: file {vmlinuz} not found", hint="give an existing file as path:VMLINUZ")
+    try:
+        require_given(vmlinuz)
+    except OSError as error:
+        raise RequestError(f"{spec!r}: {vmlinuz}: {error.strerror}", hint="give a file that you can read") from None
     release = read_release(vmlinuz)
     config = vmlinuz.parent / f"config-{release}"
     return KernelImage(
@@ -177,9 +182,17 @@ def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
         release=release,
         vmlinuz=vmlinuz,
         modules=_modules_directory(spec, wanted.modules, release) if wanted.modules else None,
-        config=config if config.is_file() else None,
+        config=config if _is_given(config) else None,
         sha256=file_sha256(vmlinuz),
     )
+
+
+def _is_given(file: Path) -> bool:
+    try:
+        require_given(file)
+    except OSError:
+        return False
+    return True
 
 
 def _modules_directory(spec: str, chosen: Path, release: str) -> Path:

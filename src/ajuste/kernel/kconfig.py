@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ajuste.catalogue.programs import install_hint
 from ajuste.machine.files import require_trusted
 from ajuste.model.base import BaseModel
-from ajuste.model.caller import open_given
+from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import Place, RequestError, RunError
 
 Kind = Literal["switch", "text", "number", "hex", "absent"]
@@ -103,10 +103,12 @@ def split_line(line: str) -> tuple[str, str] | None:
     return (match[1], match[2].strip()) if match else None
 
 
-def read_config(path: Path) -> ConfigFile:
-    """Read the .config at ``path``, perhaps packed by gzip. Raises RequestError for any other file."""
+def read_config(path: Path, *, named: bool = False) -> ConfigFile:
+    """Read the .config at ``path``, perhaps packed by gzip; ``named`` by a person, or else found by Ajuste. Raises
+    RequestError for any other file.
+    """
     try:
-        with open_given(path) as file:
+        with (open_given if named else open_found)(path) as file:
             packed = file.peek(len(_GZIP)).startswith(_GZIP)
             content = (gzip.GzipFile(fileobj=file) if packed else file).read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:

@@ -122,8 +122,10 @@ class OwnerOnly:
 class Access:
     """Lets through what may pass, to the application within, whose ``scope`` then has the ``role``.
 
-    ``token`` is for who may change things; ``viewer_token`` for who may only look. ``port`` names the cookie, since
-    cookies are shared by the ports of a host, and is part of the hosts that a browser may name (against DNS rebinding).
+    ``token`` is for who may change things; ``viewer_token`` for who may only look. ``once`` is a token that opens the
+    page once and only for the owner's own programs: all users can read a browser's command line. ``port`` names the
+    cookie, since cookies are shared by the ports of a host, and is part of the hosts that a browser may name (against
+    DNS rebinding).
     """
 
     def __init__(
@@ -133,8 +135,10 @@ class Access:
         token: str,
         port: int,
         hosts: Iterable[str] = LOOPBACK,
+        once: str = "",
     ) -> None:
         self._within = within
+        self._once = once
         self._tokens: dict[Role, str] = {"writer": token, "viewer": viewer_token(token)}
         self._cookie = f"ajuste-lab-{port}"
         self._hosts = frozenset(name for host in hosts for name in (f"{host}:{port}", *((host,) if port == 80 else ())))
@@ -158,6 +162,9 @@ class Access:
             return
         presented = self._token(scope, headers)
         role = self._role(presented)
+        if role is None and self._is_exchanged(scope):
+            await self._welcome(scope, send, self._tokens["writer"])
+            return
         if role is None:
             await self._unknown(scope, send, presented)
             return
@@ -199,6 +206,15 @@ class Access:
             if hmac.compare_digest(presented.encode(), token.encode()):
                 matched = role
         return matched
+
+    def _is_exchanged(self, scope: Scope) -> bool:
+        if not self._once or scope["method"] != "GET" or scope["path"] != "/":
+            return False
+        is_right = hmac.compare_digest(dict(_query(scope)).get("token", "").encode(), self._once.encode())
+        if not is_right or not _is_owners(scope["server"], scope["client"]):
+            return False
+        self._once = ""
+        return True
 
     async def _unknown(self, scope: Scope, send: Send, presented: str) -> None:
         if presented and not self._guessing.take():
@@ -355,7 +371,10 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.since, self.is_owners = self.loop.time(), _is_owners(transport)
+        self.since, self.is_owners = (
+            self.loop.time(),
+            _is_owners(transport.get_extra_info("sockname"), transport.get_extra_info("peername")),
+        )
         self._expect_request()
         connections = (c for c in self.connections if isinstance(c, _Connection))
         alike = [connection for connection in connections if connection.is_owners == self.is_owners]
@@ -386,13 +405,15 @@ class _Connection(H11Protocol):
             self._deadline = None
 
 
-def _is_owners(transport: asyncio.Transport) -> bool:
+def _is_owners(local: tuple[str, int] | None, peer: tuple[str, int] | None) -> bool:
     # The kernel knows the user of the client's socket (sock_diag(7)): a client on this machine has no say in it.
-    local, peer = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
     if not local or not peer:
         return False
     from_client = (*peer, *local)
-    addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host in from_client[::2])
+    try:
+        addresses = b"".join(socket.inet_aton(str(host)).ljust(16, b"\0") for host in from_client[::2])
+    except OSError:
+        return False
     ports = struct.pack("!HH", *from_client[1::2])
     which = struct.pack("=BBxxI", socket.AF_INET, socket.IPPROTO_TCP, 0xFFFFFFFF)
     ask = which + ports + addresses + bytes(4) + b"\xff" * 8

@@ -7,6 +7,7 @@ only looks may be asked with GET; everything with POST. The guard around the app
 from __future__ import annotations
 
 import json
+import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -145,8 +146,10 @@ def lab_routes(service: LabService) -> list[Route]:
     ]
 
 
-def application(service: LabService, *, token: str, port: int, hosts: tuple[str, ...] = LOOPBACK) -> Application:
-    """Return the application behind its guard; ``port`` is where browsers find it."""
+def application(
+    service: LabService, *, token: str, port: int, hosts: tuple[str, ...] = LOOPBACK, once: str = ""
+) -> Application:
+    """Return the application behind its guard; ``port`` is where browsers find it. ``once`` is as in ``Access``."""
     lab = Laboratory(service, token, f"http://{HOST}:{port}")
 
     @asynccontextmanager
@@ -161,7 +164,7 @@ def application(service: LabService, *, token: str, port: int, hosts: tuple[str,
         lifespan=lifespan,
     )
     within.state.lab = lab
-    return Access(within, token=token, port=port, hosts=hosts)
+    return Access(within, token=token, port=port, hosts=hosts, once=once)
 
 
 def _static(request: Request) -> Response:
@@ -198,13 +201,13 @@ def serve(
     """
     listener = listener_at(PORT, 0) if port is None else listener_at(port)
     service = LabService(home, allow_host=allow_host)
-    token, number = new_token(), listener.getsockname()[1]
-    address = f"http://{HOST}:{number}/?token={token}"
+    token, once, number = new_token(), new_token() if browser else "", listener.getsockname()[1]
+    place = f"http://{HOST}:{number}/?token="
 
     def listening() -> None:
-        tell({"address": address, "port": number, "token": token, "store": service.store.name})
-        if browser:
-            webbrowser.open(address)
+        tell({"address": place + token, "port": number, "token": token, "store": service.store.name})
+        if browser:  # A browser in the terminal returns only when it is left.
+            threading.Thread(target=webbrowser.open, args=(place + once,), daemon=True).start()
 
-    page_application = application(service, token=token, port=number)
+    page_application = application(service, token=token, port=number, once=once)
     serve_until_interrupted(page_application, listener, listening=listening)

@@ -23,7 +23,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from ajuste.model.caller import LARGEST_ID, calling_ids, open_kept
+from ajuste.model.caller import LARGEST_ID, calling_ids, open_found
 from ajuste.model.error import RequestError
 
 _NAME_IT: Final = "name what it leads to"
@@ -266,10 +266,20 @@ def _unmapped() -> set[int]:
         return set()
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write the file that a person named, as ``open_named`` opens it."""
+def write_text(path: Path, text: str, *, mode: int | None = None, on_disk: bool = False) -> None:
+    """Write the file that a person named, as ``open_named`` opens it; with ``mode``, whatever its mode was. ``on_disk``
+    waits until it is there.
+    """
     with open_named(path) as file:
         file.write(text.encode())
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        if on_disk:
+            file.flush()
+            os.fsync(file.fileno())
+    if on_disk:
+        with open_directory(path.parent) as directory:
+            sync_to_disk(directory)
 
 
 @contextmanager
@@ -387,18 +397,19 @@ def user_name(uid: int) -> str:
         return f"the user {uid}"
 
 
-# What files hold, by their SHA-256; and files that are kept, which may have become anything since.
+# What files hold, by their SHA-256; and files that are kept, which may have become anything since: a caller of sudo
+# owns the directories of some.
 
 
 def file_sha256(file: Path) -> str:
     """Return the SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file."""
-    with open_kept(file) as opened:
+    with open_found(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def read_kept(file: Path) -> bytes:
     """Return the content of a regular file. Raises OSError."""
-    with open_kept(file) as opened:
+    with open_found(file) as opened:
         return opened.read()
 
 

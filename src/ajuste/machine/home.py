@@ -105,7 +105,7 @@ def command_to_add(extra: str) -> str:
         "deb": _REINSTALL,
         "pipx": f"pipx runpip ajuste install {wanted}",
         "uv": f"uv pip install --python {shlex.quote(sys.prefix)} {wanted}",
-        "pip": f"{shlex.quote(sys.executable)} -m pip install {wanted}",
+        "pip": f"{shlex.quote(sys.executable)} -I -m pip install {wanted}",
         "setup/install": f"sh install 'WHEEL[{extra}]'",
     }[way()]
 
@@ -120,7 +120,7 @@ def how_to_mend() -> str:
             "deb": _REINSTALL,
             "pipx": "pipx install --force WHEEL",
             "uv": f"uv pip install --python {shlex.quote(sys.prefix)} --reinstall WHEEL",
-            "pip": f"{shlex.quote(sys.executable)} -m pip install --force-reinstall WHEEL",
+            "pip": f"{shlex.quote(sys.executable)} -I -m pip install --force-reinstall WHEEL",
             "setup/install": "sh install WHEEL",
         }[way()]
     )

@@ -18,6 +18,7 @@ from ajuste.model.error import RequestError
 # Variables in which sudo(8) names its caller.
 SUDO: Final = ("SUDO_UID", "SUDO_GID")
 
+_AS_ROOT: Final = "in a shell of root's own, unset SUDO_UID and SUDO_GID"
 SUDO_HINT: Final = "call Ajuste with sudo, or unset SUDO_UID and SUDO_GID to run commands as root"
 
 LARGEST_ID: Final = 2**32 - 2
@@ -49,11 +50,24 @@ def _number(name: str, environment: Mapping[str, str]) -> int:
 
 
 def open_given(file: Path) -> BufferedReader:
-    """Open a regular file that a person named. Root reads for the one who called sudo only what that user can read, and
-    what is root's in every directory above it. Raises OSError.
+    """Open a regular file that a person named: under sudo as its caller, who gets no file through root that is closed
+    to that user. Raises OSError.
     """
     try:
-        with _as_caller():
+        with as_caller():
+            return open_kept(file)
+    except PermissionError as refused:
+        if os.geteuid() == 0:  # Root itself would have been let in.
+            refused.strerror = f"{refused.strerror} for the user who called sudo; {_AS_ROOT}"
+        raise
+
+
+def open_found(file: Path) -> BufferedReader:
+    """Open a regular file of Ajuste's or the system's, as ``open_given``. Root also reads what is root's in every
+    directory above it: the caller can have put nothing else there. Raises OSError.
+    """
+    try:
+        with as_caller():
             return open_kept(file)
     except PermissionError:
         if os.geteuid() != 0:
@@ -64,6 +78,11 @@ def open_given(file: Path) -> BufferedReader:
     return open_kept(file)
 
 
+def require_given(file: Path) -> None:
+    """Raise OSError as ``open_given`` for a file that is only copied later, by ``open_found``."""
+    open_given(file).close()
+
+
 def _is_roots(place: Path) -> bool:
     # Whether nobody else can put something else there.
     status = place.lstat()
@@ -72,8 +91,11 @@ def _is_roots(place: Path) -> bool:
 
 
 @contextmanager
-def _as_caller() -> Iterator[None]:
-    # Under sudo this thread, and no other, reaches only what the caller could (setfsuid(2), credentials(7)).
+def as_caller() -> Iterator[None]:
+    """Let this thread, and no other, reach only the files that the caller of sudo could.
+
+    Source: setfsuid(2), credentials(7).
+    """
     ids = calling_ids() if os.geteuid() == 0 else None
     if ids is None or ids[0] == 0:
         yield

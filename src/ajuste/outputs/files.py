@@ -8,7 +8,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Final
 
-from ajuste.model.caller import open_given
+from ajuste.model.caller import as_caller, open_given
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
@@ -124,13 +124,17 @@ def matching_files(wanted: Path) -> list[Path]:
     """Return the files that a person means, sorted by name: a file, those in a directory or those that match a pattern.
     Raises RequestError where there is none.
     """
-    if wanted.is_dir():
-        paths = [path for path in sorted(wanted.iterdir()) if not path.name.startswith(".")]
-    elif has_magic(str(wanted)) and not wanted.exists():
-        paths = [Path(path) for path in sorted(glob(str(wanted), recursive=True))]  # noqa: PTH207 - also absolute ones
-    else:
-        return [wanted]
-    files = [path for path in paths if path.is_file()]
+    try:
+        with as_caller():
+            if wanted.is_dir():
+                paths = [path for path in sorted(wanted.iterdir()) if not path.name.startswith(".")]
+            elif has_magic(str(wanted)) and not wanted.exists():
+                paths = [Path(path) for path in sorted(glob(str(wanted), recursive=True))]  # noqa: PTH207 - also absolute ones
+            else:
+                return [wanted]
+            files = [path for path in paths if path.is_file()]
+    except OSError as error:
+        raise RequestError(error.strerror, place=Place(wanted)) from None
     if not files:
         raise RequestError("has no files; expected at least one", place=Place(wanted))
     return files

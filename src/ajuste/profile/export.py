@@ -62,6 +62,10 @@ class ExportFile:
     place: str
     executable: bool = False
 
+    @property
+    def mode(self) -> int:
+        return 0o755 if self.executable else 0o644
+
 
 @dataclass(frozen=True)
 class Rendered:

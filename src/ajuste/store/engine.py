@@ -38,7 +38,19 @@ _ACTS: Final = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', '
 _DRIVER: Final = "postgresql+psycopg"
 
 
-logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # A lost connection is told once, by ``unusable``.
+for _library in ("sqlalchemy", "psycopg"):  # A lost connection is told once, by ``unusable``.
+    logging.getLogger(_library).addHandler(logging.NullHandler())
+
+# A server that is cut off sends no end of the connection. Seconds; milliseconds for the last.
+#
+# Source: PostgreSQL documentation, "Parameter Key Words" of libpq.
+_NOTICED: Final = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
 
 
 class Database:
@@ -131,9 +143,11 @@ class Database:
                 raise going_on(what)
             try:
                 yield
-            finally:
-                with suppress(*FAILURES):  # A connection that was lost holds nothing.
-                    connection.scalar(sa.select(sa.func.pg_advisory_unlock(number)))
+            except BaseException:
+                connection.invalidate()  # The server may not answer, and the person who interrupts waits.
+                raise
+            with suppress(*FAILURES):  # A connection that was lost holds nothing.
+                connection.scalar(sa.select(sa.func.pg_advisory_unlock(number)))
 
 
 def _begin(connection: sa.Connection) -> None:
@@ -152,7 +166,8 @@ def _server(url: str) -> sa.URL:
             raise sa.exc.ArgumentError
         import psycopg  # noqa: F401
 
-        return sa.make_url(url).set(drivername=_DRIVER)
+        wanted = sa.make_url(url).set(drivername=_DRIVER)
+        return wanted.update_query_dict({name: _NOTICED[name] for name in _NOTICED.keys() - wanted.query.keys()})
     except sa.exc.ArgumentError as error:
         raise RequestError("the store's URL is not valid", hint=f"set AJUSTE_STORE to {STORE_URLS}") from error
     except ModuleNotFoundError as error:
@@ -210,10 +225,15 @@ def _layout(connection: sa.Connection, url: str) -> int:
         return 0
     if not {STORE.name, "alembic_version"} <= tables:
         raise DamageError("its layout is missing")
-    layout = int(verified(STORE, connection.execute(STORE.select()).first()).layout)
-    version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    if version != str(layout):
-        raise DamageError(f"it has two layouts, {version} and {layout}")
+    rows = connection.execute(STORE.select().limit(2)).all()
+    layout = int(verified(STORE, rows[0] if rows else None).layout)
+    # Alembic would upgrade from each row that it finds.
+    versions = list(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars())
+    if len(rows) > 1 or versions != [str(layout)]:
+        several = dict.fromkeys([*map(str, versions), *(str(row.layout) for row in rows)])
+        raise DamageError(
+            f"it has several layouts: {', '.join(several)}" if len(several) > 1 else "its layout is damaged"
+        )
     if layout > LAYOUT:
         raise RequestError(
             f"the store {redact_password(url)} has layout {layout}; expected at most {LAYOUT}",
@@ -248,10 +268,11 @@ def unusable(url: str, error: Exception, what: str) -> AjusteError:
         return RunError(
             f"the store {redact_password(url)} cannot be {what}, its file is damaged: {message}", hint=RECOVER
         )
+    if store_file(url) is None:
+        message = message.partition("\n")[0]
     if what == "opened" and (code in _NOT_ALLOWED or not code):
         return RequestError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=OTHER_PLACE)
     if store_file(url) is None:
-        message = message.partition("\n")[0]
         hint = "check that the server runs; earlier measurements are kept: run the same command again to resume"
         return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)
     full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ajuste.machine.files import make_directory, remove_file, replace_file
 from ajuste.machine.home import Home
-from ajuste.model.caller import open_given
+from ajuste.model.caller import open_found
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 
@@ -45,7 +45,7 @@ class RunNotes:
         if not _RUN.fullmatch(run):
             return ""
         try:
-            with open_given(self._directory / f"{run}.txt") as file:
+            with open_found(self._directory / f"{run}.txt") as file:
                 return file.read().decode(errors="replace")
         except OSError:
             return ""

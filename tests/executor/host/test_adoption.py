@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -24,6 +26,7 @@ from ajuste.executor.host.journals import record_of, require_none_left
 from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError
 from ajuste.model.plan import FileLocation
+from namespace import needs_root
 
 EXPIRE = FileLocation(path="/proc/sys/vm/dirty_expire_centisecs")
 
@@ -96,6 +99,28 @@ def test_a_reboot_has_undone_it_and_its_file_goes_with_the_record(directory: Pat
     messages = withdraw(known, directory)
     assert [file.exists() for file in files] == [False, True]
     assert "edited.conf was edited since" in messages[-1]
+    assert adoptions(directory) == ()
+
+
+@needs_root
+def test_a_directory_that_the_caller_made_a_link_leads_root_to_no_other_file(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_UID", "54321")
+    monkeypatch.setenv("SUDO_GID", "54321")
+    with TemporaryDirectory() as shared:  # Where the caller may come.
+        Path(shared).chmod(0o755)
+        callers, system = Path(shared, "callers"), Path(shared, "system")
+        for place in (callers, system):
+            place.mkdir()
+            (place / "own.conf").write_text("vm.dirty_expire_centisecs = 1500\n")
+        adopt(adoption("run-1", boot="another", files=(callers / "own.conf",)), directory)
+        callers.rename(Path(shared, "aside"))
+        callers.symlink_to(system)
+        os.chown(callers, 54321, 54321, follow_symlinks=False)
+        messages = withdraw(adoption_of("run-1", directory), directory)
+        assert (system / "own.conf").exists()
+    assert "is a link owned by the user 54321" in messages[-1]
     assert adoptions(directory) == ()
 
 

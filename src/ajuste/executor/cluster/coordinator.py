@@ -31,7 +31,7 @@ from ajuste.executor.executor import (
 )
 from ajuste.machine.inventory.inventory import Inventory, summarise
 from ajuste.model.base import first_problem
-from ajuste.model.caller import open_given
+from ajuste.model.caller import open_found
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
@@ -292,7 +292,7 @@ class ClusterExecutor(Executor):
                     lacking.setdefault(digest, []).append(address)
         for digest, addresses in lacking.items():
             self._say(f"sending {self._files[digest].name} to {len(addresses)} workers")
-            with open_given(self._files[digest]) as file:
+            with open_found(self._files[digest]) as file:
                 content = file.read()
             for answer in self._connection.ask("receive", "", content, workers=addresses).values():
                 answer.require()

@@ -26,6 +26,7 @@ from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
 from ajuste.model.base import BaseModel
+from ajuste.model.caller import require_given
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 
@@ -111,7 +112,15 @@ def _add_program(tree: FileTree, program: Path, packages: dict[str, str], find: 
         )
     if not is_library(program) and not os.access(program, os.X_OK):
         raise RequestError(f"{program} is not executable", hint=f"make it executable: chmod +x {program}")
+    _require_given(program.resolve())
     _add_loadable(tree, program, find, wanted_by=str(program), depth=0)
+
+
+def _require_given(file: Path) -> None:
+    try:
+        require_given(file)
+    except OSError as error:
+        raise RequestError(f"cannot read {file}: {error.strerror}", hint="check its path and permissions") from None
 
 
 def _add_loadable(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str, depth: int) -> None:
@@ -151,7 +160,9 @@ def _add_study_files(tree: FileTree, study_files: dict[str, Path], find: FindThe
             raise RequestError(
                 f"the study's files are too large; at most {LARGEST_STUDY_BYTES >> 20} MiB in total are supported"
             )
-        tree.add(f"/study/{name}", Regular(source.resolve(), 0o755 if executable else 0o644))
+        real = source.resolve()
+        _require_given(real)
+        tree.add(f"/study/{name}", Regular(real, 0o755 if executable else 0o644))
         if executable:
             _add_needs(tree, source, find, wanted_by=str(source), depth=0)
 

@@ -21,7 +21,7 @@ from elftools.elf.elffile import ELFFile
 from ajuste.kernel.cache import CHECKSUMS, read_checksums
 from ajuste.kernel.spec import BUILT
 from ajuste.kernel.symbols import NO_ELF
-from ajuste.machine.files import read_kept
+from ajuste.model.caller import open_found
 from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.kernel import KernelImage
 
@@ -103,7 +103,8 @@ class _Kept:
 
     def read(self, path: Path) -> bytes:
         try:
-            content = read_kept(path)
+            with open_found(path) as file:
+                content = file.read()
         except OSError as error:
             raise RequestError(f"cannot read {path}: {error.strerror}", hint=self._hint()) from error
         if not self.digests:

@@ -19,7 +19,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
-from ajuste.model.caller import open_given
+from ajuste.model.caller import open_found
 from ajuste.model.error import RequestError
 
 # Archives in the ``newc`` format, the same to the byte for the same content.
@@ -104,7 +104,7 @@ def _write_bytes(out: BinaryIO, inode: int, path: str, mode: int, content: bytes
 
 
 def _write_file(out: BinaryIO, inode: int, path: str, mode: int, source: Path) -> None:
-    with open_given(source) as content:
+    with open_found(source) as content:
         size = os.fstat(content.fileno()).st_size
         if size > _LARGEST_FILE:
             raise RequestError(f"{source} has {size} bytes; a guest supports only files smaller than 4 GiB")

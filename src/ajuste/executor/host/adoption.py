@@ -29,7 +29,7 @@ from ajuste.executor.host.journals import (
     record_of,
     restore_all,
 )
-from ajuste.machine.files import file_sha256, make_directory, replace_file, sync_to_disk
+from ajuste.machine.files import file_sha256, make_directory, remove_file, replace_file, sync_to_disk
 from ajuste.machine.home import as_root
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.base import ClosedModel
@@ -346,8 +346,12 @@ def _remove_files(adoption: Adoption) -> list[str]:
         if not path.exists():
             continue
         if file.is_unchanged:
-            path.unlink()
-            messages.append(f"removed {path}")
+            try:
+                remove_file(path)
+            except (OSError, RequestError) as failure:
+                messages.append(f"{path} stays: {getattr(failure, 'strerror', None) or failure}; remove it by hand")
+            else:
+                messages.append(f"removed {path}")
         else:
             messages.append(f"{path} was edited since, and stays: remove it by hand")
     return messages

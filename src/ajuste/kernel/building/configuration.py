@@ -21,7 +21,7 @@ from ajuste.kernel.building.make import Edits, Workspace, find_damage, jobs_here
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import option_line, split_line
 from ajuste.machine.home import Home
-from ajuste.model.caller import open_given
+from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import AjusteError, RequestError, nearest_names
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
@@ -107,10 +107,11 @@ def missed(requested: Options, came: Options) -> dict[str, str]:
     return {name: came.get(name, "n") for name, value in requested.items() if came.get(name, "n") != value}
 
 
-def read_config_file(path: Path) -> str:
-    """Read a ``.config``. Raises RequestError for a file that is none."""
+def read_config_file(path: Path, home: Home) -> str:
+    """Read a ``.config``: one that a person names, or of the cache. Raises RequestError for a file that is none."""
+    is_kept = path.resolve().is_relative_to(home.cache.resolve())
     try:
-        with open_given(path) as file:
+        with (open_found if is_kept else open_given)(path) as file:
             text = file.read().decode()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a text file"
@@ -142,7 +143,7 @@ def read_start(config: str, version: str, home: Home, say: Say) -> Start:
     if config in _FRAGMENTS:
         return Start("fragment", "\n".join(bundled_fragment(name) for name in _FRAGMENTS[config]))
     if config != DISTRO:
-        return Start("file", read_config_file(Path(config).expanduser()))
+        return Start("file", read_config_file(Path(config).expanduser(), home))
     series = ".".join(version.split(".")[:2])
     try:
         kernel = fetch_kernel(f"debian:{series}", home, say=say)

@@ -6,6 +6,7 @@ Source: tools/sched_ext/README.md of Linux 6.12.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -20,8 +21,8 @@ from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.configuration import Options
 from ajuste.kernel.building.make import Workspace, jobs_here, run_make_in
 from ajuste.kernel.spec import WITH_SCHEDULERS
-from ajuste.machine.files import file_sha256
 from ajuste.machine.home import Home
+from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import Place, RequestError, RunError
 
 EXAMPLES: Final = "tools/sched_ext"
@@ -59,15 +60,12 @@ class OwnScheduler:
     sha256: str
 
 
-def is_program(file: Path) -> bool:
-    """Return whether ``file`` is an ELF file. Raises OSError."""
-    with file.open("rb") as opened:
-        return opened.read(len(ELF)) == ELF
-
-
-def read_schedulers(files: Sequence[Path], within: Path | None = None) -> tuple[OwnScheduler, ...]:
-    """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another. Raises
-    RequestError for any other file, and for one outside of the directory ``within``, to which names are relative.
+def read_schedulers(
+    files: Sequence[Path], within: Path | None = None, *, kept: bool = False
+) -> tuple[OwnScheduler, ...]:
+    """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another; those that
+    Ajuste has ``kept``, or else that a person names. Raises RequestError for any other file, and for one outside of the
+    directory ``within``, to which names are relative.
     """
     schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
@@ -94,8 +92,9 @@ def read_schedulers(files: Sequence[Path], within: Path | None = None) -> tuple[
                 hint=f"name one of them, such as --scheduler {name}_2={file}",
             )
         try:
-            is_elf = is_program(file)
-            schedulers[name] = OwnScheduler(name, file, file_sha256(file))
+            with (open_found if kept else open_given)(file) as content:
+                is_elf = content.peek(len(ELF)).startswith(ELF)
+                schedulers[name] = OwnScheduler(name, file, hashlib.file_digest(content, "sha256").hexdigest())
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
         if not is_elf:

@@ -48,6 +48,7 @@ from ajuste.machine.cache import SOURCES, make_room
 from ajuste.machine.files import hold, locked, read_kept, read_sealed, sealed
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
+from ajuste.model.caller import as_caller
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
 from ajuste.model.wording import Say
 
@@ -125,6 +126,7 @@ def revision_source(directory: Path, revision: str) -> RevisionSource:
     if not repository.is_dir():
         raise RequestError(f"directory {repository} not found", hint="write git:DIR or git:DIR@REVISION")
     require_sources_of_root(repository)
+    _require_given(repository)
     try:
         top = Path(os.fsdecode(_git_in(repository, "rev-parse", "--absolute-git-dir")).rstrip("\n"))
     except RunError as error:
@@ -245,6 +247,15 @@ def _git(*arguments: str, cwd: Path | None = None) -> bytes:
     return done.stdout
 
 
+def _require_given(directory: Path) -> None:
+    # Root shows its caller no sources that are closed to that user.
+    try:
+        with as_caller():
+            os.scandir(directory).close()
+    except OSError as error:
+        raise RequestError(f"source {directory}: {error.strerror}", hint="give a directory that you can read") from None
+
+
 def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
     """Open a directory. Raises RequestError if it does not exist."""
     absolute = directory.expanduser().absolute()
@@ -256,6 +267,7 @@ def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
             hint=did_you_mean(f"{name}:{rest}" for name in near) or "give the directory with the kernel's Makefile",
         )
     require_sources_of_root(absolute)
+    _require_given(absolute)
     return DirectorySource(absolute.resolve(), known, say)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
 from ajuste.machine.files import file_sha256, give_to_caller, open_directory, remove_tree
-from ajuste.model.caller import open_given
+from ajuste.model.caller import as_caller, open_given
 from ajuste.model.error import RequestError, RunError
 
 PLACE: Final = "{candidate}"
@@ -37,19 +38,22 @@ class Candidates:
         with open_directory(self._directory / _FOLDER, make=0o700) as folder:
             name = Path(tempfile.mkdtemp(dir=folder, prefix="new-")).name
             try:
+                with as_caller():
+                    files = _contained(path)
                 with open_directory(folder / name) as copy:
-                    return self._copied(path, copy, folder / name)
+                    return self._copied(files, copy, folder / name)
             except OSError as failure:
                 raise RequestError(f"--candidate {path}: {failure.strerror}", hint="build it first") from None
             finally:
                 shutil.rmtree(folder / name, ignore_errors=True)
 
-    def _copied(self, path: Path, copy: Path, called: Path) -> str:
-        for name, file in _contained(path):
+    def _copied(self, files: Mapping[Path, Path], copy: Path, called: Path) -> str:
+        for name, file in files.items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             with open_given(file) as content, (copy / name).open("xb") as out:
                 shutil.copyfileobj(content, out)
-            (copy / name).chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+                is_program = os.fstat(content.fileno()).st_mode & 0o111
+            (copy / name).chmod(0o755 if is_program else 0o644)
         digest = _digest(copy)
         if not self._folder(digest).exists():
             # mkdtemp made it 0700, and the workload may run as another user.
@@ -84,8 +88,8 @@ class Candidates:
         return self._directory / _FOLDER / digest[:_DIGITS]
 
 
-def _contained(path: Path) -> Iterator[tuple[Path, Path]]:
-    # Files with their names relative to the parent of `path`.
+def _contained(path: Path) -> dict[Path, Path]:
+    # Files by their names relative to the parent of `path`.
     files = (
         [path]
         if path.is_file()
@@ -104,13 +108,11 @@ def _contained(path: Path) -> Iterator[tuple[Path, Path]]:
             f"--candidate {path}: has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB",
             hint="name a smaller directory, or one file of it",
         )
-    for file in files:
-        yield file.relative_to(path.parent), file
+    return {file.relative_to(path.parent): file for file in files}
 
 
 def _digest(directory: Path) -> str:
-    digest = hashlib.sha256()
-    for file in sorted(path for path in directory.rglob("*") if path.is_file()):
-        line = f"{file_sha256(file)} {os.access(file, os.X_OK):d} {file.relative_to(directory)}\n"
-        digest.update(line.encode(errors="surrogateescape"))
-    return digest.hexdigest()
+    # A name may have any character, so JSON delimits them.
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    lines = [(file_sha256(file), os.access(file, os.X_OK), str(file.relative_to(directory))) for file in files]
+    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()

@@ -24,7 +24,7 @@ from ajuste.executor.host.adoption import (
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import OldValue
-from ajuste.machine.files import make_directory, sync_to_disk, write_text
+from ajuste.machine.files import make_directory, write_text
 from ajuste.machine.session import boot_id
 from ajuste.model.error import AjusteError
 from ajuste.model.event import Failed, Written
@@ -252,10 +252,7 @@ def _write(files: dict[Path, ExportFile], adoption: Adoption) -> str:
     try:
         for path, file in files.items():
             make_directory(path.parent, 0o755)
-            write_text(path, file.text)
-            path.chmod(0o755 if file.executable else 0o644)
-            sync_to_disk(path)
-            sync_to_disk(path.parent)
+            write_text(path, file.text, mode=file.mode, on_disk=True)
         if adoption.unit:
             systemctl("enable", adoption.unit)
     except (OSError, AjusteError) as failure:

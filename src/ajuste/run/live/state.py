@@ -12,9 +12,11 @@ from ajuste.machine.files import make_directory, remove_file, replace_file
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.base import BaseModel
+from ajuste.model.caller import open_found
 
 _NAME: Final = "now.json"
 _STOP: Final = "stop"
+_MOST_BYTES: Final = 1 << 20
 ON_PROBATION: Final = "on probation"
 """The state before the winner is adopted."""
 
@@ -66,7 +68,8 @@ def keep_state(home: Home, state: LiveState) -> None:
 def kept_state(home: Home) -> LiveState | None:
     """Return the last stored state, also of an ended experiment; None if there is none."""
     try:
-        return LiveState.model_validate_json((directory(home) / _NAME).read_bytes())
+        with open_found(directory(home) / _NAME) as file:
+            return LiveState.model_validate_json(file.read(_MOST_BYTES))
     except (OSError, ValidationError):
         return None
 
@@ -80,8 +83,9 @@ def ask_to_stop(home: Home, run: str) -> None:
 def is_asked_to_stop(home: Home, run: str) -> bool:
     """Return whether the experiment was asked to stop."""
     try:
-        return (directory(home) / _STOP).read_text(encoding="utf-8") == run
-    except (OSError, ValueError):
+        with open_found(directory(home) / _STOP) as file:
+            return file.read(_MOST_BYTES) == run.encode()
+    except OSError:
         return False
 
 
