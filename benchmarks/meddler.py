@@ -72,7 +72,13 @@ class Meddled:
 
     def values(self) -> dict[str, str]:
         """Return what the files of the settings say, and the programs of the link."""
-        files = (RETRIES, THP, self.queue / "scheduler", self.queue / "nr_requests", *(self.queue / "iosched").glob("*"))
+        files = (
+            RETRIES,
+            THP,
+            self.queue / "scheduler",
+            self.queue / "nr_requests",
+            *(self.queue / "iosched").glob("*"),
+        )
         values = {str(path): path.read_text() for path in files}
         for words in (("tc", "qdisc", "show", "dev", LINK), ("ethtool", "-k", LINK)):
             values[words[0]] = subprocess.run(words, check=True, capture_output=True, text=True).stdout
@@ -95,7 +101,9 @@ def _filled(text: str, values: dict[str, object]) -> str:
 @contextmanager
 def meddled() -> Iterator[Meddled]:
     """A disk whose scheduler has more requests than it may have without one, and a link; as before in the end."""
-    disks = [path for path in Path("/sys/block").glob("loop*") if "mq-deadline" in (path / "queue/scheduler").read_text()]
+    disks = [
+        path for path in Path("/sys/block").glob("loop*") if "mq-deadline" in (path / "queue/scheduler").read_text()
+    ]
     queue = max(disks) / "queue"
     kept = {path: path.read_text() for path in (queue / "scheduler", queue / "nr_requests")}
     with suppress(subprocess.CalledProcessError):

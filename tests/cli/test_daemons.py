@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from benchmarks.meddler import THP, Meddled, meddled
 from benchmarks.victims import holder_named, workloads
+
 from labs import needs_root
 from shell import Shell
 
