@@ -321,7 +321,7 @@ class HostExecutor(Executor):
                 about = f"{event.tunable}: " if event.tunable else ""
                 raise RunError(
                     f"a value could not be put back: {about}{event.message}",
-                    hint="run `ajuste restore` to try again; the journal is kept until then",
+                    hint="run `ajuste restore`: it tries again, or says how to go on",
                 )
             if isinstance(event, Failed) and event.stage == "journal":
                 raise RunError(
