@@ -7,6 +7,7 @@ from itertools import chain, combinations
 
 PARTS = {
     "compare": ("agent", "guardian", "orchestrator"),
+    "daemons": ("agent", "guardian", "orchestrator"),
     "live": ("agent", "guardian", "watch", "orchestrator"),
 }
 """The processes of each command."""

@@ -6,6 +6,9 @@ each alone and together; then nothing may be left changed, no
 journal may be lost or left, no process may live on, and the study, taken up again and again, must end with exactly the
 trials that it was to have. The orchestrator is a process forked from this one, so that it need not load Python anew.
 
+With ``--command daemons`` the study compares a daemon of root that changes settings of every kind with none, and it is
+these that must be as they were.
+
 With ``--faults`` the home, but for the store, is on a small disk that becomes full, read-only or fails at random
 moments before the kills, and that works again after them.
 """
@@ -24,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ajuste.catalogue.loader import catalogue
@@ -42,6 +45,7 @@ from ajuste.store.store import Store
 from ajuste.study.read import read_study
 from benchmarks.bad_disk import KINDS, BadDisk, bad_disk
 from benchmarks.kill_tally import NOBODY, PARTS, Outcome, Tally, subsets, table
+from benchmarks.meddler import meddled
 from benchmarks.victims import (
     LONGEST_SECONDS,
     SLEEP,
@@ -57,7 +61,7 @@ TESTS_LOCK = Path("/run/lock/ajuste-tests")
 """Whoever changes settings of this machine in a test holds it."""
 
 TURN_SECONDS = 0.3
-SPAN_SECONDS = {"compare": 0.8, "live": 6.0}
+SPAN_SECONDS = {"compare": 0.8, "daemons": 2.0, "live": 6.0}
 """A kill falls somewhere within this after the agent has begun."""
 MOST_REFUSED = 600
 """Times in a row that an experiment may be refused: somebody else may have the machine."""
@@ -75,7 +79,7 @@ CHANGES = {
     "vm.extfrag_threshold": ("400", "600"),
 }
 BLOCKS = 6
-CONFIGURATIONS = 4
+CONFIGURATIONS = {"compare": 4, "daemons": 2}
 LIVE = (
     *("live", "--one-at-a-time", "--slice", "2s", "--washout", "0", "--for", "8s", "--accept-risk", "--quiet"),
     *("--metric", "dirty,B,lower=proc:meminfo.Dirty"),
@@ -168,8 +172,15 @@ class Place:
 class Killer:
     """Takes studies to their ends with kills on the way, and counts. A ``disk`` is spoiled before most of the kills."""
 
-    def __init__(self, place: Place, generator: random.Random, disk: BadDisk | None = None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        generator: random.Random,
+        disk: BadDisk | None = None,
+        values: Callable[[], dict[str, str]] = values,
+    ) -> None:
         self.place = place
+        self.values = values
         self.generator = generator
         self.disk = disk
         self.subsets = subsets(place.command)
@@ -182,7 +193,7 @@ class Killer:
     def one_study(self, seed: int, most: int) -> None:
         """Kill at most ``most`` times, until the study has come to its end."""
         with machine_free():
-            before, kills, refused = values(), 0, 0
+            before, kills, refused = self.values(), 0, 0
         while True:
             orchestrator = self.place.begin(lambda: self.place.carry_out(seed))
             parts = self._next_parts() if kills < most else ()
@@ -253,7 +264,7 @@ class Killer:
             self.outcome.notes.append(f"{about}: the orchestrator ended with {code}")
         with machine_free():
             left = [j for j in journals_in(journal_scope(self.place.home.journals)) if j.stands_in_the_way]
-            changed = [name for name, value in values().items() if value != before[name]]
+            changed = self._differing(before)
         tally.caught_changed += bool(changed)
         tally.journals_lost += bool(changed and not left)
         if self.disk is not None and spoiled:
@@ -275,12 +286,16 @@ class Killer:
         tally.processes_left += len(survivors(pids))
 
     def _count_differing(self, tally: Tally, before: dict[str, str], about: str) -> None:
-        current = values()
-        differing = [name for name in current if current[name] != before[name]]
+        differing = self._differing(before)
         tally.values_left += len(differing)
         if differing:
-            changes = ", ".join(f"{name} is {current[name].strip()}, was {before[name].strip()}" for name in differing)
+            changes = ", ".join(f"{name} is {now}, was {was}" for name, (was, now) in differing.items())
             self.outcome.notes.append(f"{about}: {changes}")
+
+    def _differing(self, before: dict[str, str]) -> dict[str, tuple[str, str]]:
+        now = self.values()
+        both = {name: (before.get(name, "").strip(), now.get(name, "").strip()) for name in before | now}
+        return {name: (was, is_now) for name, (was, is_now) in both.items() if was != is_now}
 
     def _count_trials(self) -> None:
         with Store(self.place.home.store_url) as store:
@@ -291,9 +306,10 @@ class Killer:
             self.outcome.trials += len(trials)
             self.outcome.trials_doubled += sum(n > 1 for n in slots.values())
             return
+        configurations = CONFIGURATIONS[self.place.command]
         clean = Counter((t.slot.block, t.slot.position) for t in trials if t.status == "ok")
         tries = Counter((t.slot.block, t.slot.position, t.attempt) for t in trials)
-        wanted = {(block, position) for block in range(BLOCKS) for position in range(CONFIGURATIONS)}
+        wanted = {(block, position) for block in range(BLOCKS) for position in range(configurations)}
         seen = {(t.slot.block, t.slot.position) for t in trials}
         self.outcome.studies += 1
         self.outcome.trials += len(trials)
@@ -311,8 +327,13 @@ def kill(
     with ExitStack() as stack:
         disk = stack.enter_context(bad_disk(root)) if faults else None
         place = Place(root, root / "killed.toml", disk.place if disk is not None else root, command)
-        place.study.write_text(study_text())
-        killer = Killer(place, generator, disk)
+        if command == "daemons":
+            settings = stack.enter_context(meddled())
+            place = replace(place, study=settings.study(root, f"sleep {SLEEP} & wait", blocks=BLOCKS))
+            killer = Killer(place, generator, disk, settings.values)
+        else:
+            place.study.write_text(study_text())
+            killer = Killer(place, generator, disk)
         try:
             while killer.outcome.kills < kills:
                 with locked(TESTS_LOCK), place.put_back():

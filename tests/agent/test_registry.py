@@ -117,18 +117,27 @@ def test_a_journal_is_found_wherever_it_is(machine: Machine) -> None:
     assert machine("restore", "--all").events == ()
 
 
+@pytest.mark.parametrize("is_in_memory", [True, False])
+@pytest.mark.parametrize("kept", [1, 3])
 def test_a_step_that_was_acted_on_is_missed_even_if_its_whole_line_is_gone(
-    machine: Machine, as_before: dict[str, str]
+    machine: Machine, as_before: dict[str, str], kept: int, is_in_memory: bool
 ) -> None:
     left = machine.leave()
     lines = left.read_bytes().splitlines(keepends=True)
-    left.write_bytes(b"".join(lines[:-1]))
-    trial = machine("restore", "--all")
-    assert outcome(trial) == (["damaged"], 1)
-    last = list(CHANGES)[-1]
+    left.write_bytes(b"".join(lines[:kept]))
+    if not is_in_memory:
+        (roll,) = Path("/dev/shm").glob("ajuste-*-{}".format(left.stem.rpartition("-")[2]))
+        roll.unlink()
+    lost = list(CHANGES)[kept - 1 :]
+    for _ in range(2):
+        trial = machine("restore", "--all")
+        assert outcome(trial) == (["damaged"], 1)
+        if not is_in_memory:
+            assert all(Path(place).name in (trial.of(Journal)[0].message or "") for place in lost)
     now = values()
-    assert {place for place in now if now[place] != as_before[place]} == {last}
-    Path(last).write_text(as_before[last])
+    assert {place for place in now if now[place] != as_before[place]} == {*lost}
+    for place in lost:
+        Path(place).write_text(as_before[place])
     assert machine("discard", left).exit_code == 0
 
 

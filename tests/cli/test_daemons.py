@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchmarks.meddler import THP, Meddled, meddled
+from benchmarks.victims import holder_named, workloads
 
 from labs import needs_root
 from shell import Shell
@@ -111,22 +117,66 @@ def test_what_a_daemon_changes_is_there_in_its_trials_only_and_said(ajuste: Shel
     assert f"tidy changed vm.dirty_expire_centisecs from {expire} to {tidy};" in notes  # though it undoes that itself
 
 
-def test_what_a_daemon_has_changed_when_ajuste_is_killed_is_restored_by_the_next(ajuste: Shell) -> None:
-    before = RETRIES.read_text()
-    process = ajuste.start("run", study(ajuste, '["sh", "-c", "touch started; exec sleep 600"]'))
+@pytest.fixture
+def settings() -> Iterator[Meddled]:
+    with meddled() as settings:
+        yield settings
+
+
+def test_settings_of_every_kind_are_back_after_each_trial_and_said(ajuste: Shell, settings: Meddled) -> None:
+    before = settings.values()
+    study = settings.study(ajuste.directory, f"cat {THP} {settings.queue}/scheduler")
+    results = ajuste.json("run", str(study))
+    assert settings.values() == before
+    seen = printed(ajuste, results["run"])
+    assert seen["daemon=none"] == {before[str(THP)] + before[f"{settings.queue}/scheduler"]}
+    assert "[none]" in next(iter(seen["daemon=meddler"]))
+    notes = " ".join(results["notes"])
+    assert f"block.scheduler[{settings.disk}] from mq-deadline to none" in notes
+    assert "thp.enabled from" in notes
+
+
+def test_what_a_daemon_has_changed_is_restored_when_ajuste_is_killed(ajuste: Shell, settings: Meddled) -> None:
+    before = settings.values()
+    process = begun(ajuste, settings)
+    process.kill()
+    process.communicate()
+    ajuste("restore")  # There is nothing left to do if the agent was quicker.
+    assert settings.values() == before
+    assert ajuste.json("restore")["done"] is True
+
+
+def test_what_is_left_when_all_are_killed_stands_in_the_way_of_every_home(
+    ajuste: Shell, settings: Meddled, tmp_path: Path
+) -> None:
+    before = settings.values()
+    process = begun(ajuste, settings)
+    victims = [process.pid, holder_named("ajuste-guardian"), holder_named("ajuste-agent")]
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for victim in filter(None, victims):
+            os.kill(victim, number)
+    process.communicate()
+    assert settings.values() != before
+    other = Shell(ajuste.directory, tmp_path / "another-home")
+    _, refused = other("compare", "--set", "vm.swappiness=10,60", "--", "true", expect=2)
+    assert "ajuste restore" in refused
+    other("restore")
+    assert settings.values() == before
+    assert not workloads()
+
+
+def begun(ajuste: Shell, settings: Meddled) -> subprocess.Popen[str]:
+    """Return `ajuste run` in the middle of a trial with the daemon."""
+    before, sign = settings.values(), ajuste.directory / "sign"
+    asleep = f"grep -q '.none.' {settings.queue}/scheduler && touch {sign} && exec sleep 600; true"
+    process = ajuste.start("run", str(settings.study(ajuste.directory, asleep)))
     deadline = time.monotonic() + 60
-    while not (ajuste.directory / "started").exists():  # not yet while it looks at the settings
+    while not sign.exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert RETRIES.read_text() != before
-    process.kill()
-    process.communicate()
-    _, refused = ajuste("run", "daemons.toml", expect=2)
-    assert "ajuste restore" in refused
-    ajuste("restore")
-    assert RETRIES.read_text() == before
-    assert ajuste.json("restore")["done"] is True
+    assert settings.values() != before
+    return process
 
 
 @pytest.mark.slow

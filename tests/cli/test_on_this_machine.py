@@ -212,6 +212,20 @@ class TestLeftBehind:
         assert journal.exists()
         journal.unlink()
 
+    def test_a_value_that_the_kernel_refuses_is_named_and_can_be_given_up(self, ajuste: Shell, journal: Path) -> None:
+        before = EXPIRE.read_text().strip()
+        journal.write_text(journal.read_text().replace(f'"before": "{before}"', '"before": "no number"'))
+        for _ in range(2):
+            told, complained = ajuste("restore", expect=1)
+            assert f'vm.dirty_expire_centisecs is "{before}" and cannot be put back to "no number"' in told
+            assert "Invalid argument" in told
+            assert "(vm.dirty_expire_centisecs)" in complained
+            discard = f"ajuste restore --discard {journal}"
+            assert discard in " ".join(complained.split())
+        ajuste(*discard.split()[1:])
+        assert ajuste.json("restore")["done"] is True
+        ajuste("run", study(ajuste))
+
 
 @needs_root
 def test_what_can_hang_the_machine_needs_to_be_accepted(ajuste: Shell) -> None:

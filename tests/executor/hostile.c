@@ -13,7 +13,9 @@
 #include <sys/ptrace.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +120,15 @@ int main(int argc, char **argv)
 		return put("/proc/sys/kernel/sched_rt_runtime_us", "-1") ? 1 : refused();
 	ATTACK("kmsg") {
 		int file = open("/dev/kmsg", O_WRONLY);
+
+		if (file < 0)
+			return refused();
+		for (;;)
+			if (write(file, "flood\n", 6) != 6)
+				return 1;
+	}
+	ATTACK("serial") {
+		int file = mknod("/tmp/serial", S_IFCHR | 0600, makedev(4, 64)) ? -1 : open("/tmp/serial", O_WRONLY | O_NOCTTY);
 
 		if (file < 0)
 			return refused();

@@ -144,7 +144,10 @@ fn document(source: &str) -> Result<Vec<u8>, String> {
 /// Whether a killed agent would leave something behind without a journal.
 fn changes_settings(plan: &Plan) -> bool {
     let is_made = |scratch: &Scratch| mount_point::missing(&scratch.mount).is_ok_and(|missing| !missing.is_empty());
-    !plan.writes.is_empty() || plan.trace.is_some() || plan.scratch.as_ref().is_some_and(is_made)
+    !plan.writes.is_empty()
+        || !plan.keeps.is_empty()
+        || plan.trace.is_some()
+        || plan.scratch.as_ref().is_some_and(is_made)
 }
 
 fn refuse<W: Write>(plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool> {

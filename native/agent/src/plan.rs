@@ -165,6 +165,9 @@ pub struct Plan {
     pub reads: Vec<Read>,
     #[serde(default)]
     pub writes: Vec<Write>,
+    /// What another program may change: restored after the trial, and reported if it was changed.
+    #[serde(default)]
+    pub keeps: Vec<Read>,
     #[serde(default)]
     pub scratch: Option<Scratch>,
     #[serde(default)]

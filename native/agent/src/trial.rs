@@ -10,7 +10,6 @@ use crate::place::tunable;
 use crate::plan::{self, Plan};
 use crate::process::account;
 use crate::process::interrupts::Interrupts;
-use crate::process::roll::Roll;
 use crate::process::surroundings::Surroundings;
 use crate::safety::keeper::{carry_out_write, Keeper};
 use crate::safety::system::ThisMachine;
@@ -62,28 +61,36 @@ impl Trial<'_> {
                 }
             }
         }
-        self.run_commands(keeper.and_then(|keeper| keeper.roll()), stream)
+        self.run_commands(keeper, stream)
     }
 
     /// Everything that is run, under the plan's settings.
-    fn run_commands<W: Write>(&self, roll: Option<Roll>, stream: &mut EventStream<W>) -> Result<(), Stop> {
+    fn run_commands<W: Write>(&self, keeper: Option<&mut Keeper>, stream: &mut EventStream<W>) -> Result<(), Stop> {
         let Trial { plan, interrupts, .. } = *self;
+        let roll = keeper.as_ref().and_then(|keeper| keeper.roll());
         let surroundings = &Surroundings { roll, ..*self.surroundings };
         let measurement = Measurement { plan, surroundings, interrupts };
         let scratch = plan.scratch.as_ref().map(|scratch| measurement.make_scratch(scratch)).transpose()?;
-        let measured = self.run_in_order(&measurement, stream);
+        let measured = self.run_in_order(&measurement, keeper, stream);
         let taken_down = scratch.map_or(Ok(()), Mounted::take_down);
         measured.and(taken_down.map_err(failure(Stage::Scratch)))
     }
 
     /// Run `after` commands in any case: they may undo what others did.
-    fn run_in_order<W: Write>(&self, measurement: &Measurement, stream: &mut EventStream<W>) -> Result<(), Stop> {
+    fn run_in_order<W: Write>(
+        &self,
+        measurement: &Measurement,
+        keeper: Option<&mut Keeper>,
+        stream: &mut EventStream<W>,
+    ) -> Result<(), Stop> {
         let Plan { before, workload, after, .. } = self.plan;
         let mut done = measurement.run_errands(Role::Before, before, stream);
         if let (Ok(()), Some(workload)) = (&done, workload) {
             done = measurement.carry_out(workload, stream);
         }
         say_failure(done, stream);
+        // Some programs undo their changes when they are stopped.
+        keeper.into_iter().for_each(Keeper::look);
         let after_done = measurement.run_errands(Role::After, after, stream);
         if !before.is_empty() || !after.is_empty() {
             account::kill_children(&[]);

@@ -150,7 +150,7 @@ fn journals() -> [Vec<u8>; 2] {
     let step = |name: &str, before: &str| {
         let location = Location::File(FileLocation { path: format!("/proc/sys/{name}") });
         let (tunable, before) = (name.to_owned(), before.to_owned());
-        Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false })
+        Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false, watched: false })
     };
     let steps = [step("a", "1"), step("b", "2\t\u{e9}"), step("a", "3")];
     let (session, boot, machine) = ("1-2".to_owned(), BOOT.to_owned(), None);

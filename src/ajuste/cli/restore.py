@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -36,7 +37,7 @@ from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Location, location_words
 from ajuste.model.tunable import same_value
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 
 
 @example("ajuste restore --dry-run")
@@ -100,11 +101,18 @@ def restore(
         _show(journals, events, left)
         _tell_adopted(places)
     if not done:
-        raise RunError(
-            "not everything was restored; the rest stays in its journal",
-            hint="fix the cause and run `ajuste restore` again; for an unreadable journal, check the values by hand, "
-            "then run `ajuste restore --discard JOURNAL`",
-        )
+        raise _incomplete(events)
+
+
+def _incomplete(events: Sequence[dict[str, Any]]) -> RunError:
+    refused = [event["tunable"] for event in events if event["event"] == "failed" and event.get("tunable")]
+    left = [event["path"] for event in events if event["event"] == "journal" and event["state"] in _LEFT]
+    which = f" ({', '.join(dict.fromkeys(refused))})" if refused else ""
+    discard = f"ajuste restore --discard {shlex.join(left) or 'JOURNAL'}"
+    return RunError(
+        f"not everything was restored{which}; the rest stays in its journal",
+        hint=f"fix the cause and run `ajuste restore` again, or set the values by hand and give up the rest: `{discard}`",
+    )
 
 
 def _tell_adopted(places: list[Path] | None) -> None:
@@ -178,8 +186,8 @@ def _discard(places: list[Path], *, dry_run: bool) -> None:
         typer.echo(visible_line(f"Removed {place}; its settings were not restored."))
 
 
-# With more unchanged settings only their number is printed: the journal of a daemon has all settings of the machine.
-_MOST_UNCHANGED: Final = 20
+# Journals that are still there after a restoration, with something unsettled.
+_LEFT: Final = ("kept", "damaged", "unknown", "malformed")
 
 
 def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...], left: Sequence[Path]) -> None:
@@ -187,10 +195,6 @@ def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...],
         typer.echo("Nothing to restore.")
     for directory in left:
         typer.echo(visible_line(f"Removed {directory}, which services of a killed experiment left."))
-    changes = [event for event in events if event["event"] != "restored" or event["found"] != event["value"]]
-    if (unchanged := len(events) - len(changes)) > _MOST_UNCHANGED:
-        typer.echo(f"{unchanged} settings are as they were")
-        events = tuple(changes)
     for words in filter(None, map(event_words, events)):
         typer.echo(visible_line(words))
 
@@ -216,7 +220,10 @@ def _tell_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...]
         typer.echo("Nothing to restore.")
     for journal in journals:
         typer.echo(visible_line(f"{journal.path}: {journal.state}{f', {journal.message}' if journal.message else ''}"))
-        for step in journal.old_values:
+        watched = [step for step in journal.old_values if step.watched]
+        if watched:
+            typer.echo(f"  {count_of(len(watched), 'setting')} would be restored if a daemon of the run changed them")
+        for step in (step for step in journal.old_values if not step.watched):
             where = location_words(step.location)
             if step.location in allowed:
                 would = f"would be {step.before} again, in {where}"

@@ -138,6 +138,7 @@ def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LARGEST_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(machine, "LARGEST_CONSOLE_BYTES", 1 << 17)
     monkeypatch.setattr(machine, "_LOOK_EVERY_SECONDS", 1.0)
     monkeypatch.setattr(machine, "_GUEST_SLACK_SECONDS", 3)
 
@@ -149,6 +150,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         ("panic", "the guest's kernel panicked: sysrq triggered crash"),
         pytest.param("spin", "the guest hung", marks=pytest.mark.slow),
         ("halt", "the guest hung"),
+        ("serial", "the guest printed more than"),
     ],
 )
 def test_whatever_root_does_in_a_guest_is_a_problem_in_words_and_the_next_trial_is_fine(

@@ -155,6 +155,11 @@ impl<S: System> Journal<S> {
         Ok(())
     }
 
+    /// How many steps were appended to one that was made here.
+    pub fn appended(&self) -> usize {
+        self.appended.get()
+    }
+
     /// Have on disk that the steps with these numbers are done.
     /// The journal has these `contents`.
     pub fn mark_done(&self, contents: &Contents, numbers: &[usize]) -> Result<(), String> {

@@ -5,12 +5,13 @@
 //! The keeper owns what a plan changes while that plan is carried out.
 //! It owns nothing between plans: a value set then by another program stays, and the next plan restores it.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::clock;
-use crate::event::{Event, Stage, Written};
+use crate::event::{Event, Failed, Stage, Written};
 use crate::failure::{Failure, Stop};
-use crate::plan::{Attributes, Plan, Write};
+use crate::plan::{Attributes, Location, Plan, Read, Write};
 use crate::process::cgroup;
 use crate::safety::guardian::Guarded;
 use crate::safety::record::Contents;
@@ -31,10 +32,24 @@ pub struct Keeper<S: Guarded = ThisMachine> {
     guardian: Option<S::Guardian>,
     /// Those in the journal.
     steps: Vec<Undo>,
+    /// Which of `steps` are of a place.
+    of_place: HashMap<Location, Vec<usize>>,
     /// Places in `steps`: what the plan at hand changes.
     held: Vec<usize>,
     /// Places in `steps`: what could not be put back.
     unsettled: Vec<usize>,
+    /// What was otherwise when it was looked at, by its place in `steps`.
+    seen: BTreeMap<usize, String>,
+    /// What the plan at hand keeps and could not put back.
+    irretrievable: Vec<Irretrievable>,
+}
+
+/// A value to which there is no way back.
+struct Irretrievable {
+    read: Read,
+    before: String,
+    /// Why there is none.
+    reason: String,
 }
 
 impl<S: Guarded> Keeper<S> {
@@ -48,8 +63,11 @@ impl<S: Guarded> Keeper<S> {
             session: None,
             guardian: None,
             steps: Vec::new(),
+            of_place: HashMap::new(),
             held: Vec::new(),
             unsettled: Vec::new(),
+            seen: BTreeMap::new(),
+            irretrievable: Vec::new(),
         }
     }
 
@@ -77,6 +95,9 @@ impl<S: Guarded> Keeper<S> {
         for write in &plan.writes {
             self.add_companions(write, &mut steps)?;
         }
+        for read in &plan.keeps {
+            self.watch(read, &mut steps)?;
+        }
         steps.extend(directories(plan)?);
         steps.extend(groups(plan));
         steps.extend(plan.trace.iter().map(|_| made(&trace::instance())));
@@ -98,7 +119,7 @@ impl<S: Guarded> Keeper<S> {
         let refused = |reason| Failure::of(&write.tunable, Stage::Write, reason);
         let before = self.system.keep(&write.location).map_err(refused)?;
         let (tunable, location) = (write.tunable.clone(), write.location.clone());
-        Ok(Undo::Value(OldValue { tunable, location, before, companion: false, appeared }))
+        Ok(Undo::Value(OldValue { tunable, location, before, companion: false, appeared, watched: false }))
     }
 
     /// Those that are there.
@@ -108,7 +129,35 @@ impl<S: Guarded> Keeper<S> {
             if self.system.is_there(location) {
                 let before = self.system.keep(location).map_err(refused)?;
                 let (tunable, location) = (write.tunable.clone(), location.clone());
-                steps.push(Undo::Value(OldValue { tunable, location, before, companion: true, appeared: false }));
+                steps.push(Undo::Value(OldValue {
+                    tunable,
+                    location,
+                    before,
+                    companion: true,
+                    appeared: false,
+                    watched: false,
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for what another program may change.
+    fn watch(&mut self, read: &Read, steps: &mut Vec<Undo>) -> Result<(), Failure> {
+        let Read { tunable, location } = read.clone();
+        match self.system.keep(&location) {
+            Ok(before) => {
+                let old = OldValue { tunable, location, before, companion: false, appeared: false, watched: true };
+                steps.push(Undo::Value(old));
+            }
+            Err(reason) if location.is_file() && self.system.is_there(&location) => {
+                return Err(Failure::of(&tunable, Stage::Journal, reason));
+            }
+            Err(reason) => {
+                // One without a state is not there, or its device cannot change it.
+                let before = self.system.state(&location).ok();
+                let lost = before.map(|before| Irretrievable { read: read.clone(), before, reason });
+                self.irretrievable.extend(lost);
             }
         }
         Ok(())
@@ -125,35 +174,40 @@ impl<S: Guarded> Keeper<S> {
         }
         let mut held = Vec::new();
         let mut new: Vec<Undo> = Vec::new();
+        let mut named: HashSet<Location> = HashSet::new();
         for step in steps {
+            let is_first = step.location().is_none_or(|location| named.insert(location.clone()));
             match self.known(&step) {
                 Some(index) => held.push(index),
-                None if new.iter().any(|one| one.same_place(&step)) => {}
-                None => {
+                None if is_first => {
                     held.push(self.steps.len() + new.len());
                     new.push(step);
                 }
+                None => {}
             }
         }
         self.begin().map_err(failed)?;
         if let Some(session) = self.session.as_ref().filter(|_| !new.is_empty()) {
             session.append(&new).map_err(failed)?;
+            for (index, step) in new.iter().enumerate() {
+                if let Some(location) = step.location() {
+                    self.of_place.entry(location.clone()).or_default().push(self.steps.len() + index);
+                }
+            }
             self.steps.extend(new);
             self.roll.iter().for_each(|roll| self.system.note_steps(*roll, self.steps.len()));
         }
-        for index in held {
-            if !self.held.contains(&index) {
-                self.held.push(index);
-            }
-        }
+        let mut before: HashSet<usize> = self.held.iter().copied().collect();
+        self.held.extend(held.into_iter().filter(|index| before.insert(*index)));
         Ok(())
     }
 
     /// Where the journal has `step`, if what it says last of that place is the same.
     fn known(&self, step: &Undo) -> Option<usize> {
-        let last = self.steps.iter().rfind(|known| known.same_place(step))?;
-        let same = last.same_end(step);
-        self.steps.iter().position(|known| known == step).filter(|_| same)
+        let Some(location) = step.location() else { return self.steps.iter().position(|known| known == step) };
+        let of_place = self.of_place.get(location)?;
+        let same = self.steps[*of_place.last()?].same_end(step);
+        of_place.iter().copied().find(|index| self.steps[*index] == *step).filter(|_| same)
     }
 
     /// Have a journal and a living guardian.
@@ -183,15 +237,37 @@ impl<S: Guarded> Keeper<S> {
         self.roll
     }
 
+    /// Look at what is kept while others may have changed it: they may undo that themselves.
+    pub fn look(&mut self) {
+        for index in &self.held {
+            let Undo::Value(old) = &self.steps[*index] else { continue };
+            if old.watched && self.system.state(&old.location).is_ok_and(|state| state != old.before) {
+                self.seen.extend(self.system.read(&old.location).ok().map(|found| (*index, found)));
+            }
+        }
+    }
+
     /// Put back all that the plan at hand has changed.
     /// The events say what became of it.
     pub fn put_back(&mut self) -> Vec<Event> {
         let held = std::mem::take(&mut self.held);
+        let mut seen = std::mem::take(&mut self.seen);
+        let irretrievable = std::mem::take(&mut self.irretrievable);
         let steps: Vec<&Undo> = held.iter().map(|index| &self.steps[*index]).collect();
-        let outcomes = restore(&steps, &mut self.system);
+        let mut outcomes = restore(&steps, &mut self.system);
+        for (index, outcome) in held.iter().zip(&mut outcomes) {
+            match outcome {
+                Outcome::Restored { found, value } if found == value => {
+                    seen.remove(index).into_iter().for_each(|value| *found = value);
+                }
+                _ => {}
+            }
+        }
         let unsettled = held.iter().zip(&outcomes).filter(|(_, outcome)| !outcome.is_settled());
         self.unsettled.extend(unsettled.map(|(index, _)| *index));
-        steps.iter().zip(&outcomes).rev().filter_map(|(step, outcome)| outcome.event(step)).collect()
+        let said = steps.iter().zip(&outcomes).rev().filter_map(|(step, outcome)| outcome.event(step));
+        let lost = irretrievable.iter().filter_map(|one| one.lost(&mut self.system));
+        said.chain(lost).collect()
     }
 
     /// The orderly end: no journal, no guardian.
@@ -203,7 +279,10 @@ impl<S: Guarded> Keeper<S> {
         self.unsettled = self.unsettled.iter().zip(&outcomes).filter_map(open).collect();
         let result = self.close_journal();
         self.roll.iter().for_each(|roll| self.system.clear_enclosure(*roll));
-        self.session.iter().for_each(|session| self.system.remove_roll(session.owner()));
+        if result.is_ok() {
+            // What it notes of a journal that stays is for a later restore.
+            self.session.iter().for_each(|session| self.system.remove_roll(session.owner()));
+        }
         if let Some(guardian) = self.guardian.take() {
             self.system.dismiss(guardian);
         }
@@ -220,6 +299,17 @@ impl<S: Guarded> Keeper<S> {
         let contents = Contents { header: Some(session.header.clone()), ..Contents::default() };
         journal.mark_done(&contents, &settled)?;
         Err(format!("not everything could be put back; what remains is in {}", journal.shown().display()))
+    }
+}
+
+impl Irretrievable {
+    /// What is to be said of it, if it was changed.
+    fn lost(&self, places: &mut impl Places) -> Option<Event> {
+        let Irretrievable { read: Read { tunable, location }, before, reason } = self;
+        let now = places.state(location).ok().filter(|now| now != before)?;
+        let message = format!("{tunable} was {before:?} and is {now:?}; put it back by hand: {reason}");
+        let (at_ns, tunable) = (clock::raw_ns(), Some(tunable.clone()));
+        Some(Event::Failed(Failed { at_ns, stage: Stage::Restore, message, tunable }))
     }
 }
 

@@ -4,16 +4,20 @@
 //! of the text: a line that was damaged, or that is of another boot, is known as such even where the header is lost.
 //! Steps are numbered, so that a line that is lost does not shift the others.
 
+use std::collections::BTreeSet;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::process::roll::Leader;
+use crate::safety::registry::Entry;
 use crate::safety::undo::Undo;
 
 pub const JOURNAL_VERSION: u32 = 2;
 /// An older agent's version: no checksums, no numbers, no machine.
 const OLDER_VERSION: u32 = 1;
 const DIGITS: usize = 8;
+const MOST_NAMED: usize = 20;
 
 /// Whose journal it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +83,8 @@ pub struct Contents {
     /// How many lines cannot be read.
     /// One that is cut off at the end does not count: it is of a change that was never made.
     pub damaged: usize,
+    /// Of which tunables a step is lost, where that is known.
+    pub lost: Vec<String>,
 }
 
 impl Contents {
@@ -98,10 +104,21 @@ impl Contents {
         self.damaged = (0..noted).filter(is_missing).count();
     }
 
+    /// Count the missing ones of the steps that the registry knows of.
+    pub fn compare(&mut self, entry: &Entry) {
+        entry.steps.into_iter().for_each(|noted| self.count_missing(noted));
+        let here: BTreeSet<&str> = self.steps.iter().filter_map(|step| step.back.tunable()).collect();
+        self.lost = entry.tunables.iter().filter(|name| !here.contains(name.as_str())).cloned().collect();
+    }
+
     /// What the damage means, in words.
     pub fn damage(&self) -> String {
         let lines = if self.damaged == 1 { "1 line of it".to_owned() } else { format!("{} lines of it", self.damaged) };
-        format!("{lines} cannot be read, so what else is to be put back is unknown")
+        let lost = match self.lost.as_slice() {
+            [] => "what else is to be put back is unknown".to_owned(),
+            names => format!("these values may still be changed: {}", listed(names)),
+        };
+        format!("{lines} cannot be read, so {lost}")
     }
 
     fn add(&mut self, line: Line) {
@@ -115,6 +132,15 @@ impl Contents {
             },
         }
     }
+}
+
+/// Names for people: each once, and of many only the first.
+pub fn listed(names: &[String]) -> String {
+    let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let first: Vec<&str> = all.iter().copied().take(MOST_NAMED).collect();
+    let more = all.len() - first.len();
+    let rest = if more == 0 { String::new() } else { format!(", and {more} more") };
+    format!("{}{rest}", first.join(", "))
 }
 
 /// A line as it is written, of the boot with the id `boot`.
@@ -251,7 +277,7 @@ mod tests {
     fn back(name: &str, before: &str) -> Undo {
         let location = Location::File(FileLocation { path: format!("/proc/sys/{name}") });
         let (tunable, before) = (name.to_owned(), before.to_owned());
-        Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false })
+        Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false, watched: false })
     }
 
     fn header() -> Header {

@@ -9,7 +9,7 @@ use crate::event::{Event, Failed, JournalState, Left, Stage};
 use crate::plan::Location;
 use crate::safety::candidates::{Candidate, Candidates, Scope};
 use crate::safety::journal::{self, Journal, Refused};
-use crate::safety::record::Contents;
+use crate::safety::record::{self, Contents};
 use crate::safety::registry::{Entry, Registry};
 use crate::safety::restore::{restore, Outcome};
 use crate::safety::session;
@@ -112,7 +112,7 @@ impl<S: System> Recovery<S> {
             }
             Ok((Err(refused), _)) | Err(refused) => Err(refused),
         };
-        let (journal, contents) = match read {
+        let (journal, contents) = match read.map(|(journal, contents)| (journal, self.compared(contents, entry))) {
             Ok(read) => read,
             Err(Refused::Held) => return Verdict::held(),
             // In any case the boot took the changes with it.
@@ -149,6 +149,17 @@ impl<S: System> Recovery<S> {
             true if is_registered && entry.is_some_and(|entry| entry.settled) => Verdict::Settled(journal, contents),
             true => Verdict::Left(journal, contents),
         }
+    }
+
+    /// What a journal says, with what the registry knows of it: steps that are gone are damage.
+    /// The agent's own note is in memory, and more exact while it is there.
+    fn compared(&self, mut contents: Contents, entry: Option<&Entry>) -> Contents {
+        let Some(header) = contents.header.as_ref() else { return contents };
+        let is_its_own = |entry: &&Entry| entry.session == header.session && entry.boot == header.boot;
+        if let Some(entry) = entry.filter(is_its_own).filter(|_| self.system.noted_steps(header.owner()).is_none()) {
+            contents.compare(entry);
+        }
+        contents
     }
 
     /// Whether the session is just being begun.
@@ -313,12 +324,7 @@ fn missing<S: System>(entry: Option<&Entry>) -> Verdict<S> {
 fn what_is_at_stake(entry: Option<&Entry>) -> String {
     match entry.map(|entry| entry.tunables.as_slice()) {
         None | Some([]) => "values may still be changed".to_owned(),
-        Some(names) => {
-            let mut names = names.to_vec();
-            names.sort();
-            names.dedup();
-            format!("these values may still be changed: {}", names.join(", "))
-        }
+        Some(names) => format!("these values may still be changed: {}", record::listed(names)),
     }
 }
 
@@ -361,7 +367,11 @@ pub fn take_over<S: System>(session: &session::Session<S>) {
             _ => {}
         }
     }
-    let Ok(contents) = session.journal.contents() else { return };
+    let Ok(mut contents) = session.journal.contents() else { return };
+    if session.system.noted_steps(session.owner()).is_none() {
+        let entry = session.registry.entry_of(&session.header.session).unwrap_or_default();
+        entry.iter().for_each(|entry| contents.compare(entry));
+    }
     let undone = undo_steps(&session.system, &contents, &Permit::Everything, &mut |_| {});
     let _ = match undone.unsettled == 0 && contents.damaged == 0 {
         true => session.close(),

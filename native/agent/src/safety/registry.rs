@@ -37,8 +37,12 @@ struct Beginning {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum More {
-    /// What the session has changed, by name; for people only.
-    Tunables { tunables: Vec<String> },
+    /// What the session is about to change, by name, and how many steps its journal has then.
+    Tunables {
+        tunables: Vec<String>,
+        #[serde(default)]
+        steps: Option<usize>,
+    },
     /// The journal is there: from now on something may be changed.
     Begun { begun: bool },
     /// Everything was put back: the journal may be removed.
@@ -52,6 +56,8 @@ pub struct Entry {
     pub session: String,
     pub boot: String,
     pub tunables: Vec<String>,
+    /// How many steps the journal has, as far as that was noted.
+    pub steps: Option<usize>,
     /// The journal was made.
     pub begun: bool,
     /// Everything was put back.
@@ -109,20 +115,20 @@ impl<S: System> Registry<S> {
         entered
     }
 
-    /// Record the tunables in a session's journal.
-    /// They inform people; nothing depends on them.
-    pub fn add(&self, header: &Header, tunables: Vec<String>) {
-        let _ = self.append(&header.session, &header.boot, &More::Tunables { tunables }, false);
+    /// Have on disk that a session's journal has `steps` steps, with the names of the new ones.
+    /// So one whose end is lost is known as such.
+    pub fn add(&self, header: &Header, tunables: Vec<String>, steps: usize) -> Result<(), String> {
+        self.append(&header.session, &header.boot, &More::Tunables { tunables, steps: Some(steps) })
     }
 
     /// Have on disk that the journal of a session is there.
     pub fn begin(&self, header: &Header) -> Result<(), String> {
-        self.append(&header.session, &header.boot, &More::Begun { begun: true }, true)
+        self.append(&header.session, &header.boot, &More::Begun { begun: true })
     }
 
     /// Everything of the session was put back, and its journal goes next.
     pub fn settle(&self, session: &str, boot: &str) -> Result<(), String> {
-        let settled = self.append(session, boot, &More::Settled { settled: true }, true);
+        let settled = self.append(session, boot, &More::Settled { settled: true });
         // A missing entry is no error.
         match settled {
             Err(_) if self.entry_of(session) == Ok(None) => Ok(()),
@@ -130,7 +136,7 @@ impl<S: System> Registry<S> {
         }
     }
 
-    fn append(&self, session: &str, boot: &str, more: &More, durable: bool) -> Result<(), String> {
+    fn append(&self, session: &str, boot: &str, more: &More) -> Result<(), String> {
         let name = file_name(session);
         let disk = self.system.disk();
         // In case that the last line is cut off.
@@ -138,10 +144,7 @@ impl<S: System> Registry<S> {
         let appended = disk.open_directory(&self.directory).and_then(|directory| {
             let file = disk.open(&directory, name.as_ref(), Opening::Append)?;
             disk.append_all(&file, &line)?;
-            if durable {
-                disk.sync_data(&file)?;
-            }
-            Ok(())
+            disk.sync_data(&file)
         });
         appended.map_err(errno::at(self.directory.join(name).display()))
     }
@@ -247,14 +250,17 @@ impl<S: System> Registry<S> {
             None => return Err("its first line cannot be read".to_owned()),
         };
         let Beginning { journal, session, boot, .. } = beginning.clone();
-        let mut entry =
-            Entry { journal, session, boot, tunables: Vec::new(), begun: false, settled: false, file: name.clone() };
+        let (tunables, file) = (Vec::new(), name.clone());
+        let mut entry = Entry { journal, session, boot, tunables, steps: None, begun: false, settled: false, file };
         for line in rest {
             match record::unsealed(&entry.boot, line) {
-                Some(More::Tunables { tunables }) => entry.tunables.extend(tunables),
+                Some(More::Tunables { tunables, steps }) => {
+                    entry.tunables.extend(tunables);
+                    entry.steps = steps;
+                }
                 Some(More::Begun { begun }) => entry.begun |= begun,
                 Some(More::Settled { settled }) => entry.settled |= settled,
-                // Only for people, or cut off.
+                // Cut off.
                 None => {}
             }
         }

@@ -57,18 +57,20 @@ impl Outcome {
     }
 
     /// What is to be said of it.
-    /// Companions are only spoken of if they are not as they were.
+    /// Companions are only spoken of if they are not as they were, what is watched only if it was changed.
     pub fn event(&self, step: &Undo) -> Option<Event> {
         let at_ns = clock::raw_ns();
         let failed = |tunable: Option<String>, message: &String| {
             Some(Event::Failed(Failed { at_ns, stage: Stage::Restore, message: message.clone(), tunable }))
         };
         match (self, step) {
-            (Outcome::Restored { found, value }, Undo::Value(old)) if !old.companion => {
+            (Outcome::Restored { found, value }, Undo::Value(old))
+                if !old.companion && !(old.watched && found == value) =>
+            {
                 let (tunable, found, value) = (old.tunable.clone(), found.clone(), value.clone());
                 Some(Event::Restored(Restored { at_ns, tunable, found, value }))
             }
-            (Outcome::Vanished(_), Undo::Value(old)) if old.companion => None,
+            (Outcome::Vanished(_), Undo::Value(old)) if old.companion || old.watched => None,
             (Outcome::Vanished(reason) | Outcome::Changed(reason), Undo::Value(old)) => {
                 failed(Some(old.tunable.clone()), reason)
             }
@@ -245,7 +247,7 @@ mod tests {
     fn old(tunable: &str, before: &str) -> Undo {
         let location = Location::File(FileLocation { path: tunable.to_owned() });
         let (tunable, before) = (tunable.to_owned(), before.to_owned());
-        Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false })
+        Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false, watched: false })
     }
 
     fn restored(found: &str, value: &str) -> Outcome {

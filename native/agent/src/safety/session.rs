@@ -60,8 +60,14 @@ impl<S: System> Session<S> {
     pub fn append(&self, steps: &[Undo]) -> Result<(), String> {
         let mut names: Vec<String> = steps.iter().filter_map(Undo::tunable).map(str::to_owned).collect();
         names.dedup();
-        self.registry.add(&self.header, names);
-        self.journal.append(steps)
+        let before = self.journal.appended();
+        self.registry.add(&self.header, names, before + steps.len())?;
+        let appended = self.journal.append(steps);
+        if appended.is_err() {
+            // If this fails too, they are missed later, without need.
+            let _ = self.registry.add(&self.header, Vec::new(), before);
+        }
+        appended
     }
 
     /// The same in another process, which was forked.

@@ -27,6 +27,9 @@ pub struct OldValue {
     /// The plan's first writes created it, and undoing them may remove it.
     #[serde(default)]
     pub appeared: bool,
+    /// The plan does not write it: another program may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watched: bool,
 }
 
 /// A control group, a mount directory or a trace instance.
@@ -52,6 +55,13 @@ impl Undo {
         match (self, other) {
             (Undo::Value(one), Undo::Value(other)) => one.location == other.location && one.before == other.before,
             _ => self.same_place(other),
+        }
+    }
+
+    pub fn location(&self) -> Option<&Location> {
+        match self {
+            Undo::Value(old) => Some(&old.location),
+            Undo::Made(_) => None,
         }
     }
 

@@ -20,7 +20,14 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ajuste.executor.guest.machine import LARGEST_OUTPUT_BYTES, MachineLimit, MonitorClosed, Outcome, RunningMachine
+from ajuste.executor.guest.machine import (
+    LARGEST_CONSOLE_BYTES,
+    LARGEST_OUTPUT_BYTES,
+    MachineLimit,
+    MonitorClosed,
+    Outcome,
+    RunningMachine,
+)
 from ajuste.executor.guest.qemu import Channels, GuestMachine, command_line
 from ajuste.executor.stream import read_boot
 from ajuste.kernel.kconfig import read_config
@@ -132,7 +139,8 @@ def what_went_wrong(running: RunningMachine, outcome: Outcome, console: str) -> 
     if outcome is Outcome.LATE:
         return "the guest hung: it did not end within its time limit"
     if outcome is Outcome.LOUD:
-        return f"the guest printed more than {LARGEST_OUTPUT_BYTES >> 20} MiB and was ended"
+        console, events = LARGEST_CONSOLE_BYTES >> 20, LARGEST_OUTPUT_BYTES >> 20
+        return f"the guest printed more than {console} MiB on its console, or {events} MiB of events, and was ended"
     if outcome is Outcome.STOPPED or "Kernel panic" in console:
         line = next((line for line in console.splitlines() if "Kernel panic" in line), "")
         reason = line.partition("Kernel panic - not syncing: ")[2]

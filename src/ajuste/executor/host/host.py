@@ -45,7 +45,12 @@ from ajuste.executor.host.disturbance import (
 from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.host.rights import require_rights
-from ajuste.executor.host.root_services import SettingsJournal, changes_notes, root_services
+from ajuste.executor.host.root_services import (
+    changeable_settings,
+    changes_notes,
+    changes_of_services,
+    root_services,
+)
 from ajuste.executor.stream import read_trial
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
@@ -53,7 +58,7 @@ from ajuste.model.boot import BootState, KeptBoots
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Command, Plan, User, Write
+from ajuste.model.plan import Command, Plan, Read, User, Write
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.services import cpu_seconds, with_advice
@@ -105,8 +110,7 @@ class HostExecutor(Executor):
         self._throttles = throttle_counters()
         self._ticks = os.sysconf("SC_CLK_TCK")
         self._completion: Completion | None = None
-        self._settings: SettingsJournal | None = None
-        self._served: tuple[str, ...] = ()
+        self._settings: tuple[Read, ...] | None = None
         self._changed: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {}
 
     @property
@@ -139,7 +143,6 @@ class HostExecutor(Executor):
                 remove_left_groups()
                 stack.callback(remove_left_groups)
             stack.callback(self._say_remains, remains())
-            stack.callback(self._restore_settings)
             self._start()
             stack.callback(self._end)
             self._stack = stack.pop_all()
@@ -152,9 +155,8 @@ class HostExecutor(Executor):
         """Carry out one plan. Raises RequestError for missing rights, RunError where the agent is lost, and where a
         value could not be put back.
         """
+        plan = self._with_keeps(plan)
         document = self._document(plan)
-        if services := root_services(plan, self._daemons):
-            self._keep_settings(services, plan)
         began = time.monotonic()
         with self._turn:
             before = self._reading()
@@ -162,7 +164,6 @@ class HostExecutor(Executor):
             stream = self._with_agent(lambda agent: agent.carry_out(document, _limit_s(plan)))
             self._in_plan = False
             after = self._reading()
-        self._restore_settings()
         wall_s = time.monotonic() - began
         observation = self._read(plan, stream, wall_s)
         surroundings, disturbances = self._judge(plan, observation.events, before, after, wall_s)
@@ -170,8 +171,7 @@ class HostExecutor(Executor):
 
     def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
         """Carry out trials; several short blocks come back together, because nothing may run between them."""
-        single_block = len({request.slot.block for request in requests}) == 1
-        if single_block or any(root_services(request.plan(), self._daemons) for request in requests):
+        if len({request.slot.block for request in requests}) == 1:
             yield from super().carry_out(requests, on_start)
             return
         on_start(requests[0])
@@ -186,6 +186,7 @@ class HostExecutor(Executor):
         """Run each of ``plans``, with when it began. Results are read when the last one has ended, and what else the
         machine does is not looked at: such trials are too short for it.
         """
+        plans = [self._with_keeps(plan) for plan in plans]
         documents = [(self._document(plan), _limit_s(plan)) for plan in plans]
         with self._turn:
             # The agent's clock (CLOCK_MONOTONIC_RAW) says when each began and how long it took.
@@ -211,6 +212,8 @@ class HostExecutor(Executor):
     def _read(self, plan: Plan, content: bytes, wall_s: float) -> Observation:
         stream = read_trial(content, plan, restores=True)
         self._require_restored(stream.events)
+        if services := root_services(plan, self._daemons):
+            self._changed.setdefault(services, {}).update(changes_of_services(stream.events, plan))
         return Observation(
             lines=stream.lines,
             events=stream.events,
@@ -222,24 +225,13 @@ class HostExecutor(Executor):
         if note := remains_note(before, remains()):
             self._say(note)
 
-    def _keep_settings(self, services: tuple[str, ...], plan: Plan) -> None:
-        if self._journals is None:
-            return
+    def _with_keeps(self, plan: Plan) -> Plan:
+        """Return ``plan`` with all settings to restore after it, if it starts daemons that may change any."""
+        if self._journals is None or not root_services(plan, self._daemons):
+            return plan
         if self._settings is None:
-            self._settings = SettingsJournal.of_machine(self._journals, self, catalogue())
-        self._settings.keep()
-        self._served = services
-        if services not in self._changed:
-            # Some undo their changes when they are stopped, so one look is taken while they run.
-            self._changed[services] = {}
-            self._changed[services] = self._settings.changed_while(self.run(self._settings.look(plan)))
-            self._settings.keep()
-            self._served = services
-
-    def _restore_settings(self) -> None:
-        services, self._served = self._served, ()
-        if self._settings is not None and services:
-            self._changed[services] |= self._settings.put_back()
+            self._settings = changeable_settings(self, catalogue())
+        return plan.model_copy(update={"keeps": self._settings})
 
     def kill_unresponsive(self, overdue_s: float = 0.0) -> str:
         agent = self._agent
@@ -327,7 +319,7 @@ class HostExecutor(Executor):
                 about = f"{event.tunable}: " if event.tunable else ""
                 raise RunError(
                     f"a value could not be put back: {about}{event.message}",
-                    hint="run `ajuste restore` to try again; the journal is kept until then",
+                    hint="run `ajuste restore`: it tries again, or says how to go on",
                 )
             if isinstance(event, Failed) and event.stage == "journal":
                 raise RunError(

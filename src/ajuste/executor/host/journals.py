@@ -59,6 +59,8 @@ class OldValue(BaseModel):
     location: Location
     before: str
     companion: bool = False
+    watched: bool = False
+    """The run does not write it: a daemon of the run may."""
 
 
 def journal_of_values(values: Iterable[OldValue], *, session: str, pid: int, started_ticks: int, began_s: int) -> bytes:
@@ -181,7 +183,7 @@ def _require_settled(scope: Scope) -> tuple[str, ...]:
     if standing := [journal for journal in journals if journal.stands_in_the_way]:
         first = standing[0]
         about = f" ({first.message})" if first.message else ""
-        hint = "run `ajuste restore`: it puts back what was changed"
+        hint = "run `ajuste restore`: it restores what was changed, or says how to go on"
         if first.state in ("unknown", "malformed", "damaged"):
             discard = f"`ajuste restore --discard {shlex.quote(first.path)}`"
             hint = f"run `ajuste restore`, check the values by hand, and then {discard}"

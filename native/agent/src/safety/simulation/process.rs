@@ -163,13 +163,17 @@ impl Places for Process {
     fn write(&mut self, location: &Location, value: &str) -> Result<(), String> {
         let written = self.whole("a value is written", |world| {
             let name = name(location).to_owned();
-            if name == "bytes" && value == "0" {
+            let values = &mut world.machines[self.machine].values;
+            let is_too_deep =
+                name == "depth" && values["scheduler"] == "none" && value.parse::<u32>().is_ok_and(|depth| depth > 128);
+            if is_too_deep || (name == "bytes" && value == "0") {
                 return Err(Errno::INVAL);
             }
-            let values = &mut world.machines[self.machine].values;
             match name.as_str() {
                 "bytes" => drop(values.insert("ratio".to_owned(), "0".to_owned())),
                 "ratio" => drop(values.insert("bytes".to_owned(), "0".to_owned())),
+                "scheduler" if value == "none" => drop(values.insert("depth".to_owned(), "128".to_owned())),
+                "scheduler" => drop(values.insert("depth".to_owned(), "256".to_owned())),
                 _ => {}
             }
             values.insert(name, value.to_owned());

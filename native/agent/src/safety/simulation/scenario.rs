@@ -146,8 +146,9 @@ fn begin(world: &Shared, orchestrator: &Process, home: &str) {
     let mut keeper = Keeper::new(&agent, PathBuf::from(home), registry(&agent));
     let mut said = false;
     for number in 0..plans {
-        let plan = plan(number + world.borrow_mut().chance.below(3));
-        said |= keeper.change(&plan, &mut |_| Ok(())).is_err();
+        let plan = plan(number + world.borrow_mut().chance.below(4));
+        said |= keeper.change(&plan, &mut |_| Ok(())).map(|()| meddle(&plan, &agent)).is_err();
+        keeper.look();
         said |= keeper.put_back().iter().any(|event| matches!(event, Event::Failed(_)));
         orchestrator.pass("an observation is heard");
         if !orchestrator.is_running() {
@@ -184,13 +185,26 @@ fn plan(number: u64) -> Plan {
         let companions = if companion.is_empty() { String::new() } else { file(companion) };
         format!(r#"{{"tunable":"{name}","location":{},"value":"{value}","companions":[{companions}]}}"#, file(name))
     };
-    let writes = match number % 3 {
-        0 => vec![write("a", "10", ""), write("b", "20", "")],
-        1 => vec![write("bytes", "8192", "ratio")],
-        _ => vec![write("ratio", "30", "bytes"), write("a", "11", "")],
+    let keep =
+        |(name, _): &(&str, &str)| format!(r#"{{"tunable":"{name}","location":{{"kind":"file","path":"{name}"}}}}"#);
+    let (writes, keeps) = match number % 4 {
+        0 => (vec![write("a", "10", ""), write("b", "20", "")], Vec::new()),
+        1 => (vec![write("bytes", "8192", "ratio")], Vec::new()),
+        2 => (vec![write("ratio", "30", "bytes"), write("a", "11", "")], Vec::new()),
+        _ => (vec![write("b", "21", "")], DEFAULTS.iter().map(keep).collect()),
     };
-    let text = format!(r#"{{"id":"p","writes":[{}]}}"#, writes.join(","));
+    let text = format!(r#"{{"id":"p","writes":[{}],"keeps":[{}]}}"#, writes.join(","), keeps.join(","));
     Plan::parse(text.as_bytes()).expect("a plan of the simulation")
+}
+
+/// What a program does that a plan with `keeps` has started.
+fn meddle(plan: &Plan, agent: &Process) {
+    if !plan.keeps.is_empty() && agent.is_running() {
+        let values = &mut agent.world.borrow_mut().machines[agent.machine].values;
+        for (name, value) in [("a", "77"), ("scheduler", "none"), ("depth", "11"), ("bytes", "4096"), ("ratio", "0")] {
+            values.insert(name.to_owned(), value.to_owned());
+        }
+    }
 }
 
 /// What is not as it should be on a machine.
@@ -223,21 +237,30 @@ fn set_value(world: &mut World, machine: usize) {
     machine.expected.insert(name.to_owned(), value);
 }
 
-/// Delete a journal or flip a bit of it.
+/// Delete a journal, flip a bit of it, or lose its end and what agents have noted in memory.
 /// True if there was one.
 fn harm(world: &mut World) -> bool {
-    let deletes = world.chance.one_in(2);
+    let how = world.chance.below(3);
     let volume = &mut world.volumes[SHARED];
     let Some((path, inode)) = volume.names.iter().next().map(|(path, inode)| (path.clone(), *inode)) else {
         return false;
     };
-    if deletes {
-        volume.names.remove(&path);
-        volume.sync_directory(path.parent().unwrap_or(Path::new("/")));
-    } else if !volume.inodes[inode].data.is_empty() {
-        let bits = volume.inodes[inode].data.len() as u64 * 8;
-        let bit = world.chance.below(bits) as usize;
-        world.volumes[SHARED].inodes[inode].data[bit / 8] ^= 1 << (bit % 8);
+    let length = volume.inodes[inode].data.len() as u64;
+    match how {
+        0 => {
+            volume.names.remove(&path);
+            volume.sync_directory(path.parent().unwrap_or(Path::new("/")));
+        }
+        1 if length > 0 => {
+            let bit = world.chance.below(length * 8) as usize;
+            world.volumes[SHARED].inodes[inode].data[bit / 8] ^= 1 << (bit % 8);
+        }
+        _ if length > 0 => {
+            let left = world.chance.below(length) as usize;
+            world.volumes[SHARED].inodes[inode].data.truncate(left);
+            world.machines.iter_mut().for_each(|machine| machine.rolls.clear());
+        }
+        _ => {}
     }
     true
 }
@@ -326,8 +349,10 @@ pub fn session_with(at: u64, fault: Option<Fault>, seen: &mut dyn FnMut(&World))
     world.borrow_mut().fates.extend(fault.map(|fault| (agent.pid, (at, fault))));
     let mut keeper = Keeper::new(&agent, PathBuf::from(HOMES[0]), registry(&agent));
     let mut said = false;
-    for number in 0..3 {
-        said |= keeper.change(&plan(number), &mut |_| Ok(())).is_err();
+    for number in 0..4 {
+        let plan = plan(number);
+        said |= keeper.change(&plan, &mut |_| Ok(())).map(|()| meddle(&plan, &agent)).is_err();
+        keeper.look();
         said |= keeper.put_back().iter().any(|event| matches!(event, Event::Failed(_)));
     }
     said |= keeper.finish().is_err();

@@ -156,7 +156,9 @@ pub struct Pending {
 
 pub type Shared = Rc<RefCell<World>>;
 
-pub const DEFAULTS: [(&str, &str); 4] = [("a", "1"), ("b", "2"), ("bytes", "0"), ("ratio", "20")];
+/// Two coupled ones, and a scheduler that decides how deep a queue may be.
+pub const DEFAULTS: [(&str, &str); 6] =
+    [("a", "1"), ("b", "2"), ("bytes", "0"), ("ratio", "20"), ("scheduler", "deadline"), ("depth", "200")];
 
 fn defaults() -> BTreeMap<String, String> {
     DEFAULTS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
