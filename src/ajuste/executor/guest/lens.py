@@ -115,6 +115,8 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout, quantum_ns: int 
             "llc": outer("llc", machine.llc),
             "itlb": pages(machine.itlb),
             "dtlb": pages(machine.dtlb),
+            "large_itlb": pages(machine.large_itlb),
+            "large_dtlb": pages(machine.large_dtlb),
             "l2_itlb": pages(machine.l2_itlb),
             "l2_dtlb": pages(machine.l2_dtlb),
             "l2_tlb": pages(machine.l2_tlb),
