@@ -260,9 +260,7 @@ def test_a_mechanism_that_the_runs_trials_do_not_bear_out_is_not_said() -> None:
     assert "50 wake-ups instead of 100" in " ".join(explained.sentences)
     assert any("cpu-migrations" in note for note in explained.notes)
     shown = trials(*(({"cpu-migrations": before}, {"cpu-migrations": 2 * before}) for before, _ in counts))
-    assert "1,226 migrations" in " ".join(
-        explanations(results(), {"m=16": own, "m=1": baseline}, shown)[0].sentences
-    )
+    assert "1,226 migrations" in " ".join(explanations(results(), {"m=16": own, "m=1": baseline}, shown)[0].sentences)
 
 
 @pytest.mark.parametrize("word", ["undecided", "equivalent", "improves"])

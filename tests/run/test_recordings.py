@@ -15,7 +15,7 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Behaviour, Recording, Spread, Switches
-from ajuste.model.trial import Observation
+from ajuste.model.trial import Observation, Trial
 from ajuste.run.recordings import (
     NEEDS_ROOT,
     ToRecord,
@@ -30,7 +30,6 @@ from ajuste.store.store import Run, Store
 from decisions import stream
 from played import PlayedExecutor, agent_events
 from shell import SMALL
-from ajuste.model.trial import Trial
 from small_stores import run_of, small_trials
 
 HERE = """\
