@@ -110,6 +110,8 @@ pub struct Machine {
     pub l1d: Geometry,
     pub l2: Option<Outer>,
     pub llc: Option<Outer>,
+    /// Of how many pages a core's prefetcher follows the lines; none if it has no prefetcher.
+    pub streams: Option<usize>,
     pub itlb: Geometry,
     pub dtlb: Geometry,
     /// For pages larger than 4 KiB, where the first level has them apart.
@@ -177,6 +179,9 @@ impl Machine {
         if self.threads == 0 || self.nodes.iter().any(|node| node.cpus % self.threads != 0) {
             return Err(format!("cores have {} threads", self.threads));
         }
+        if self.streams.is_some_and(|streams| streams == 0 || streams > 1 << 10) || self.line_bytes > 4096 {
+            return Err("the prefetcher follows no page, or too many".to_owned());
+        }
         match self.history_bits {
             Some(bits) if bits == 0 || bits > 24 => Err(format!("the predictor looks back {bits} branches")),
             _ => Ok(()),
@@ -228,7 +233,7 @@ pub mod tests {
 
     const SMALL: &str = r#"{"line_bytes": 64, "memory_bytes": 1048576, "l1i": {"sets": 2, "ways": 2},
         "l1d": {"sets": 2, "ways": 2}, "l2": null,
-        "llc": {"sets": 4, "ways": 4, "contents": "non-inclusive", "cores": 2},
+        "llc": {"sets": 4, "ways": 4, "contents": "non-inclusive", "cores": 2}, "streams": null,
         "itlb": {"sets": 1, "ways": 4}, "dtlb": {"sets": 1, "ways": 4}, "large_itlb": null, "large_dtlb": null, "l2_itlb": null,
         "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4, "threads": 1, "nodes": [], "distances": []}"#;
 

@@ -57,6 +57,12 @@ class OuterCache(ModelledCache):
     latency_cycles: _Cycles
 
 
+class Prefetcher(_Table):
+    """It brings the next line to L2 where two neighbours were asked for, in so many pages of 4 KiB at once."""
+
+    streams: _Few
+
+
 class Translations(_Table):
     """A TLB. Fully associative where ``ways`` is left out."""
 
@@ -146,6 +152,7 @@ class ModelledMachine(_Table):
     l1d: ModelledCache
     l2: OuterCache | None = None
     llc: OuterCache | None = None
+    prefetcher: Prefetcher | None = None
     itlb: Translations
     dtlb: Translations
     large_itlb: Translations | None = None

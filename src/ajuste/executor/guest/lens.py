@@ -113,6 +113,7 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout, quantum_ns: int 
             "l1d": cache(machine.l1d),
             "l2": outer("l2", machine.l2),
             "llc": outer("llc", machine.llc),
+            "streams": machine.prefetcher.streams if machine.prefetcher else None,
             "itlb": pages(machine.itlb),
             "dtlb": pages(machine.dtlb),
             "large_itlb": pages(machine.large_itlb),
