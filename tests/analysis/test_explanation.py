@@ -267,7 +267,7 @@ def test_a_mechanism_that_the_runs_trials_do_not_bear_out_is_not_said() -> None:
 def test_where_the_verdict_proves_no_effect_two_trials_explain_none(word: str) -> None:
     run = results(("m=16", word, 0.98))
     (first, *_) = explanation(OWN, BASELINE, shown=evidence(run, [], "m=16")).sentences
-    assert first.startswith("The verdict on time") == (word != "improves")
+    assert first.startswith(f"The verdict on the time is *{word}*") == (word != "improves")
 
 
 @pytest.mark.parametrize(

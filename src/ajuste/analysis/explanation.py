@@ -18,7 +18,7 @@ from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Preemption, Recording, Spread
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import amount, listed, number, percent, sentence_start, signed
+from ajuste.model.wording import amount, in_sentence, listed, number, percent, sentence_start, signed
 
 LEAST_RATIO: Final = 1.1
 """Smaller changes count as none: there is one trial of each."""
@@ -74,11 +74,12 @@ class _Change:
 @dataclass(frozen=True)
 class Evidence:
     """What all trials of a run show of a configuration: its ``verdicts`` by metric, and by what ratio counts typically
-    differ from the baseline's in the same block, by the metrics that are added up.
+    differ from the baseline's in the same block, by the metrics that are added up. ``titles`` are those of metrics.
     """
 
     verdicts: Mapping[str, Verdict]
     ratios: Mapping[tuple[str, ...], float]
+    titles: Mapping[str, str]
 
     def refutes(self, change: _Change) -> bool:
         """Return whether the run's trials do not show what two recorded ones do."""
@@ -94,7 +95,7 @@ class Evidence:
         return first if first is not None and first.verdict in _UNPROVED else None
 
 
-NO_EVIDENCE: Final = Evidence({}, {})
+NO_EVIDENCE: Final = Evidence({}, {}, {})
 
 
 def evidence(results: Results, trials: Trials, configuration: str) -> Evidence:
@@ -111,7 +112,7 @@ def evidence(results: Results, trials: Trials, configuration: str) -> Evidence:
             ratio = float(np.median(np.maximum(counts[now], 0.5) / np.maximum(counts[before], 0.5)))
             if not math.isnan(ratio):
                 ratios[metrics] = ratio
-    return Evidence(verdicts, ratios)
+    return Evidence(verdicts, ratios, {metric.name: metric.title for metric in results.metrics})
 
 
 def typical_block(results: Results, trials: Trials, configuration: str) -> int | None:
@@ -201,7 +202,7 @@ def explanation(
     proved = [change for change in changes if change not in refuted][:MOST_CHANGES]
     return Explanation(
         sentences=(
-            *_unproved(shown.unproved),
+            *_unproved(shown),
             *_sentences(other, other.recording, baseline.recording, proved, bool(refuted)),
         ),
         notes=(*_notes(other, baseline, timed_ns), *_left_out(refuted), *uncounted),
@@ -212,10 +213,10 @@ def explanation(
     )
 
 
-def _unproved(verdict: Verdict | None) -> Iterator[str]:
-    if verdict is not None:
-        what = "is undecided" if verdict.verdict == "undecided" else "is that it is equivalent"
-        yield f"The verdict on {verdict.metric} {what}: what follows is how two trials differ, not why."
+def _unproved(shown: Evidence) -> Iterator[str]:
+    if (verdict := shown.unproved) is not None:
+        what = in_sentence(shown.titles.get(verdict.metric, verdict.metric))
+        yield f"The verdict on the {what} is *{verdict.verdict}*: what follows is how two trials differ, not why."
 
 
 def _left_out(refuted: Sequence[_Change]) -> Iterator[str]:
