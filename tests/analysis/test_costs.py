@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ajuste.analysis.costs import MOST_ROWS, Namer, compare_costs, entry_costs, function_costs, named_costs
-from ajuste.model.cost import CostComparison, CostFunction, CostGraph, CostRow, Costs, CostTask, NamedCosts, Space
+from ajuste.model.cost import (
+    CostComparison,
+    CostFunction,
+    CostGraph,
+    CostPart,
+    CostRow,
+    Costs,
+    CostTask,
+    NamedCosts,
+    Space,
+)
 from costs import costs
 
 NAMES = {
@@ -231,3 +241,37 @@ def test_new_code_stands_before_what_varies_a_little() -> None:
     before = made((-1, "main", "start", 10, 1_000_000), (0, "__x64_sys_read", "syscall", 100, 4_000))
     after = made((-1, "main", "start", 10, 1_010_000), (0, "__x64_sys_read", "syscall", 100, 7_000))
     assert [row.name for row in compare_costs(before, after).changed] == ["__x64_sys_read", "main"]
+
+
+def test_events_of_the_kernel_are_told_by_what_they_mean() -> None:
+    """Of BBR's losses and PREEMPT_RT's locks the scheduler knows nothing."""
+
+    def calling(**calls: int) -> NamedCosts:
+        names = {name.replace("__dot__", "."): count for name, count in calls.items()}
+        return NamedCosts(
+            faulted=0,
+            functions=tuple(CostFunction(name=name, file="", space="kernel") for name in names),
+            parts=(
+                CostPart(
+                    role="workload",
+                    tasks=1,
+                    user=0,
+                    kernel=len(names),
+                    switches_in=1,
+                    **dict.fromkeys(("loads", "stores", "branches"), 0),
+                    parents=(-1,) * len(names),
+                    functions=tuple(range(len(names))),
+                    kinds=(0,) * len(names),
+                    calls=tuple(names.values()),
+                    instructions=(1,) * len(names),
+                ),
+            ),
+        )
+
+    cubic = calling(__tcp_retransmit_skb=400, tcp_enter_recovery=90, tcp_enter_loss=10, tcp_pace_kick=0)
+    bbr = calling(__tcp_retransmit_skb=410, tcp_enter_recovery=20, tcp_enter_loss=10, tcp_pace_kick=700)
+    (text,) = (sentence for sentence in compare_costs(cubic, bbr).sentences if sentence.startswith("In the kernel"))
+    assert "700 waits for TCP's pacing instead of 0; 20 TCP loss recoveries instead of 90; 30 reductions" in text
+    assert "retransmitted" not in text
+    locks = compare_costs(calling(rt_mutex_slowlock__dot__constprop=3), calling(rt_spin_lock=9_000)).sentences
+    assert "In the kernel: 9,000 sleeping locks taken instead of 0." in locks

@@ -8,11 +8,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ajuste.analysis.explanation import deciding_configuration, explanation, explanations
+from ajuste.analysis.explanation import (
+    deciding_configuration,
+    evidence,
+    explanation,
+    explanations,
+    typical_block,
+)
 from ajuste.model.explanation import Recorded
+from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.scheduling import Behaviour, Preemption, Recording, Spread, Switches
-from ajuste.model.trial import Factor
+from ajuste.model.trial import Factor, Slot, Trial
 from ajuste.model.verdict import Verdict
 
 MS = 1_000_000
@@ -122,7 +129,7 @@ def test_who_preempts_is_told_by_whose_it_is(last: int, words: str) -> None:
 def test_the_same_twice_is_no_difference(preempted: int, slept: int, run_ns: int) -> None:
     recording = recorded("a", switches=switches(by_turn=preempted, slept=slept), runs=spread(1 + slept, run_ns, run_ns))
     (only,) = explanation(recording, recording.model_copy(update={"configuration": "b"})).sentences
-    assert "no figure of the workload differs by 10 % or more" in only
+    assert "no figure of the workload's scheduling differs by 10 % or more" in only
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
@@ -206,3 +213,78 @@ def test_every_configuration_that_was_recorded_is_explained() -> None:
     explained = explanations(results(), {"m=1": BASELINE, "m=16": OWN})
     assert [comparison.configuration for comparison in explained] == ["m=16"]
     assert explained[0].sentences == explanation(OWN, BASELINE).sentences
+
+
+def test_a_recording_of_another_block_than_the_baselines_is_not_compared() -> None:
+    assert explanations(results(), {"m=1": BASELINE, "m=16": OWN.model_copy(update={"block": 3})}) == ()
+
+
+def trials(*blocks: tuple[dict[str, float], dict[str, float]]) -> list[Trial]:
+    """Return the trials of m=1 and m=16 in each block, with these metrics."""
+    return [
+        Trial(
+            slot=Slot(block=number, position=position, configuration=name, seed=number, warm_up=False),
+            attempt=0,
+            status="ok",
+            metrics=metrics,
+        )
+        for number, both in enumerate(blocks)
+        for position, (name, metrics) in enumerate(zip(("m=1", "m=16"), both, strict=True))
+    ]
+
+
+TIME = Metric(name="time", title="Time", unit="s", direction="lower")
+
+
+@pytest.mark.parametrize(
+    ("scale", "estimate", "expected"), [("ratio", 0.917, 2), ("ratio", 1.5, 0), ("difference", -1.0, 1)]
+)
+def test_the_block_nearest_to_the_estimated_effect_is_explained(scale: str, estimate: float, expected: int) -> None:
+    pairs = [(10.0, 9.85), (10.0, 9.0), (10.0, 9.17), (10.0, 7.0)]
+    estimated = verdict("m=16", "improves", estimate).model_copy(update={"scale": scale})
+    run = results().model_copy(update={"verdicts": (estimated,), "metrics": (TIME,)})
+    measured = trials(*(({"time": before}, {"time": now}) for before, now in pairs))
+    assert typical_block(run, measured, "m=16") == expected
+    assert typical_block(run, measured, "m=30") is None
+    assert typical_block(run, [], "m=16") is None
+
+
+def test_a_mechanism_that_the_runs_trials_do_not_bear_out_is_not_said() -> None:
+    """Two trials have 1,226 migrations instead of 672; over all blocks there are 720 instead of 732."""
+    own, baseline = recorded("m=16", migrations=1226, wakeups=50), recorded("m=1", migrations=672, wakeups=100)
+    counts = [(700, 1226), (732, 720), (732, 720), (740, 690), (730, 720)]
+    measured = trials(*(({"cpu-migrations": before}, {"cpu-migrations": now}) for before, now in counts))
+    assert "1,226 migrations" in " ".join(explanation(own, baseline).sentences)
+    (explained,) = explanations(results(), {"m=16": own, "m=1": baseline}, measured)
+    assert "migrations" not in " ".join(explained.sentences)
+    assert "50 wake-ups instead of 100" in " ".join(explained.sentences)
+    assert any("cpu-migrations" in note for note in explained.notes)
+    shown = trials(*(({"cpu-migrations": before}, {"cpu-migrations": 2 * before}) for before, _ in counts))
+    assert "1,226 migrations" in " ".join(explanations(results(), {"m=16": own, "m=1": baseline}, shown)[0].sentences)
+
+
+@pytest.mark.parametrize("word", ["undecided", "equivalent", "improves"])
+def test_where_the_verdict_proves_no_effect_two_trials_explain_none(word: str) -> None:
+    run = results(("m=16", word, 0.98))
+    (first, *_) = explanation(OWN, BASELINE, shown=evidence(run, [], "m=16")).sentences
+    assert first.startswith(f"The verdict on the time is *{word}*") == (word != "improves")
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "words"),
+    [("p99_ns", 100, "89 µs (99th percentile)"), ("p50_ns", 20, "89 µs (median)"), ("max_ns", 1, "longest wait")],
+)
+def test_every_figure_of_a_spread_counts(name: str, least: int, words: str) -> None:
+    def waits(value: int) -> Recorded:
+        return recorded("a", latency=spread(least, 8_000, 8_000).model_copy(update={name: value}))
+
+    assert words in explanation_text(waits(16_000), waits(89_000))
+    assert "no figure" in explanation_text(waits(16_000), waits(16_001))
+
+
+def test_as_many_switches_for_another_cause_are_told() -> None:
+    text = explanation_text(
+        recorded("a", switches=switches(by_wakeup=89, slept=11)), recorded("b", switches=switches(by_turn=89, slept=11))
+    )
+    assert "no expired time slices instead of 89" in text or "0 expired time slices instead of 89" in text
+    assert "89 wake-up preemptions instead of 0" in text

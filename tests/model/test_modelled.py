@@ -33,6 +33,9 @@ def test_time_is_instructions_and_the_latency_of_each_miss() -> None:
         "TLB": 35,
         "branches": 50,
     }
+    # Of the 20 cycles of a walk over four tables, one to 2 MiB takes 15 and one to 1 GiB 10.
+    large = {part.name: part.seconds for part in TEXTBOOK.parts(0, Missed(tlb=2, walks=2, skipped_levels=1 + 2))}
+    assert large["TLB"] == pytest.approx(25e-9)
     # One line from memory at the distance 31 waits 2.1 times as long again.
     far = {part.name: part.seconds for part in TEXTBOOK.parts(0, Missed(llc=1, remote=1, distance=21))}
     assert far["other nodes"] == pytest.approx(210e-9)
@@ -63,6 +66,7 @@ def test_every_machine_of_the_catalogue_has_sources() -> None:
         ({"line_bytes": 48}, "line_bytes is 48; expected a power of two"),
         ({"dtlb": {"entries": 16, "ways": 5}}, "dtlb: 16 entries are no whole number of sets of 5"),
         ({"itlb": {"entries": 12, "ways": 2}}, "itlb: it has 6 sets"),
+        ({"large_dtlb": {"entries": 12, "ways": 2}}, "large_dtlb: it has 6 sets"),
         (
             {"llc": {"size_kib": 64, "ways": 4, "latency_cycles": 9, "cores": 2}},
             "llc: cores is 2; expected a divisor of the machine's 1",

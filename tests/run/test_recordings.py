@@ -15,14 +15,22 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Behaviour, Recording, Spread, Switches
-from ajuste.model.trial import Observation
-from ajuste.run.recordings import NEEDS_ROOT, follow_decisions, record_trials, require_followable, to_follow, to_record
+from ajuste.model.trial import Observation, Trial
+from ajuste.run.recordings import (
+    NEEDS_ROOT,
+    ToRecord,
+    follow_decisions,
+    record_trials,
+    require_followable,
+    to_follow,
+    to_record,
+)
 from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
 from decisions import stream
 from played import PlayedExecutor, agent_events
 from shell import SMALL
-from small_stores import run_of
+from small_stores import run_of, small_trials
 
 HERE = """\
 schema = 1
@@ -80,6 +88,33 @@ def test_a_recorded_trial_is_none_of_the_run(run: Run, store: Store) -> None:
     assert store.trials(run) == []
 
 
+def test_the_typical_block_is_recorded_and_followed(run: Run, store: Store) -> None:
+    """The third block is the nearest to the effect; the first is far from it."""
+    switches = [(100, 90), (100, 10), (100, 11)]
+    store.add_trials(run, [trial for number, both in enumerate(switches) for trial in pair(number, *both)])
+    wanted = to_record(run, OTHER, store)
+    assert wanted.block == 2
+    target = Following()
+    recordings = followed(run, store, target)
+    assert {recording.block for recording in recordings.values()} == {wanted.block}
+    assert {plan.perturbation for plan, _ in target.counted} == {target.plans[0].perturbation}
+    first = recordings[BASELINE].model_copy(update={"block": 0})
+    store.keep_recorded(run, first)
+    assert BASELINE in to_record(run, OTHER, store).names
+
+
+def pair(number: int, baseline: int, other: int) -> list[Trial]:
+    """Return the trials of a block by their switches."""
+    trials = small_trials(number)
+    figures = {BASELINE: baseline, OTHER: other}
+    return [
+        trial.model_copy(
+            update={"metrics": trial.metrics | {"involuntary-switches": float(figures[trial.slot.configuration])}}
+        )
+        for trial in trials
+    ]
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
@@ -93,7 +128,7 @@ def test_why_there_is_no_recording_is_kept_and_it_is_tried_again(
 ) -> None:
     _, recordings = recorded(run, store, answer)
     assert {name: recording.problem for name, recording in recordings.items()} == {BASELINE: problem, OTHER: problem}
-    assert to_record(run, OTHER, store) == (BASELINE, OTHER)
+    assert to_record(run, OTHER, store).names == (BASELINE, OTHER)
 
 
 def test_without_root_nothing_of_this_machine_is_carried_out_to_be_recorded(
@@ -103,7 +138,7 @@ def test_without_root_nothing_of_this_machine_is_carried_out_to_be_recorded(
     here = run_of(HERE, store, tmp_path)
     target = Played(Traced(at_ns=1))
     with Executors(lambda _: target, lambda *_: None) as targets:
-        record_trials(here, ("nice=0", "nice=5"), store, targets, lambda _: None)
+        record_trials(here, ToRecord(("nice=0", "nice=5"), 0), store, targets, lambda _: None)
     assert target.plans == []
     assert {recording.problem for recording in store.recorded(here).values()} == {NEEDS_ROOT}
 
@@ -190,11 +225,11 @@ def test_what_was_recorded_without_costs_is_recorded_again_where_they_can_be_tol
     )
     whole = Recorded(configuration=BASELINE, block=0, seed=1, recording=recording)
     store.keep_recorded(run, whole)
-    assert to_record(run, OTHER, store) == (BASELINE, OTHER)
+    assert to_record(run, OTHER, store).names == (BASELINE, OTHER)
     store.keep_recorded(run, whole.model_copy(update={"costs": TOLD}))
     store.keep_recorded(run, whole.model_copy(update={"configuration": OTHER, "costs_problem": "no QEMU"}))
-    assert to_record(run, OTHER, store) == ()
-    assert to_record(run, OTHER, store, fresh=True) == (BASELINE, OTHER)
+    assert to_record(run, OTHER, store).names == ()
+    assert to_record(run, OTHER, store, fresh=True).names == (BASELINE, OTHER)
 
 
 STEPS = [("wakeup", 2), ("switch", 2)]

@@ -229,7 +229,7 @@ mod tests {
         let costs = serde_json::to_value(Costs::of(&tasks, Depth::Functions, 0, true)).unwrap();
         let told = &costs["tasks"][0];
         assert_eq!(told["modelled"]["user"]["loads"], 5);
-        assert_eq!(told["modelled"]["user"]["misses"], serde_json::json!([0, 3, 0, 0, 0, 1, 0, 0, 0, 0]));
+        assert_eq!(told["modelled"]["user"]["misses"], serde_json::json!([0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0]));
         assert!(told["frames"][0].get("misses").is_none());
         assert_eq!(told["frames"][1]["misses"][1], 3);
     }

@@ -1,6 +1,7 @@
 //! The caches of all cores, from the first level to the memory.
 //!
-//! A store takes the line from all other cores. Nothing is written back, and nothing is fetched ahead.
+//! A store takes the line from all other cores. Nothing is written back. Where the machine has a prefetcher, L2 fetches the
+//! next line of a page ahead once two neighbours were asked for.
 
 use std::collections::HashSet;
 
@@ -26,8 +27,24 @@ pub enum Found {
 struct Core {
     l1i: Lru<Line>,
     l1d: Lru<Line>,
+    streams: Lru<Stream>,
     /// Lines that another core took from it, and that it did not access since.
     lost: HashSet<u64>,
+}
+
+/// A page of which lines were asked for, and which line was the last one.
+#[derive(Clone, Copy)]
+struct Stream {
+    page: u64,
+    last: u64,
+}
+
+impl Entry for Stream {
+    const EMPTY: Stream = Stream { page: u64::MAX, last: u64::MAX };
+
+    fn key(&self) -> u64 {
+        self.page
+    }
 }
 
 /// Caches of one level behind the first: one for each group of cores.
@@ -42,10 +59,16 @@ pub struct Hierarchy {
     /// Whether the last miss was of a line that the core had lost.
     was_lost: bool,
     first: [Geometry; 2],
+    /// How many pages each core's prefetcher knows; of so many lines each.
+    streams: Option<usize>,
+    lines_of_page: u64,
     cores: Vec<Core>,
     second: Option<Level>,
     last: Option<Level>,
 }
+
+/// Prefetchers do not cross pages of that size. Source: Intel's optimization manual, streamer of L2.
+const PAGE: u64 = 4096;
 
 fn cache(geometry: Geometry) -> Lru<Line> {
     Lru::new(geometry.sets, geometry.ways)
@@ -108,6 +131,8 @@ impl Hierarchy {
         Hierarchy {
             was_lost: false,
             first: [machine.l1i, machine.l1d],
+            streams: machine.streams,
+            lines_of_page: PAGE / machine.line_bytes,
             cores: Vec::new(),
             second: machine.l2.map(Level::new),
             last: machine.llc.map(Level::new),
@@ -117,7 +142,8 @@ impl Hierarchy {
     /// There is one more core. Those of a node come one after the other.
     pub fn add(&mut self, place: Place) {
         let [l1i, l1d] = self.first;
-        self.cores.push(Core { l1i: cache(l1i), l1d: cache(l1d), lost: HashSet::new() });
+        let streams = Lru::new(1, self.streams.unwrap_or(1));
+        self.cores.push(Core { l1i: cache(l1i), l1d: cache(l1d), streams, lost: HashSet::new() });
         for level in self.second.iter_mut().chain(&mut self.last) {
             level.add(place);
         }
@@ -161,7 +187,37 @@ impl Hierarchy {
         if access == Access::Store {
             self.claim(core, number);
         }
+        if self.streams.is_some() {
+            self.fetch_ahead(core, number);
+        }
         found
+    }
+
+    /// Bring the line to L2 that comes next if lines of a page are asked for one after the other, up or down.
+    fn fetch_ahead(&mut self, core: usize, number: u64) {
+        let page = number / self.lines_of_page;
+        let streams = &mut self.cores[core].streams;
+        let Some(stream) = streams.used(page) else {
+            streams.put(Stream { page, last: number });
+            return;
+        };
+        let before = std::mem::replace(&mut stream.last, number);
+        let next = match number.wrapping_sub(before) {
+            1 => number + 1,
+            u64::MAX => number.wrapping_sub(1),
+            _ => return,
+        };
+        let own = &mut self.cores[core];
+        let is_there =
+            next / self.lines_of_page != page || own.l1d.seen(next).is_some() || own.l1i.seen(next).is_some();
+        if is_there || self.second.as_mut().is_some_and(|level| level.of(core).seen(next).is_some()) {
+            return;
+        }
+        self.cores[core].lost.remove(&next);
+        if self.cores.len() > 1 {
+            self.share(core, next);
+        }
+        self.look_further(core, next);
     }
 
     /// Bring a line to the core from the nearest level that has it.
@@ -281,6 +337,8 @@ mod tests {
         let mut made = Hierarchy {
             was_lost: false,
             first: [first, first],
+            streams: None,
+            lines_of_page: PAGE / LINE_BYTES,
             cores: Vec::new(),
             second: Some(Level::new(outer(32, 8, Contents::Inclusive, 1))),
             last: Some(Level::new(outer(256, 16, contents, 2))),
@@ -336,6 +394,44 @@ mod tests {
             }
         }
         assert_eq!(misses, 2 * lines);
+    }
+
+    #[test]
+    fn the_next_line_of_a_stream_is_fetched_ahead_and_no_other() {
+        let found = |lines: &mut dyn Iterator<Item = u64>| {
+            let mut hierarchy = hierarchy(Contents::NonInclusive, 0);
+            hierarchy.streams = Some(16);
+            hierarchy.add(Place { node: 0, index: 0 });
+            let mut counts = [0; 4];
+            lines.for_each(|line| counts[hierarchy.access(0, line, Access::Load) as usize] += 1);
+            counts
+        };
+        let lines = 64 * 64;
+        // Of each page the first two lines come from memory.
+        assert_eq!(found(&mut (0..lines)), [0, 62 * 64, 0, 2 * 64]);
+        assert_eq!(found(&mut (0..lines).rev()), [0, 62 * 64, 0, 2 * 64]);
+        assert_eq!(found(&mut (0..lines / 2).map(|line| 2 * line)), [0, 0, 0, 64 * 32]);
+        let mixed = numbers(7).take(2_000).map(|number| number % (1 << 20));
+        assert!(found(&mut { mixed })[3] > 1_980);
+        // Sixteen streams at once are known, and a seventeenth drives one out.
+        let side_by_side =
+            |streams: u64| found(&mut (0..64).flat_map(|line| (0..streams).map(move |page| page * 64 + line)));
+        assert_eq!(side_by_side(16)[3], 16 * 2);
+        assert_eq!(side_by_side(17)[3], 17 * 64);
+    }
+
+    #[test]
+    fn a_line_that_is_fetched_ahead_is_shared() {
+        let mut hierarchy = hierarchy(Contents::NonInclusive, 0);
+        hierarchy.streams = Some(16);
+        (0..2).for_each(|index| hierarchy.add(Place { node: 0, index }));
+        hierarchy.access(1, 2, Access::Store);
+        hierarchy.access(0, 0, Access::Load);
+        hierarchy.access(0, 1, Access::Load);
+        assert_eq!(hierarchy.access(0, 2, Access::Load), Found::Second);
+        assert_eq!(hierarchy.access(1, 2, Access::Store), Found::First);
+        assert_eq!(hierarchy.access(0, 2, Access::Load), Found::Last);
+        assert!(hierarchy.was_lost());
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod predictor;
 mod running;
 mod sites;
 mod symbols;
+mod tables;
 mod task;
 mod translation;
 mod translations;
@@ -108,6 +109,7 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
             parallel::prepare_stalls()?;
         }
         memory::find_functions()?;
+        tables::find_functions()?;
         modelled::keep(model.machine());
     }
     callbacks::keep(lens);

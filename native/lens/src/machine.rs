@@ -85,6 +85,7 @@ impl Times {
             + misses.distance * self.memory_fs / NEAREST
             + (misses.tlb - misses.walks) * self.translation_fs
             + misses.walks * self.walk_fs
+            - misses.skipped_levels * self.walk_fs / LEVELS_OF_WALK
             + misses.branches * self.branch_fs
     }
 
@@ -109,8 +110,13 @@ pub struct Machine {
     pub l1d: Geometry,
     pub l2: Option<Outer>,
     pub llc: Option<Outer>,
+    /// Of how many pages a core's prefetcher follows the lines; none if it has no prefetcher.
+    pub streams: Option<usize>,
     pub itlb: Geometry,
     pub dtlb: Geometry,
+    /// For pages larger than 4 KiB, where the first level has them apart.
+    pub large_itlb: Option<Geometry>,
+    pub large_dtlb: Option<Geometry>,
     /// The second level for instructions and for data, or for both.
     pub l2_itlb: Option<Geometry>,
     pub l2_dtlb: Option<Geometry>,
@@ -128,6 +134,8 @@ pub struct Machine {
 }
 
 pub const NEAREST: u64 = 10;
+/// A walk to a page of 4 KiB reads so many tables.
+const LEVELS_OF_WALK: u64 = 4;
 /// A ms.
 const LONGEST_FS: u64 = 1_000_000_000_000;
 const MOST_ENTRIES: u64 = 1 << 26;
@@ -144,7 +152,7 @@ impl Machine {
 
     fn check(&self) -> Result<(), String> {
         let [l2, llc] = [self.l2, self.llc].map(|outer| outer.map(|outer| outer.geometry()));
-        let outer = [l2, llc, self.l2_itlb, self.l2_dtlb, self.l2_tlb];
+        let outer = [l2, llc, self.large_itlb, self.large_dtlb, self.l2_itlb, self.l2_dtlb, self.l2_tlb];
         let all = [self.l1i, self.l1d, self.itlb, self.dtlb].into_iter().chain(outer.into_iter().flatten());
         for one in all {
             if one.sets == 0 || one.ways == 0 || one.sets.saturating_mul(one.ways as u64) > MOST_ENTRIES {
@@ -170,6 +178,9 @@ impl Machine {
         }
         if self.threads == 0 || self.nodes.iter().any(|node| node.cpus % self.threads != 0) {
             return Err(format!("cores have {} threads", self.threads));
+        }
+        if self.streams.is_some_and(|streams| streams == 0 || streams > 1 << 10) || self.line_bytes > 4096 {
+            return Err("the prefetcher follows no page, or too many".to_owned());
         }
         match self.history_bits {
             Some(bits) if bits == 0 || bits > 24 => Err(format!("the predictor looks back {bits} branches")),
@@ -222,8 +233,8 @@ pub mod tests {
 
     const SMALL: &str = r#"{"line_bytes": 64, "memory_bytes": 1048576, "l1i": {"sets": 2, "ways": 2},
         "l1d": {"sets": 2, "ways": 2}, "l2": null,
-        "llc": {"sets": 4, "ways": 4, "contents": "non-inclusive", "cores": 2},
-        "itlb": {"sets": 1, "ways": 4}, "dtlb": {"sets": 1, "ways": 4}, "l2_itlb": null,
+        "llc": {"sets": 4, "ways": 4, "contents": "non-inclusive", "cores": 2}, "streams": null,
+        "itlb": {"sets": 1, "ways": 4}, "dtlb": {"sets": 1, "ways": 4}, "large_itlb": null, "large_dtlb": null, "l2_itlb": null,
         "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4, "threads": 1, "nodes": [], "distances": []}"#;
 
     /// 4 GHz, 2 instructions a cycle; 3, 10 and 100 ns, and 1, 5 and 4 ns.
@@ -247,6 +258,8 @@ pub mod tests {
         assert_eq!(ns(Misses { l1d: 3, l2: 2, llc: 1, ..Misses::default() }), 113.0);
         assert_eq!(ns(Misses { l1d: 1, l2: 1, llc: 1, remote: 1, distance: 21, ..Misses::default() }), 310.0);
         assert_eq!(ns(Misses { tlb: 3, walks: 1, branches: 2, ..Misses::default() }), 15.0);
+        // Of four tables a walk to 2 MiB reads three, and one to 1 GiB two.
+        assert_eq!(ns(Misses { tlb: 2, walks: 2, skipped_levels: 1 + 2, ..Misses::default() }), 6.25);
     }
 
     /// Two such machines: cores 0 and 1 with 256 KiB, core 2 with the rest.

@@ -114,12 +114,21 @@ impl Ram {
 
     fn place(&self, told: u64, version: c_int) -> u64 {
         if version >= TELLS_GUEST_ADDRESSES {
-            return if told >= HIGH && self.bytes >= HOLE_IF_FROM { told - HIGH + HOLE } else { told };
+            return self.place_of_guest(told);
         }
         // The beginning of the node's memory was added twice: as its place in all memory, and as its address.
         let begins = std::iter::once(&0).chain(&self.ends).zip(&self.ends);
         let node = begins.map(|(begin, end)| (*begin, begin + end)).find(|(_, end)| told < *end);
         told - node.map_or(0, |(begin, _)| begin)
+    }
+
+    /// The place of an address that the guest uses.
+    pub fn place_of_guest(&self, address: u64) -> u64 {
+        if address >= HIGH && self.bytes >= HOLE_IF_FROM {
+            address - HIGH + HOLE
+        } else {
+            address
+        }
     }
 
     /// The place of an instruction while it is translated.

@@ -21,17 +21,19 @@ pub struct Misses {
     pub distance: u64,
     /// Lines that were there until another core stored to them.
     pub lost: u64,
+    /// Levels of page tables that walks to larger pages did not have to read.
+    pub skipped_levels: u64,
 }
 
 impl Misses {
-    pub fn figures(&self) -> [u64; 10] {
-        let Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost } = *self;
-        [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost]
+    pub fn figures(&self) -> [u64; 11] {
+        let Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost, skipped_levels } = *self;
+        [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost, skipped_levels]
     }
 
-    fn of(figures: [u64; 10]) -> Misses {
-        let [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost] = figures;
-        Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost }
+    fn of(figures: [u64; 11]) -> Misses {
+        let [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost, skipped_levels] = figures;
+        Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost, skipped_levels }
     }
 
     pub fn is_zero(&self) -> bool {

@@ -7,6 +7,7 @@ use crate::machine::{Machine, Times, NEAREST};
 use crate::misses::{BySpace, Misses};
 use crate::predictor::Predictor;
 use crate::symbols::is_kernel;
+use crate::tables::Reached;
 use crate::translations::{Flush, Known, Side, Translations};
 
 /// A conditional jump at the end of a block: where it is, and where it may lead.
@@ -146,8 +147,8 @@ impl Model {
         cpu.fetched = NOTHING_FETCHED;
     }
 
-    /// Instructions are fetched.
-    pub fn fetch(&mut self, number: usize, fetch: &Fetch) {
+    /// Instructions are fetched; `ask` walks to the page that they are on.
+    pub fn fetch(&mut self, number: usize, fetch: &Fetch, ask: impl Fn() -> Reached) {
         let line = fetch.physical >> self.line_bits;
         let space = usize::from(fetch.in_kernel);
         let cpu = self.cpu(number);
@@ -159,10 +160,7 @@ impl Model {
             return;
         }
         cpu.fetched = fetched;
-        let known = cpu.translations.find(Side::Instructions, fetch.address, || Some(fetch.physical));
-        if let Some((_, known)) = known {
-            cpu.translated(known, space);
-        }
+        cpu.translate(Side::Instructions, fetch.address, space, || Some(ask()));
         self.look_for(number, line, Access::Fetch, space);
         if fetch.goes_on {
             self.cpus[number].fetched = (line + 1, fetched.1);
@@ -170,14 +168,13 @@ impl Model {
         }
     }
 
-    /// `bytes` are loaded from or stored to `address`; `ask` tells the physical address of one, or that it is none of
-    /// memory.
+    /// `bytes` are loaded from or stored to `address`; `ask` walks to the page of one, unless that is none of memory.
     pub fn access(
         &mut self,
         number: usize,
         (address, bytes): (u64, u64),
         (is_store, in_kernel): (bool, bool),
-        ask: impl Fn(u64) -> Option<u64>,
+        ask: impl Fn(u64) -> Option<Reached>,
     ) {
         let space = usize::from(in_kernel);
         let line_bits = self.line_bits;
@@ -189,16 +186,12 @@ impl Model {
             cpu.modelled[space].loads += 1;
             Access::Load
         };
-        let Some((physical, known)) = cpu.translations.find(Side::Data, address, || ask(address)) else { return };
-        if known != Known::First {
-            cpu.translated(known, space);
-        }
+        let Some(physical) = cpu.translate(Side::Data, address, space, || ask(address)) else { return };
         let (first, last) = (physical >> line_bits, (physical + bytes - 1) >> line_bits);
         self.look_for(number, first, access, space);
         if last != first {
             let (begin, cpu) = (address.wrapping_add(bytes - 1) >> line_bits << line_bits, self.cpu(number));
-            let Some((physical, known)) = cpu.translations.find(Side::Data, begin, || ask(begin)) else { return };
-            cpu.translated(known, space);
+            let Some(physical) = cpu.translate(Side::Data, begin, space, || ask(begin)) else { return };
             self.look_for(number, physical >> line_bits, access, space);
         }
     }
@@ -265,14 +258,36 @@ impl Cpu {
         }
     }
 
-    fn translated(&mut self, known: Known, space: usize) {
-        if known == Known::First {
-            return;
+    /// Where an address is in memory, by the TLBs of a side.
+    #[inline(always)]
+    fn translate(
+        &mut self,
+        side: Side,
+        address: u64,
+        space: usize,
+        ask: impl FnOnce() -> Option<Reached>,
+    ) -> Option<u64> {
+        let mut skipped_levels = 0;
+        let (place, known) = self.translations.find(side, address, || {
+            let reached = ask()?;
+            skipped_levels = reached.skipped_levels();
+            Some(reached)
+        })?;
+        if known != Known::First {
+            self.translated(known, skipped_levels, space);
         }
+        Some(place)
+    }
+
+    #[inline(never)]
+    fn translated(&mut self, known: Known, skipped_levels: u64, space: usize) {
         self.news += 1;
         let misses = &mut self.modelled[space].misses;
         misses.tlb += 1;
-        misses.walks += u64::from(known == Known::Walked);
+        if known == Known::Walked {
+            misses.walks += 1;
+            misses.skipped_levels += skipped_levels;
+        }
     }
 
     /// A block begins: this is how the jump at the end of the last one went, unless something came between.
@@ -298,8 +313,16 @@ mod tests {
         Model::new(small())
     }
 
+    fn in_place(address: u64) -> Option<Reached> {
+        Some(Reached::small(address))
+    }
+
+    fn instructions(model: &mut Model, fetch: &Fetch) {
+        model.fetch(0, fetch, || Reached::small(fetch.physical));
+    }
+
     fn load(model: &mut Model, address: u64, bytes: u64) {
-        model.access(0, (address, bytes), (false, false), Some);
+        model.access(0, (address, bytes), (false, false), in_place);
     }
 
     fn fetch(address: u64) -> Fetch {
@@ -320,6 +343,19 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_as_large_as_the_walk_says() {
+        let walked = |bits: u32| {
+            let mut model = model();
+            for page in 0..512 {
+                model.access(0, (page << 12, 8), (false, false), |place| Some(Reached { place, bits }));
+            }
+            let misses = model.modelled(0)[0].misses;
+            (misses.tlb, misses.walks, misses.skipped_levels)
+        };
+        assert_eq!([12, 21, 30].map(walked), [(512, 512, 0), (1, 1, 1), (1, 1, 2)]);
+    }
+
+    #[test]
     fn what_is_no_memory_is_in_no_cache() {
         let mut model = model();
         model.access(0, (0xfee0_0000, 4), (true, true), |_| None);
@@ -332,12 +368,12 @@ mod tests {
         let mut model = model();
         for page in 0..4 {
             // One page at four addresses, as shared memory may be.
-            model.access(0, (page << 12, 8), (page == 0, false), |address| Some(address & 0xfff));
+            model.access(0, (page << 12, 8), (page == 0, false), |address| in_place(address & 0xfff));
         }
         let misses = model.modelled(0)[0].misses;
         assert_eq!((misses.l1d, misses.tlb), (1, 4));
         // Code is in the same last level as data.
-        model.fetch(0, &Fetch { physical: 0, ..fetch(0x5000) });
+        instructions(&mut model, &Fetch { physical: 0, ..fetch(0x5000) });
         let misses = model.modelled(0)[0].misses;
         assert_eq!((misses.l1i, misses.llc), (1, 1));
     }
@@ -346,8 +382,8 @@ mod tests {
     fn a_line_that_is_fetched_again_at_once_is_there() {
         let mut model = model();
         for _ in 0..10 {
-            model.fetch(0, &Fetch { goes_on: true, ..fetch(0x103f) });
-            model.fetch(0, &fetch(0x1040));
+            instructions(&mut model, &Fetch { goes_on: true, ..fetch(0x103f) });
+            instructions(&mut model, &fetch(0x1040));
         }
         let misses = model.modelled(0)[0].misses;
         assert_eq!((misses.l1i, misses.tlb), (2, 1));
@@ -359,12 +395,12 @@ mod tests {
         for (core, address, remote, distance) in
             [(0, 0, 0, 0), (0, 1 << 18, 1, 21), (2, 1 << 19, 0, 0), (2, 64, 1, 11), (1, (1 << 20) - 8, 1, 21)]
         {
-            model.access(core, (address, 8), (false, false), Some);
+            model.access(core, (address, 8), (false, false), in_place);
             let misses = model.missed(core).unwrap();
             assert_eq!((misses.llc, misses.remote, misses.distance), (1, remote, distance), "{core} {address}");
         }
         // What a cache has is not fetched again.
-        model.access(0, (1 << 18, 8), (false, false), Some);
+        model.access(0, (1 << 18, 8), (false, false), in_place);
         assert_eq!(model.missed(0), None);
     }
 
@@ -373,7 +409,8 @@ mod tests {
         let mut model = Model::new(Machine { threads, ..small() });
         for _ in 0..100 {
             for cpu in 0..2 {
-                (0..4).for_each(|line| model.access(cpu, ((cpu as u64) << 12 | line << 6, 8), (false, false), Some));
+                (0..4)
+                    .for_each(|line| model.access(cpu, ((cpu as u64) << 12 | line << 6, 8), (false, false), in_place));
             }
         }
         (0..2).map(|cpu| model.modelled(cpu)[0].misses.l1d).sum()
@@ -391,7 +428,7 @@ mod tests {
         let found = |threads| {
             let mut model = Model::new(Machine { threads, ..small() });
             [0, 1, 1].map(|cpu| {
-                model.access(cpu, (64, 8), (true, false), Some);
+                model.access(cpu, (64, 8), (true, false), in_place);
                 model.missed(cpu).map_or((0, 0, 0), |missed| (missed.l1d, missed.lost, missed.walks))
             })
         };
@@ -405,14 +442,14 @@ mod tests {
         let mut model = model();
         let branch = Some(Branch { address: 0x1010, next: 0x1012, target: 0x1000 });
         for _ in 0..100 {
-            model.fetch(0, &Fetch { branch, ..fetch(0x1000) });
+            instructions(&mut model, &Fetch { branch, ..fetch(0x1000) });
         }
         let learnt = model.modelled(0)[0].misses.branches;
         assert!((1..=6).contains(&learnt), "{learnt}");
-        model.fetch(0, &fetch(0x9000)); // An interrupt: nothing is known of the jump.
+        instructions(&mut model, &fetch(0x9000)); // An interrupt: nothing is known of the jump.
         assert_eq!(model.modelled(0)[0].misses.branches, learnt);
-        model.fetch(0, &Fetch { branch, ..fetch(0x1000) });
-        model.fetch(0, &fetch(0x1012));
+        instructions(&mut model, &Fetch { branch, ..fetch(0x1000) });
+        instructions(&mut model, &fetch(0x1012));
         assert_eq!(model.modelled(0)[0].misses.branches, learnt + 1);
     }
 
@@ -420,7 +457,7 @@ mod tests {
     fn a_miss_costs_its_cpu_time_once() {
         let mut model = Model::new(Machine { times: Some(TIMES), ..small() });
         let mut store = |cpu| {
-            model.access(cpu, (64, 8), (true, false), Some);
+            model.access(cpu, (64, 8), (true, false), in_place);
             model.stalled(cpu)
         };
         let (walk, memory, last) = (5_000_000, 100_000_000, 10_000_000);
@@ -438,7 +475,7 @@ mod tests {
         let mut model = model();
         assert_eq!(model.missed(0), None);
         load(&mut model, 0, 8);
-        model.access(0, (0x4000, 8), (false, true), Some);
+        model.access(0, (0x4000, 8), (false, true), in_place);
         assert_eq!(model.missed(0).map(|missed| (missed.l1d, missed.walks)), Some((2, 2)));
         load(&mut model, 0, 8);
         assert_eq!(model.missed(0), None);

@@ -13,6 +13,7 @@ use crate::memory::{Kinds, Ram};
 use crate::model::{Branch, Fetch, Model};
 use crate::parallel;
 use crate::symbols::is_kernel;
+use crate::tables;
 use crate::translations::Flush;
 
 const PAGE: u64 = 4096;
@@ -124,9 +125,10 @@ fn space_of(address: u64) -> *mut c_void {
 
 extern "C" fn fetched(told: c_uint, fetch: *mut c_void) {
     let (lens, cpu) = with(told);
-    if let Some(model) = lens.model.as_mut().filter(|model| model.is_on()) {
+    if let (Some(model), Some(fetches)) = (lens.model.as_mut().filter(|model| model.is_on()), fetches()) {
         // SAFETY: it was registered with what lives for ever.
-        model.fetch(cpu, unsafe { &*fetch.cast::<Fetch>() });
+        let fetch = unsafe { &*fetch.cast::<Fetch>() };
+        model.fetch(cpu, fetch, || tables::reach(&fetches.ram, cpu, fetch.address, fetch.physical));
         charge(model, cpu);
     }
 }
@@ -136,7 +138,10 @@ extern "C" fn accessed(told: c_uint, access: u32, address: u64, space: *mut c_vo
     if let (Some(model), Some(fetches)) = (lens.model.as_mut().filter(|model| model.is_on()), fetches()) {
         let (bytes, is_store) = fetches.kinds.of(access);
         let how = (is_store, !space.is_null());
-        model.access(cpu, (address, bytes), how, |address| fetches.ram.place_of_access(access, address));
+        model.access(cpu, (address, bytes), how, |address| {
+            let place = fetches.ram.place_of_access(access, address)?;
+            Some(tables::reach(&fetches.ram, cpu, address, place))
+        });
         charge(model, cpu);
     }
 }

@@ -40,6 +40,20 @@ _MOSTLY: Final = 0.5
 _FINEST: Final = 2_000
 _REST: Final = ("", "")
 
+# What a call of a function of the kernel means; the compiler adds to some names behind a dot.
+# Source: net/ipv4/tcp_output.c, tcp_input.c and tcp_bbr.c, kernel/locking/rtmutex.c and spinlock_rt.c of Linux.
+_EVENTS: Final = {
+    "retransmitted TCP segments": ("__tcp_retransmit_skb",),
+    "TCP loss recoveries": ("tcp_enter_recovery",),
+    "TCP retransmission timeouts": ("tcp_enter_loss",),
+    "reductions of TCP's congestion window": ("tcp_enter_recovery", "tcp_enter_loss", "tcp_enter_cwr"),
+    "waits for TCP's pacing": ("tcp_pace_kick",),
+    "sleeping locks taken": ("rt_spin_lock", "rt_read_lock", "rt_write_lock", "rt_mutex_lock"),
+    "waits for a sleeping lock": ("rtlock_slowlock_locked", "rt_mutex_slowlock", "rwbase_write_lock"),
+}
+_LEAST_EVENTS: Final = 5
+_LEAST_RATIO: Final = 1.1
+
 Namer = Callable[[Space, int], CostFunction]
 """Returns the function at an address of a space."""
 
@@ -175,8 +189,9 @@ def compare_costs(baseline: NamedCosts, other: NamedCosts) -> CostComparison:
     by_each = sorted(rows, key=lambda row: (-_change(row), row.name, row.file))[:MOST_CHANGED]
     changed = tuple(row for row in by_each if abs(row.by_each) >= 1)
     parts, entries = tuple(_part_rows(baseline, other)), _entry_rows(baseline, other)
+    first, *more = _sentences(parts, top, changed, entries)
     return CostComparison(
-        sentences=tuple(_sentences(parts, top, changed, entries)),
+        sentences=(first, *_events(*both), *more),
         parts=parts,
         functions=tuple(top),
         others=_together(ranked[len(top) :]),
@@ -290,6 +305,27 @@ def _sentences(
         if row.own_calls != row.baseline_calls:
             times += f" instead of {number(row.baseline_calls)}"
         yield f"{row.name}: {times}, {signed(row.difference)} instructions with all that it calls."
+
+
+def _events(baseline: Mapping[CostFunction, Cost], other: Mapping[CostFunction, Cost]) -> Iterator[str]:
+    # Yield which events of the kernel became more or fewer, the greatest change first.
+    changes = []
+    for event, names in _EVENTS.items():
+        before, now = (_calls(costs, names) for costs in (baseline, other))
+        if abs(now - before) >= _LEAST_EVENTS and max(now, before) >= _LEAST_RATIO * min(now, before):
+            changes.append(
+                (max(now, before) / max(1, min(now, before)), f"{number(now)} {event} instead of {number(before)}")
+            )
+    if changes:
+        yield f"In the kernel: {'; '.join(words for _, words in sorted(changes, key=lambda change: -change[0]))}."
+
+
+def _calls(costs: Mapping[CostFunction, Cost], names: Sequence[str]) -> int:
+    return sum(
+        cost.calls
+        for function, cost in costs.items()
+        if function.space == "kernel" and function.name.partition(".")[0] in names
+    )
 
 
 def _in_words(count: int) -> str:

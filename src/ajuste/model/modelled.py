@@ -17,6 +17,7 @@ from ajuste.model.plan import NEAREST, MemoryNode
 from ajuste.model.topology import Topology
 
 _KIB: Final = 1024
+_LEVELS_OF_WALK: Final = 4
 _Few = Annotated[int, Field(ge=1, le=1_000)]
 _Cycles = Annotated[int, Field(ge=0, le=100_000)]
 _Count = Annotated[int, Field(ge=0, lt=2**64)]
@@ -54,6 +55,12 @@ class OuterCache(ModelledCache):
     cores: _Few = 1
     contents: Contents = "non-inclusive"
     latency_cycles: _Cycles
+
+
+class Prefetcher(_Table):
+    """It brings the next line to L2 where two neighbours were asked for, in so many pages of 4 KiB at once."""
+
+    streams: _Few
 
 
 class Translations(_Table):
@@ -94,7 +101,8 @@ class Missed(NamedTuple):
     """Counts of misses: how often it was looked for further out than in L1 of instructions and of data, L2, LLC, TLB of
     the first level, of the second (the page tables are walked), and how many branches were predicted wrongly.
     ``remote`` lines came from the memory of another node; ``distance`` is by how much that was further than the
-    nearest, in all (ACPI's SLIT). ``lost`` ones were there until another CPU stored to them.
+    nearest, in all (ACPI's SLIT). ``lost`` ones were there until another CPU stored to them. A walk to a page of 2 MiB
+    reads one table less than to one of 4 KiB, and to one of 1 GiB two less: ``skipped_levels``, in all.
     """
 
     l1i: _Count = 0
@@ -107,6 +115,7 @@ class Missed(NamedTuple):
     remote: _Count = 0
     distance: _Count = 0
     lost: _Count = 0
+    skipped_levels: _Count = 0
 
     def plus(self, other: Missed) -> Missed:
         return Missed(*map(operator.add, self, other))
@@ -126,7 +135,8 @@ class TimePart(NamedTuple):
 
 class ModelledMachine(_Table):
     """A machine with what is known of it. ``instructions_per_cycle`` is how many are carried out where nothing misses;
-    the latencies are what each miss adds. ``sources`` say where the figures are from.
+    the latencies are what each miss adds. ``walk_cycles`` are those of a walk over four tables, to a page of 4 KiB.
+    ``sources`` say where the figures are from.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -142,8 +152,11 @@ class ModelledMachine(_Table):
     l1d: ModelledCache
     l2: OuterCache | None = None
     llc: OuterCache | None = None
+    prefetcher: Prefetcher | None = None
     itlb: Translations
     dtlb: Translations
+    large_itlb: Translations | None = None
+    large_dtlb: Translations | None = None
     l2_itlb: OuterTranslations | None = None
     l2_dtlb: OuterTranslations | None = None
     l2_tlb: OuterTranslations | None = None
@@ -171,7 +184,7 @@ class ModelledMachine(_Table):
         both = self.l2_tlb is not None and (self.l2_itlb or self.l2_dtlb)
         if both:
             problems["l2_tlb"] = "it is shared; it conflicts with l2_itlb and l2_dtlb"
-        tlbs = ("itlb", "dtlb", "l2_itlb", "l2_dtlb", "l2_tlb")
+        tlbs = ("itlb", "dtlb", "large_itlb", "large_dtlb", "l2_itlb", "l2_dtlb", "l2_tlb")
         for name in tlbs:
             tlb: Translations | None = getattr(self, name)
             if tlb and not problems.get(name):
@@ -236,7 +249,7 @@ class ModelledMachine(_Table):
             "LLC": (missed.l2 - missed.llc) * (self.llc.latency_cycles if self.llc else 0),
             "memory": missed.llc * self._memory_cycles,
             "other nodes": missed.distance / NEAREST * self._memory_cycles,
-            "TLB": in_second + missed.walks * self.walk_cycles,
+            "TLB": in_second + (missed.walks - missed.skipped_levels / _LEVELS_OF_WALK) * self.walk_cycles,
             "branches": missed.branches * (self.branches.miss_cycles if self.branches else 0),
         }
         return tuple(TimePart(name, count / (self.frequency_mhz * 1e6)) for name, count in cycles.items())

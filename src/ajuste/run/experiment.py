@@ -482,13 +482,13 @@ def record(
         require_allowed_run(resolved, Asked("bundle"), catalogue, kernel_kind)
     from ajuste.run.recordings import follow_decisions, record_trials, to_follow, to_record
 
-    names = to_record(run, configuration, store, fresh=fresh)
-    followed = to_follow(run, configuration, store, fresh=fresh or bool(names)) if decisions else ()
-    if not names and not followed:
+    wanted = to_record(run, configuration, store, fresh=fresh)
+    followed = to_follow(run, configuration, store, fresh=fresh or bool(wanted.names)) if decisions else ()
+    if not wanted.names and not followed:
         return
     bed = testbed_for(resolved.study, options)
     experiment = bed.prepared(resolved, catalogue)
     first = keeper(options.home, run.id, resolved.writes, catalogue)
     with Executors(lambda machine: bed.executor(experiment, machine, first), lambda *_: None) as executors:
-        record_trials(run, names, store, executors, options.say)
+        record_trials(run, wanted, store, executors, options.say)
         follow_decisions(run, followed, store, executors, options.say)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ajuste.analysis.explanation import deciding_configuration
+from ajuste.analysis.explanation import deciding_configuration, typical_block
 from ajuste.executor.executor import TrialRequest, Untrusted
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.event import Exited, Failed, Traced
@@ -37,31 +37,43 @@ def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> N
         record_trials(run, to_record(run, configuration, store), store, executors, say)
 
 
-def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> tuple[str, ...]:
-    """Return the baseline and ``configuration``, without those recorded already unless ``fresh``."""
+class ToRecord(NamedTuple):
+    """The configurations to record, each with the seed of the same ``block``."""
+
+    names: tuple[str, ...]
+    block: int
+
+
+def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> ToRecord:
+    """Return the baseline and ``configuration``, without those recorded already unless ``fresh``. The block is that
+    whose pair of trials is nearest to the estimated effect.
+    """
     study = ResolvedStudy.model_validate_json(run.resolved)
+    block = typical_block(results_of(run, store), store.measurements(run), configuration)
+    block = study.study.design.warm_up if block is None else block
     stored = {} if fresh else store.recorded(run)
-    return tuple(name for name in (study.baseline, configuration) if not _is_whole(stored.get(name), study))
+    names = (study.baseline, configuration)
+    return ToRecord(tuple(name for name in names if not _is_whole(stored.get(name), study, block)), block)
 
 
-def _is_whole(recorded: Recorded | None, study: ResolvedStudy) -> bool:
-    # A recording of an earlier Ajuste has no costs, or none of a modelled machine.
-    if recorded is None or recorded.recording is None:
+def _is_whole(recorded: Recorded | None, study: ResolvedStudy, block: int) -> bool:
+    # A recording of an earlier Ajuste has no costs, none of a modelled machine, or is of the first block.
+    if recorded is None or recorded.recording is None or recorded.block != block:
         return False
     if study.study.target.clock != "virtual" or recorded.costs_problem:
         return True
     return recorded.costs is not None and recorded.costs.machine == study.modelled
 
 
-def record_trials(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
-    """Record a trial of each configuration, with the seed of the first block after the warm-up, and store it. Under the
-    virtual clock, also count a trial without recording.
+def record_trials(run: Run, wanted: ToRecord, store: Store, executors: Executors, say: Say) -> None:
+    """Record a trial of each configuration, and store it. Under the virtual clock, also count a trial without
+    recording.
     """
     study = ResolvedStudy.model_validate_json(run.resolved)
     settings = study_settings(study)
-    for name in names:
+    for name in wanted.names:
         say(f"recording what the scheduler does under {settings[name]}")
-        request = executors.first_trial(study, name)._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))
+        request = executors.trial(study, name, wanted.block)._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))
         may = not study.study.target.on_host or os.geteuid() == 0
         recorded = _recorded(request, _carried_out(request) if may else Observation(problem=NEEDS_ROOT))
         if study.study.target.clock == "virtual":
@@ -106,8 +118,9 @@ def follow_decisions(run: Run, names: Sequence[str], store: Store, executors: Ex
     study = ResolvedStudy.model_validate_json(run.resolved)
     for name in names:
         say(f"following what the scheduler decides under {name}")
-        request = executors.first_trial(study, name)
-        store.keep_recorded(run, store.recorded(run)[name].model_copy(update=_decisions(request)))
+        recorded = store.recorded(run)[name]
+        request = executors.trial(study, name, recorded.block)
+        store.keep_recorded(run, recorded.model_copy(update=_decisions(request)))
 
 
 def _decisions(request: TrialRequest) -> dict[str, Any]:

@@ -97,8 +97,11 @@ class Executors:
 
     def first_trial(self, study: ResolvedStudy, configuration: str) -> TrialRequest:
         """Return the request for a configuration's trial in the first block after the warm-up."""
-        design = study.study.design
-        slots = block(design.warm_up, study.names, design.seed)
+        return self.trial(study, configuration, study.study.design.warm_up)
+
+    def trial(self, study: ResolvedStudy, configuration: str, number: int) -> TrialRequest:
+        """Return the request for a configuration's trial with the seed of block ``number``."""
+        slots = block(number, study.names, study.study.design.seed)
         slot = next(slot for slot in slots if slot.configuration == configuration)
         return TrialRequest(self.prepared(study.find(configuration).machine), study, slot, 0)
 

@@ -1,8 +1,10 @@
 /* Accesses to memory that can be reckoned by hand: WHAT KIB ROUNDS, all of fixed width.
- * chase: loads of one line after the other, in the order of a cycle that looks random; copy: STREAM's; matrix: a product
- * of matrices of so many KiB each, the second by columns. */
+ * chase: loads of one line after the other, in the order of a cycle that looks random; large: the same in pages of 2 MiB
+ * (as far as the guest gives them); copy: STREAM's; matrix: a product of matrices of so many KiB each, the second by
+ * columns. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #define LINE 64
@@ -62,9 +64,12 @@ static void fill(long kib) {
 int main(int count, char **words) {
     (void)count;
     long kib = atol(words[2]), rounds = atol(words[3]), rows = 0;
-    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    if (words[1][0] == 'l')
+        madvise(memory, sizeof memory, MADV_HUGEPAGE);
+    else
+        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     fill(kib);
-    if (words[1][1] == 'h') {
+    if (words[1][1] == 'h' || words[1][0] == 'l') {
         link_lines((kib << 10) / LINE);
         chase((kib << 10) / LINE, rounds);
     } else if (words[1][1] == 'o') {

@@ -112,6 +112,22 @@ def test_the_steps_of_a_chase_are_where_the_sizes_say(target: GuestExecutor) -> 
 
 
 @pytest.mark.vm
+def test_pages_are_as_large_as_the_guests_own(
+    place: Home, kernel: Callable[[str], KernelImage], accesses: Path
+) -> None:
+    """Of 256 pages of 4 KiB the TLBs know 64; in pages of 2 MiB the same memory is one."""
+    files = GuestFiles(study_files={"accesses": accesses})
+    # With less than 512 MiB Linux gives no huge pages unless it is told to.
+    guest = GuestExecutor(kernel("debian:6.1"), clock="virtual", memory_mib=640, files=files, home=place)
+    with guest as target:
+        assert rounds(target, "chase", 1024)[4] == pytest.approx(1 - 64 / 256, abs=0.05)
+        *_, tlb, walks = rounds(target, "large", 1024)
+        assert max(tlb, walks) < 0.02
+        modelled = in_user_space(costs_of(target.count(job("large", 1024, 100), "counts", TEXTBOOK)))
+        assert 0 < modelled.misses.skipped_levels <= modelled.misses.walks
+
+
+@pytest.mark.vm
 def test_a_copy_misses_once_for_each_line_of_both_arrays(target: GuestExecutor) -> None:
     loads, l1d, llc, _, walks = rounds(target, "copy", 256)
     assert loads == pytest.approx(LINE_BYTES / 8, rel=1e-9)

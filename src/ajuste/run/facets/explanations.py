@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def find(measured: MeasuredRun) -> tuple[Explanation, ...] | None:
-    """Return an explanation of each recorded configuration; None without a recording of the baseline."""
+    """Return an explanation of each configuration recorded with the baseline; None without a recording of that."""
     recorded = measured.store.recorded(measured.run)
     if measured.resolved.baseline not in recorded:
         return None
     from ajuste.analysis.explanation import explanations  # few runs are recorded
 
-    return explanations(measured.results, recorded)
+    return explanations(measured.results, recorded, measured.record.measurements)

@@ -1,0 +1,5 @@
+"""Print the table of docs/explanation/modelled-machine.md."""
+
+from benchmarks.structures import table
+
+print(table())
