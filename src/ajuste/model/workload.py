@@ -53,6 +53,37 @@ class Parameter(ClosedModel):
         return self
 
 
+class ServiceKind(ClosedModel):
+    """A server whose own settings can be passed as arguments: ``setting`` are those of one, with ``{name}`` and
+    ``{value}``, which match ``names`` and ``values``. Of an option that is obeyed ``once`` the texts are joined.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    title: str
+    programs: tuple[str, ...] = Field(min_length=1)
+    setting: tuple[str, ...] = Field(min_length=1)
+    names: str = r"[A-Za-z_][A-Za-z0-9_.-]*"
+    values: str = r".*"
+    once: bool = False
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        text = " ".join(self.setting)
+        if "{name}" not in text or "{value}" not in text:
+            raise ValueError("a setting needs {name} and {value}")
+        if self.once and len(self.setting) != 2:
+            raise ValueError("an option that is given once is an option and its text")
+        return self
+
+    def pass_setting(self, command: tuple[str, ...], name: str, value: str) -> tuple[str, ...]:
+        """Return ``command`` with the setting."""
+        words = tuple(word.replace("{name}", name).replace("{value}", value) for word in self.setting)
+        if self.once and words[0] in command[:-1]:
+            at = len(command) - 2 - command[-2::-1].index(words[0])
+            return (*command[: at + 1], f"{command[at + 1]} {words[1]}", *command[at + 2 :])
+        return (*command, *words)
+
+
 class KindService(ClosedModel):
     """A server that a workload needs, as in a study's ``[[workload.service]]``: ``{port}`` is its port there and in the
     workload's arguments.
@@ -62,6 +93,8 @@ class KindService(ClosedModel):
     command: tuple[str, ...]
     ready: str | tuple[str, ...] | None = None
     stop: str = "TERM"
+    data: tuple[str, ...] | None = None
+    setting: tuple[str, ...] | None = None
 
 
 class WorkloadKind(ClosedModel):

@@ -293,6 +293,13 @@ class ServiceTable(StudyTable):
         description="A command that fills {data}, such as initdb -D {data}. It runs once before all trials, and each "
         "trial gets a copy; in a guest, and with [scratch], it runs in each trial.",
     )
+    setting: Argv | None = Field(
+        default=None,
+        exclude_if=lambda setting: setting is None,
+        description='The arguments that pass a setting, for factors such as service.threads: ["--{name}={value}"] '
+        "(default: those of its program, if the catalogue knows it). If the command or the environment has {threads}, "
+        "the level replaces that instead.",
+    )
     environment: dict[VariableName, Argument] = Field(default_factory=dict, description="More environment variables.")
     files: tuple[Argument, ...] = Field(default=(), description="Files it needs, relative to the study file.")
     when: When = Field(default_factory=dict, description=_WHEN)
