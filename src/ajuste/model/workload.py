@@ -85,8 +85,8 @@ class ServiceKind(ClosedModel):
 
 
 class KindService(ClosedModel):
-    """A server that a workload needs, as in a study's ``[[workload.service]]``: ``{port}`` is its port there and in the
-    workload's arguments.
+    """A server that a workload needs, as in a study's ``[[workload.service]]``: ``{port}`` is its port and ``{data}``
+    the directory of its data, there and in the workload's arguments.
     """
 
     name: str
@@ -122,7 +122,7 @@ class WorkloadKind(ClosedModel):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         used = {name for argument in self.arguments for name in PLACEHOLDER.findall(argument)}
-        if used - ({"port"} if self.services else set()) != set(self.parameters):
+        if used - ({"port", "data"} if self.services else set()) != set(self.parameters):
             raise ValueError(f"arguments use {sorted(used)}, parameters are {sorted(self.parameters)}")
         if self.main and self.main not in {metric.name for metric in self.metrics}:
             raise ValueError(f"the main metric {self.main} is not among the metrics")
