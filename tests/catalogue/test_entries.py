@@ -262,7 +262,7 @@ def where(kind: WorkloadKind) -> Iterator[tuple[Path, int | None]]:
 
 @contextmanager
 def served(kind: WorkloadKind, user: int | None) -> Iterator[Callable[[str], str]]:
-    """What fills in the port on which the workload's server listens meanwhile, and its data, if it needs one."""
+    """Run the workload's servers; yield the function that fills in their port and data."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])

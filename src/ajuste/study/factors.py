@@ -55,8 +55,8 @@ def workload_parameter(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class ServicePart:
-    """What a factor varies of a service: an attribute of its process, or a setting of its own. ``service`` is empty for
-    the only one.
+    """An attribute of a service's process, or one of the server's own settings, that a factor varies. ``service`` is
+    empty for the only one.
     """
 
     service: str

@@ -112,11 +112,11 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
     """
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
-    if own := next((text for text in request.set if text.startswith(SERVICE_PREFIX)), None):
+    if setting := next((text for text in request.set if text.startswith(SERVICE_PREFIX)), None):
         raise RequestError(
             "ajuste live changes settings of this machine, not those of the service itself",
             hint="compare them with ajuste compare --service COMMAND, which starts the service anew for each trial",
-            place=Place(f"--set {own}"),
+            place=Place(f"--set {setting}"),
         )
     document, origin = adhoc_document(
         replace(
