@@ -289,7 +289,11 @@ def test_a_study_says_how_its_server_takes_settings(resolved: Resolving) -> None
         ("server --threads {threads}", "service.nice=1,2", "found {threads}, but no factor sets it"),
         ("server --threads {threads}", "service.threads=2", 'found {threads}, which the level "as it is" does not set'),
         ("redis-server {port}", "service.rediss-server.hz=1,2", 'service "rediss-server" not found; did you mean'),
-        ("redis-server {port}", "service.max_memory=1,2", "is no name of a setting of Redis"),
+        (
+            "redis-server {port}",
+            "service.max_memory=1,2",
+            "of Redis; expected one such as maxmemory-policy",
+        ),
         ("nginx", "service.worker_processes=1,2; daemon on", "expected one value"),
     ],
 )
@@ -318,6 +322,7 @@ def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving)
         (REDIS + 'ready = "log:("\n', "is not a regular expression"),
         ('command = ["a"]\n[[workload.service]]\ncommand = ["b"]\nready = "port"\n', "port requires {port}"),
         (REDIS + 'user = "somebody"\n', 'user "somebody" not found in guests; expected root'),
+        (REDIS + 'setting = ["--{value}"]\n', "a setting needs its name and value"),
         (REDIS + "attributes = { priority = 3 }\n", 'priority requires policy = "fifo" or "rr"'),
     ],
 )

@@ -55,7 +55,8 @@ class Parameter(ClosedModel):
 
 class ServiceKind(ClosedModel):
     """A server whose own settings can be passed as arguments: ``setting`` are those of one, with ``{name}`` and
-    ``{value}``, which match ``names`` and ``values``. Of an option that is obeyed ``once`` the texts are joined.
+    ``{value}``, which match ``names`` (such as ``example``) and ``values``. Of an option that is obeyed ``once`` the
+    texts are joined.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
@@ -63,6 +64,7 @@ class ServiceKind(ClosedModel):
     programs: tuple[str, ...] = Field(min_length=1)
     setting: tuple[str, ...] = Field(min_length=1)
     names: str = r"[A-Za-z_][A-Za-z0-9_.-]*"
+    example: str = "max_connections"
     values: str = r".*"
     once: bool = False
 
@@ -73,6 +75,8 @@ class ServiceKind(ClosedModel):
             raise ValueError("a setting needs {name} and {value}")
         if self.once and len(self.setting) != 2:
             raise ValueError("an option that is given once is an option and its text")
+        if not re.fullmatch(self.names, self.example):
+            raise ValueError(f"the example {self.example} does not match {self.names}")
         return self
 
     def pass_setting(self, command: tuple[str, ...], name: str, value: str) -> tuple[str, ...]:

@@ -308,6 +308,13 @@ class ServiceTable(StudyTable):
         default=None, description="Whose process it is (default: the workload's); in a guest, root or nobody else."
     )
 
+    @model_validator(mode="after")
+    def _check_setting(self) -> Self:
+        text = " ".join(self.setting or ("{name}", "{value}"))
+        if "{name}" not in text or "{value}" not in text:
+            raise ValueError('a setting needs its name and value; expected setting = ["--{name}={value}"] or similar')
+        return self
+
     @property
     def called(self) -> str:
         """Return its name, or its program's."""

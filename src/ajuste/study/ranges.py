@@ -31,7 +31,7 @@ class _Number:
 
 
 # A setting of a service, whose limits only the service knows.
-_SETTING = Parameter(what="", default="", minimum=-(2**63), maximum=2**63 - 1)
+_SETTING = Parameter(what="", default="", minimum=0, maximum=0).model_copy(update={"minimum": None, "maximum": None})
 
 
 class _Wrong(Exception):
