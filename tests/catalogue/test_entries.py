@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from operator import attrgetter
@@ -235,8 +235,8 @@ def printed(kind: WorkloadKind, parameters: dict[str, str], leaves: Sequence[str
     for name in ("source", "directory"):
         if name in kind.parameters and not Path(parameters[name]).is_dir():
             pytest.skip(f"{kind.name} needs a directory that is not here: {parameters[name]}")
-    with served(kind) as port, where(kind) as (place, user):
-        words = [word.replace("{port}", str(port)) for word in arguments(kind, parameters)]
+    with where(kind) as (place, user), served(kind, user) as fill:
+        words = [fill(word) for word in arguments(kind, parameters)]
         ended = subprocess.run(
             [program, *words], cwd=place, user=user, group=user, capture_output=True, text=True, timeout=120
         )
@@ -261,25 +261,42 @@ def where(kind: WorkloadKind) -> Iterator[tuple[Path, int | None]]:
 
 
 @contextmanager
-def served(kind: WorkloadKind) -> Iterator[int]:
-    """The port on which the workload's server listens meanwhile, if it needs one."""
+def served(kind: WorkloadKind, user: int | None) -> Iterator[Callable[[str], str]]:
+    """Run the workload's servers; yield the function that fills in their port and data."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    servers = [
-        subprocess.Popen([word.replace("{port}", str(port)) for word in service.command], stdout=subprocess.DEVNULL)
-        for service in kind.services
-    ]
-    try:
-        end = time.monotonic() + 30
-        while servers and not listening(port):
-            assert time.monotonic() < end, f"{kind.services} does not listen"
-            time.sleep(0.02)
-        yield port
-    finally:
-        for server in servers:
-            server.terminate()
-            server.wait()
+    with tempfile.TemporaryDirectory() as data:
+        if user is not None:
+            os.chown(data, user, user)
+
+        def fill(word: str) -> str:
+            return word.replace("{port}", str(port)).replace("{data}", data)
+
+        for service in kind.services:
+            if service.data:
+                subprocess.run([*map(fill, service.data)], cwd=data, user=user, group=user, check=True)
+        servers = [
+            subprocess.Popen(
+                [*map(fill, service.command)],
+                cwd=data,
+                user=user,
+                group=user,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            for service in kind.services
+        ]
+        try:
+            end = time.monotonic() + 30
+            while servers and not (listening(port) or [*Path(data).glob(".s.PGSQL.*")]):
+                assert time.monotonic() < end, f"{kind.services} does not listen"
+                time.sleep(0.02)
+            yield fill
+        finally:
+            for server in servers:
+                server.terminate()
+                server.wait()
 
 
 def listening(port: int) -> bool:

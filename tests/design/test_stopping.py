@@ -42,6 +42,13 @@ def test_it_stops_when_decided_or_spent(words: list[str], blocks: int, minutes: 
         assert stopped.words
 
 
+def test_a_limit_is_said_in_few_digits() -> None:
+    limits = StoppingLimits(min_blocks=5, max_blocks=30, max_minutes=100 / 60)
+    stopped = stop([verdict(word="undecided")], 6, 2, limits)
+    assert stopped is not None
+    assert "limit of 1.7 minutes after 6 blocks" in stopped.words
+
+
 def test_described_metrics_do_not_keep_it_going() -> None:
     stopped = stop([verdict(word="improves"), verdict(deciding=False)], 5, 1, LIMITS)
     assert stopped is not None

@@ -218,6 +218,20 @@ def test_a_study_with_a_rule_answers_whether_the_rule_holds(granularity: Results
     assert headline_sentences(ruled) == [
         "The scheduler's weights predict elapsed time to within 370 ms in all 2 configurations."
     ]
+    exact = [prediction.model_copy(update={"residual": 0.0}) for prediction in predictions]
+    assert headline_sentences(ruled.model_copy(update={"predictions": tuple(exact)})) == [
+        "The scheduler's weights predict elapsed time in all 2 configurations."
+    ]
+
+
+@pytest.mark.parametrize(("clock", "says_why"), [("wall", True), ("virtual", False)])
+def test_a_rule_that_is_far_off_does_not_predict(granularity: Results, clock: str, says_why: bool) -> None:
+    results = results_of(granularity, ONE, [("improves", 0.8)]).model_copy(update={"clock": clock})
+    rule = PredictionRule(name="weights", title="The scheduler's weights", says="", source="")
+    miss = Prediction(configuration="vm.swappiness=10", metric="elapsed", low=7, high=7, measured=2, residual=-5)
+    (sentence,) = headline_sentences(results.model_copy(update={"rule": rule, "predictions": (miss,)}))
+    assert "weights do not predict elapsed time: it is 2 s under vm.swappiness = 10, not 7 s." in sentence
+    assert ("Other work on this machine" in sentence) == says_why
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,102 @@ def test_attributes_of_a_service_can_be_varied(resolved: Resolving, name: str) -
     assert [configuration.configuration.name for configuration in study.configurations] == [f"{name}=0", f"{name}=5"]
 
 
+SETTINGS = {
+    "postgres -p {port}": ("service.shared_buffers", "128MB", ["-c", "shared_buffers=128MB"]),
+    "postgres -p {port} -c work_mem=1MB": (
+        "service.auto_explain.log_timing",
+        "on",
+        ["-c", "auto_explain.log_timing=on"],
+    ),
+    "redis-server --port {port}": ("service.maxmemory-policy", "allkeys-lru", ["--maxmemory-policy", "allkeys-lru"]),
+    "/usr/sbin/nginx -c my.conf": ("service.nginx.worker_processes", "2", ["-g", "worker_processes 2;"]),
+    "memcached -p {port}": ("service.memory-limit", "64", ["--memory-limit=64"]),
+}
+
+
+def adhoc(service: str, *settings: str, **more: Any) -> ResolvedStudy:
+    known = real_catalogue()
+    request = Request(commands=(("client",),), set=settings, service=(service,), **more)
+    return resolve(
+        adhoc_study(request, known),
+        known,
+        {HOST_KERNEL: KernelVersion.parse("6.1.0")},
+        lambda name: f"/bin/{name}",
+        HERE,
+    )
+
+
+def served(study: ResolvedStudy) -> dict[str, tuple[str, ...]]:
+    return {
+        configuration.configuration.name: configuration.services[0].command.argv[1:]
+        for configuration in study.configurations
+    }
+
+
+@pytest.mark.parametrize("service", SETTINGS)
+def test_a_known_server_takes_any_of_its_own_settings(service: str) -> None:
+    name, level, arguments = SETTINGS[service]
+    plain, changed = served(adhoc(service, f"{name}={level}")).items()
+    assert (plain[0], changed[0]) == ("as it is", f"{name}={level}")
+    assert changed[1] == (*plain[1], *arguments)
+
+
+def test_an_option_that_counts_once_gets_the_text_of_all_settings() -> None:
+    study = adhoc("nginx -g 'daemon off;' -c my.conf", "service.worker_processes=1,2", "service.worker_priority=5")
+    assert served(study)["service.worker_processes=2"] == (
+        *("-g", "daemon off; worker_priority 5; worker_processes 2;", "-c", "my.conf"),
+    )
+
+
+def test_a_name_in_braces_is_a_setting_of_any_server() -> None:
+    study = adhoc("server --threads={threads} {port}", "service.threads=1..4:step=3")
+    assert [argv[0] for argv in served(study).values()] == ["--threads=1", "--threads=4"]
+    assert study.factors[0].span is not None
+    explained = study.explained[0]
+    assert (explained.title, explained.where) == ("threads of the service server", "the service's command line")
+
+
+def test_braces_of_a_shell_stay() -> None:
+    study = adhoc("sh -c 'f() {print}; exec server {workers} {port}'", "service.workers=1,2")
+    assert served(study)["service.workers=2"][1] == "f() {print}; exec server 2 21700"
+
+
+def test_a_study_says_how_its_server_takes_settings(resolved: Resolving) -> None:
+    server = REDIS.replace("redis-server", "server") + 'setting = ["-o", "{name}:{value}"]\n'
+    study = resolved(server, (FACTOR[0], 'name = "service.a.b"\nlevels = [1, 2]'))
+    assert [argv[-2:] for argv in served(study).values()] == [("-o", "a.b:1"), ("-o", "a.b:2")]
+
+
+@pytest.mark.parametrize(
+    ("service", "setting", "expected"),
+    [
+        (
+            "server {port}",
+            "service.threads=1,2",
+            'write the argument in the command, such as "server --threads {threads}"',
+        ),
+        (
+            "server --threads {threads}",
+            "service.thread=1,2",
+            'has no setting or attribute "thread"; did you mean threads',
+        ),
+        ("server --threads {threads}", "service.nice=1,2", "found {threads}, but no factor sets it"),
+        ("server --threads {threads}", "service.threads=2", 'found {threads}, which the level "as it is" does not set'),
+        ("redis-server {port}", "service.rediss-server.hz=1,2", 'service "rediss-server" not found; did you mean'),
+        (
+            "redis-server {port}",
+            "service.max_memory=1,2",
+            "of Redis; expected one such as maxmemory-policy",
+        ),
+        ("nginx", "service.worker_processes=1,2; daemon on", "expected one value"),
+    ],
+)
+def test_settings_of_services_are_checked(service: str, setting: str, expected: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        adhoc(service, setting)
+    assert expected in f"{raised.value} {raised.value.hint}"
+
+
 def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving) -> None:
     site = replace(HERE, uid=0, user=User(uid=7, gid=7), find_user=lambda name: User(uid=9, gid=9))
     configuration = resolved(REDIS + 'user = "redis"\n', FACTOR_OF_SERVICE, site=site).configurations[0]
@@ -226,6 +322,7 @@ def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving)
         (REDIS + 'ready = "log:("\n', "is not a regular expression"),
         ('command = ["a"]\n[[workload.service]]\ncommand = ["b"]\nready = "port"\n', "port requires {port}"),
         (REDIS + 'user = "somebody"\n', 'user "somebody" not found in guests; expected root'),
+        (REDIS + 'setting = ["--{value}"]\n', "a setting needs its name and value"),
         (REDIS + "attributes = { priority = 3 }\n", 'priority requires policy = "fifo" or "rr"'),
     ],
 )
@@ -240,7 +337,7 @@ def test_what_is_wrong_with_services_is_said(resolved: Resolving, workload: str,
     [
         ("service.nice", TWO, "expected one of service.back.nice, service.front.nice"),
         ("service.middle.nice", TWO, 'service "middle" not found; expected one of back, front'),
-        ("service.mice", REDIS, 'services have no attribute "mice"; did you mean nice'),
+        ("service.mice", REDIS.replace("redis-", ""), '"server" has no setting or attribute "mice"; did you mean nice'),
         ("service.nice", 'command = ["a"]', "this study has no service"),
     ],
 )

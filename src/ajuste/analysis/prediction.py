@@ -149,6 +149,19 @@ def predictions(study: ResolvedStudy, measured: Sequence[Measured]) -> tuple[Pre
     )
 
 
+MOST_OFF: Final = 0.2
+"""Share of a metric's largest prediction; a rule that is further off somewhere does not predict the metric."""
+
+
+def worst_miss(predictions: Sequence[Prediction], metric: str) -> Prediction | None:
+    """Return the prediction of ``metric`` that is furthest off, if that is too far for the rule to hold."""
+    judged = [p for p in predictions if p.metric == metric and p.residual is not None]
+    worst = max(judged, key=lambda prediction: abs(prediction.residual or 0.0), default=None)
+    if worst is None or abs(worst.residual or 0.0) <= MOST_OFF * max(prediction.high for prediction in judged):
+        return None
+    return worst
+
+
 def agreement(rule: PredictionRule, predictions: Sequence[Prediction], metrics: Iterable[Metric]) -> str:
     """Say how well the rule predicted each of ``metrics``; empty where nothing can be compared."""
     sentences = []
@@ -159,7 +172,12 @@ def agreement(rule: PredictionRule, predictions: Sequence[Prediction], metrics: 
         worst, off = max(residuals, key=lambda pair: pair[1])
         title = in_sentence(metric.title)
         many = "the one configuration" if len(residuals) == 1 else f"all {len(residuals)} configurations"
-        if off == 0:
+        if worst_miss(predictions, metric.name) is not None:
+            most = quantity(number(off), metric.unit)
+            sentences.append(
+                f"The rule ({rule.title}) does not predict the {title}: at {worst.configuration} it is off by {most}."
+            )
+        elif off == 0:
             sentences.append(f"The rule ({rule.title}) predicts the {title} correctly in {many}.")
         else:
             most = quantity(number(off), metric.unit)

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from ajuste.model.modelled import ModelledMachine
     from ajuste.model.plan import Location, SamplerSource
     from ajuste.model.relevance import GuestQuestion, RelevanceCondition
-    from ajuste.model.workload import WorkloadKind
+    from ajuste.model.workload import ServiceKind, WorkloadKind
 
 M = TypeVar(
     "M",
     Tunable,
     "WorkloadKind",
+    "ServiceKind",
     "Metric",
     InstanceKind,
     "PredictionRule",
@@ -63,6 +64,7 @@ class Catalogue:
     machines: Mapping[str, ModelledMachine] = field(default_factory=dict)
     conditions: Mapping[str, RelevanceCondition] = field(default_factory=dict)
     guest_questions: Mapping[str, GuestQuestion] = field(default_factory=dict)
+    services: Mapping[str, ServiceKind] = field(default_factory=dict)
     there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
     """The instances of a tunable; none where there is no machine (see ``executor.host.availability``)."""
 
@@ -93,6 +95,11 @@ class Catalogue:
         if name in self.workloads:
             return self.workloads[name]
         raise _unknown("workload", name, list(self.workloads), f"use one of {', '.join(self.workloads)}")
+
+    def service_of(self, program: str) -> ServiceKind | None:
+        """Return the kind of server that ``program`` is, a name or a path; ``None`` for one that is not known."""
+        name = program.rpartition("/")[2]
+        return next((kind for kind in self.services.values() if name in kind.programs), None)
 
     def find_machine(self, name: str, directory: Path) -> ModelledMachine:
         """Return the modelled machine ``name``, or that of a file relative to ``directory``. Raises RequestError."""
@@ -203,6 +210,7 @@ def catalogue() -> Catalogue:
         machines=_later("machines", "machine", "modelled:ModelledMachine"),
         conditions=_later("conditions.toml", "condition", "relevance:RelevanceCondition"),
         guest_questions=_later("guests.toml", "question", "relevance:GuestQuestion"),
+        services=_later("services.toml", "service", "workload:ServiceKind"),
     )
 
 

@@ -92,6 +92,11 @@ def show(
     Example: $ ajuste tunables show 'net.gro[lo]'
     """
     services = {tunable.name: tunable for tunable in _of_services()} if name.startswith(SERVICE_PREFIX) else {}
+    if name.startswith(SERVICE_PREFIX) and name not in services:
+        raise RequestError(
+            f"{name}: the catalogue does not explain the settings of servers",
+            hint=f"see the server's own manual; vary it with ajuste compare --set {name}=LEVEL,LEVEL",
+        )
     tunable = services.get(name) or catalogue().find_tunable(name)
     from ajuste.cli.tunable_sheet import show_sheet
 

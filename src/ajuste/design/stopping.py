@@ -197,7 +197,7 @@ def _still_unknown(unknown: Sequence[Mean]) -> str:
 
 
 def _time(minutes: float) -> str:
-    number, noun = (minutes, "minute") if minutes >= 1 else (60 * minutes, "second")
+    number, noun = (round(minutes, 1), "minute") if minutes >= 1 else (round(60 * minutes, 1), "second")
     return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"
 
 

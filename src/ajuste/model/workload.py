@@ -53,15 +53,52 @@ class Parameter(ClosedModel):
         return self
 
 
+class ServiceKind(ClosedModel):
+    """A server whose own settings can be passed as arguments: ``setting`` are those of one, with ``{name}`` and
+    ``{value}``, which match ``names`` (such as ``example``) and ``values``. Of an option that is obeyed ``once`` the
+    texts are joined.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    title: str
+    programs: tuple[str, ...] = Field(min_length=1)
+    setting: tuple[str, ...] = Field(min_length=1)
+    names: str = r"[A-Za-z_][A-Za-z0-9_.-]*"
+    example: str = "max_connections"
+    values: str = r".*"
+    once: bool = False
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        text = " ".join(self.setting)
+        if "{name}" not in text or "{value}" not in text:
+            raise ValueError("a setting needs {name} and {value}")
+        if self.once and len(self.setting) != 2:
+            raise ValueError("an option that is given once is an option and its text")
+        if not re.fullmatch(self.names, self.example):
+            raise ValueError(f"the example {self.example} does not match {self.names}")
+        return self
+
+    def pass_setting(self, command: tuple[str, ...], name: str, value: str) -> tuple[str, ...]:
+        """Return ``command`` with the setting."""
+        words = tuple(word.replace("{name}", name).replace("{value}", value) for word in self.setting)
+        if self.once and words[0] in command[:-1]:
+            at = len(command) - 2 - command[-2::-1].index(words[0])
+            return (*command[: at + 1], f"{command[at + 1]} {words[1]}", *command[at + 2 :])
+        return (*command, *words)
+
+
 class KindService(ClosedModel):
-    """A server that a workload needs, as in a study's ``[[workload.service]]``: ``{port}`` is its port there and in the
-    workload's arguments.
+    """A server that a workload needs, as in a study's ``[[workload.service]]``: ``{port}`` is its port and ``{data}``
+    the directory of its data, there and in the workload's arguments.
     """
 
     name: str
     command: tuple[str, ...]
     ready: str | tuple[str, ...] | None = None
     stop: str = "TERM"
+    data: tuple[str, ...] | None = None
+    setting: tuple[str, ...] | None = None
 
 
 class WorkloadKind(ClosedModel):
@@ -89,7 +126,7 @@ class WorkloadKind(ClosedModel):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         used = {name for argument in self.arguments for name in PLACEHOLDER.findall(argument)}
-        if used - ({"port"} if self.services else set()) != set(self.parameters):
+        if used - ({"port", "data"} if self.services else set()) != set(self.parameters):
             raise ValueError(f"arguments use {sorted(used)}, parameters are {sorted(self.parameters)}")
         if self.main and self.main not in {metric.name for metric in self.metrics}:
             raise ValueError(f"the main metric {self.main} is not among the metrics")

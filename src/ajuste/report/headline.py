@@ -14,9 +14,10 @@ from itertools import pairwise
 from statistics import fmean, geometric_mean
 from typing import Final
 
+from ajuste.analysis.prediction import worst_miss
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import explains_all
-from ajuste.model.results import Results
+from ajuste.model.results import Prediction, Results
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranking, Verdict
@@ -277,9 +278,19 @@ class _Subject:
         ]
         if self.results.rule is None or not residuals:
             return ""
-        within = _amount(_rounded_up(max(residuals)), self.metric.unit)
+        if miss := worst_miss(self.results.predictions, self.metric.name):
+            return self._of_miss(self.results.rule.title, miss)
+        most = max(residuals)
+        within = f" to within {_amount(_rounded_up(most), self.metric.unit)}" if most else ""
         every = f"all {len(residuals)} configurations" if len(residuals) > 1 else "the configuration"
-        return f"{self.results.rule.title} predict {self._title} to within {within} in {every}."
+        return f"{self.results.rule.title} predict {self._title}{within} in {every}."
+
+    def _of_miss(self, title: str, miss: Prediction) -> str:
+        nearest = miss.high if (miss.residual or 0.0) > 0 else miss.low
+        predicted, measured = (_amount(value, self.metric.unit) for value in (nearest, miss.measured or 0.0))
+        why = " Other work on this machine may be why; a guest has none." if self.results.clock == "wall" else ""
+        name = self._setting(miss.configuration)
+        return f"{title} do not predict {self._title}: it is {measured} under {name}, not {predicted}.{why}"
 
     def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
         unmeasured = all(self._mean(c.name) is None for c in self.results.configurations)

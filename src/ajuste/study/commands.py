@@ -125,7 +125,7 @@ class Commands:
         self._paths: dict[str, str] = {}
         for index, name in enumerate(study.workload.programs):
             self._command_program(name, ("workload", "programs", index))
-        self.services = Services(study, site, self._command_program, self._command)
+        self.services = Services(study, catalogue, site, self._command_program, self._command)
         self._background = [
             (index, load, self._program(load, ("workload", "background", index)))
             for index, load in enumerate(study.workload.background)

@@ -16,7 +16,9 @@ from ajuste.study.factors import (
     Knob,
     names_set,
     profile_lines,
-    service_attribute,
+    service_called,
+    service_kind,
+    service_part,
     workload_parameter,
 )
 from ajuste.study.schema import FactorTable, Study
@@ -75,16 +77,23 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
             default=text.default,
             where="the workload's command line",
         )
-    if attribute := service_attribute(name):
-        tunable = catalogue.find_tunable(attribute[1])
-        service = attribute[0] or study.workload.services[0].called
+    if part := service_part(name, study.workload):
+        table = service_called(part, study.workload)
+        if not part.is_attribute:
+            server = service_kind(table, catalogue)
+            what = f"A setting of {server.title if server else table.called}; its own manual explains it."
+            where = "the service's command line"
+            return Explained(
+                name=name, title=f"{part.name} of the service {table.called}", what=what, unit="", where=where
+            )
+        tunable = catalogue.find_tunable(part.name)
         return Explained(
             name=name,
-            title=f"{tunable.title} of the service {service}",
+            title=f"{tunable.title} of the service {table.called}",
             what=tunable.what,
             unit=tunable.unit,
             default=tunable.default,
-            where=f"an attribute of the service's process: {attribute[1]}",
+            where=f"an attribute of the service's process: {part.name}",
         )
     if name == COMMAND_FACTOR:
         commands = "; ".join(f"{v.name}: {shell_line(shlex.join(v.command))}" for v in study.workload.variants)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import Final, get_args
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
@@ -16,8 +17,8 @@ from ajuste.model.plan import REAL_TIME, Attributes, Location, location_words
 from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX, AttributeName, Marker, Tunable, marker_words
-from ajuste.model.workload import WorkloadKind
-from ajuste.study.job import AttributesTable
+from ajuste.model.workload import ServiceKind, WorkloadKind
+from ajuste.study.job import AttributesTable, ServiceTable, WorkloadTable
 from ajuste.study.problem import KeyPath, Problem, nearest
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
@@ -52,15 +53,54 @@ def workload_parameter(name: str) -> str | None:
     return name.removeprefix(WORKLOAD_PREFIX) if name.startswith(WORKLOAD_PREFIX) else None
 
 
-def service_attribute(name: str) -> tuple[str, str] | None:
-    """Return the service and its attribute that ``name`` means, if it does.
+@dataclass(frozen=True)
+class ServicePart:
+    """An attribute of a service's process, or one of the server's own settings, that a factor varies. ``service`` is
+    empty for the only one.
+    """
 
-    ``service.NAME.nice``, or ``service.nice`` of the only one, whose name is empty here.
+    service: str
+    name: str
+
+    @property
+    def is_attribute(self) -> bool:
+        return self.name in get_args(AttributeName)
+
+
+def service_part(name: str, workload: WorkloadTable) -> ServicePart | None:
+    """Return what ``service.SERVICE.NAME`` means, or ``service.NAME`` of the only service; else ``None``. The name of a
+    setting may have dots.
     """
     if not name.startswith(SERVICE_PREFIX):
         return None
-    service, _, attribute = name.removeprefix(SERVICE_PREFIX).rpartition(".")
-    return service, attribute
+    words = name.removeprefix(SERVICE_PREFIX)
+    service, _, rest = words.partition(".")
+    if rest and service in workload.service_names:
+        return ServicePart(service, rest)
+    service, _, last = words.rpartition(".")
+    return ServicePart(service, last) if last in get_args(AttributeName) else ServicePart("", words)
+
+
+def service_called(part: ServicePart, workload: WorkloadTable) -> ServiceTable:
+    """Return the service that a checked factor varies."""
+    return next(table for table in workload.services if not part.service or table.called == part.service)
+
+
+def service_kind(table: ServiceTable, catalogue: Catalogue) -> ServiceKind | None:
+    """Return how a service takes settings: as its table says, or as the catalogue knows of its program."""
+    if table.setting is None:
+        return catalogue.service_of(table.command[0])
+    return ServiceKind(name="custom", title=table.called, programs=(table.command[0],), setting=table.setting)
+
+
+# In the command or the environment of a service, what a factor replaces.
+SETTING_PLACEHOLDER: Final = re.compile(r"\{(?!(?:port|data)\})([A-Za-z_][A-Za-z0-9_.-]*)\}")
+
+
+def service_placeholders(table: ServiceTable) -> tuple[str, ...]:
+    """Return the names in braces in what a factor can replace, each once: text of a shell's may have some too."""
+    words = (*table.command, *table.environment.values())
+    return tuple(dict.fromkeys(name for word in words for name in SETTING_PLACEHOLDER.findall(word)))
 
 
 def is_tunable(name: str) -> bool:
@@ -279,11 +319,8 @@ def _level_check(
                 where, "applies only to this machine", 'use target kind = "host", or kernel_arguments of a guest'
             )
         return lambda text: check_boot_level(name, text)
-    if attribute := service_attribute(name):
-        if problem := _problem_of_service(where, *attribute, study):
-            return problem
-        tunable = catalogue.find_tunable(attribute[1])
-        return lambda text: _check_level(tunable, text, study, catalogue)
+    if part := service_part(name, study.workload):
+        return _service_check(where, part, study, catalogue)
     try:
         tunable = catalogue.find_tunable(name)
     except RequestError as failure:
@@ -308,21 +345,49 @@ def _variant_check(where: KeyPath, study: Study) -> Accept | Problem:
     return accept
 
 
-def _problem_of_service(where: KeyPath, name: str, attribute: str, study: Study) -> Problem | None:
-    names = study.workload.service_names
-    known = get_args(AttributeName)
-    if attribute not in known:
-        near = nearest(attribute, known) or f"; expected one of {', '.join(known)}"
-        return Problem(where, f'services have no attribute "{attribute}"{near}')
+def _service_check(where: KeyPath, part: ServicePart, study: Study, catalogue: Catalogue) -> Accept | Problem:
+    names, first = study.workload.service_names, part.name.partition(".")[0]
     if not names:
         return Problem(where, "this study has no service", "add a [[workload.service]], or --service COMMAND")
-    if name and name not in names:
-        near = nearest(name, names) or f"; expected one of {', '.join(names)}"
-        return Problem(where, f'service "{name}" not found{near}')
-    if not name and len(names) > 1:
-        some = ", ".join(f"{SERVICE_PREFIX}{service}.{attribute}" for service in names)
+    if part.service and part.service not in names:
+        near = nearest(part.service, names) or f"; expected one of {', '.join(names)}"
+        return Problem(where, f'service "{part.service}" not found{near}')
+    if not part.service and first != part.name and (near := nearest(first, names)):
+        return Problem(where, f'service "{first}" not found{near}')
+    if not part.service and len(names) > 1:
+        some = ", ".join(f"{SERVICE_PREFIX}{service}.{part.name}" for service in names)
         return Problem(where, f"this study has several services; expected one of {some}")
-    return None
+    if part.is_attribute:
+        tunable = catalogue.find_tunable(part.name)
+        return lambda text: _check_level(tunable, text, study, catalogue)
+    return _service_setting(where, part.name, service_called(part, study.workload), catalogue)
+
+
+def _service_setting(where: KeyPath, name: str, table: ServiceTable, catalogue: Catalogue) -> Accept | Problem:
+    kind, placeholders = service_kind(table, catalogue), service_placeholders(table)
+    if name in placeholders:
+        return lambda text: _setting_level(name, text, "(?s).*")
+    if kind is not None and re.fullmatch(kind.names, name):
+        return lambda text: _setting_level(name, text, kind.values)
+    if near := nearest(name, (*placeholders, *get_args(AttributeName))):
+        return Problem(where, f'"{table.called}" has no setting or attribute "{name}"{near}')
+    if kind is not None:
+        return Problem(where, f'"{name}" is no name of a setting of {kind.title}; expected one such as {kind.example}')
+    return Problem(
+        where,
+        f'"{table.called}" has no {{{name}}} in its command, and the catalogue does not know its settings',
+        f'write the argument in the command, such as "{table.command[0]} --{name} {{{name}}}"',
+    )
+
+
+def _setting_level(name: str, text: str, values: str) -> str:
+    if not text.isprintable() or len(text) > 1000:
+        raise RequestError(f"{SERVICE_PREFIX}{name} = {text!r}: expected up to 1,000 printable characters")
+    if not re.fullmatch(values, text):
+        raise RequestError(
+            f"{SERVICE_PREFIX}{name} = {text!r}: expected one value, without what begins another setting"
+        )
+    return text
 
 
 def no_parameter(kind: WorkloadKind, name: str) -> str:

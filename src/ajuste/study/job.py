@@ -313,6 +313,13 @@ class ServiceTable(StudyTable):
         description="A command that fills {data}, such as initdb -D {data}. It runs once before all trials, and each "
         "trial gets a copy; in a guest, and with [scratch], it runs in each trial.",
     )
+    setting: Argv | None = Field(
+        default=None,
+        exclude_if=lambda setting: setting is None,
+        description='The arguments that pass a setting, for factors such as service.threads: ["--{name}={value}"] '
+        "(default: those of its program, if the catalogue knows it). If the command or the environment has {threads}, "
+        "the level replaces that instead.",
+    )
     environment: dict[VariableName, Argument] = Field(default_factory=dict, description="More environment variables.")
     files: tuple[Argument, ...] = Field(default=(), description="Files it needs, relative to the study file.")
     when: When = Field(default_factory=dict, description=_WHEN)
@@ -320,6 +327,13 @@ class ServiceTable(StudyTable):
     user: Argument | None = Field(
         default=None, description="Whose process it is (default: the workload's); in a guest, root or nobody else."
     )
+
+    @model_validator(mode="after")
+    def _check_setting(self) -> Self:
+        text = " ".join(self.setting or ("{name}", "{value}"))
+        if "{name}" not in text or "{value}" not in text:
+            raise ValueError('a setting needs its name and value; expected setting = ["--{name}={value}"] or similar')
+        return self
 
     @property
     def called(self) -> str:

@@ -19,7 +19,7 @@ from ajuste.model.capability import Asked, Kind
 from ajuste.model.plan import REAL_TIME
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import AttributeName
-from ajuste.study.factors import KERNEL_ARGUMENTS, canonical, service_attribute, set_by, workload_parameter
+from ajuste.study.factors import KERNEL_ARGUMENTS, canonical, service_part, set_by, workload_parameter
 from ajuste.study.job import AttributesTable, ScratchTable
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
@@ -41,6 +41,7 @@ NAMES: Final[Mapping[str, Kind]] = {
     "ServiceTable.ready": "command",
     "ServiceTable.stop": "command",
     "ServiceTable.data": "command",
+    "ServiceTable.setting": "command",
     "ServiceTable.environment": "command",
     "ServiceTable.user": "root command",
     "WorkloadTable.programs": "path",
@@ -243,9 +244,12 @@ def _in_factor(factor: FactorTable, study: Study, known: Catalogue, kernel_kind:
             yield Named(kernel_kind(level), level, where)
         elif parameter := workload_parameter(name):
             yield _parameter(study.workload.kind, parameter, level, where, known, on_host=on_host)
+        elif part := service_part(name, study.workload):
+            if not part.is_attribute:  # It may name a command, as PostgreSQL's archive_command does.
+                yield Named("command" if on_host else "guest command", f"{name}={level}", where)
         elif is_boot_name(name):
             yield Named("boot", f"{name}={level}", where)
-        elif on_host and name not in (COMMAND_FACTOR, KERNEL_ARGUMENTS) and not service_attribute(name):
+        elif on_host and name not in (COMMAND_FACTOR, KERNEL_ARGUMENTS):
             canonical_name = canonical(name, known)
             yield Named("tunable", canonical_name, where)
             tunable = known.tunables.get(canonical_name.partition("[")[0])

@@ -350,16 +350,35 @@ def _on_disk(study: Study, disk: DiskTable, name: str) -> Study:
         )
         for factor in study.factors
     )
+
+    def figure(key: str) -> str:
+        return f"{name}.{key.removeprefix(f'{disk.name}.')}" if key.startswith(f"{disk.name}.") else key
+
     job = study.workload
+    samplers = (sampler.model_copy(update={"keys": tuple(map(figure, sampler.keys))}) for sampler in job.samplers)
+    timelines = (timeline.model_copy(update={"key": figure(timeline.key)}) for timeline in job.timelines)
     workload = job.model_copy(
-        update={"parameters": moved(job.parameters), "host_parameters": moved(job.host_parameters)}
+        update={
+            "parameters": moved(job.parameters),
+            "host_parameters": moved(job.host_parameters),
+            "samplers": tuple(samplers),
+            "timelines": tuple(timelines),
+        }
     )
     replaced = disk.model_copy(update={"device": f"/dev/{name}"})
-    return study.model_copy(update={"factors": factors, "workload": workload, "disk": replaced})
+    scratch = study.scratch
+    if scratch is not None and scratch.device == disk.device:
+        scratch = scratch.model_copy(update={"device": replaced.device})
+    return study.model_copy(update={"factors": factors, "workload": workload, "disk": replaced, "scratch": scratch})
 
 
 def _on_host(study: Study) -> Study:
-    device = PurePosixPath(study.scratch.device).name if study.scratch and study.scratch.device else ""
+    scratch = study.scratch
+    if scratch is not None and study.disk is not None and scratch.device == study.disk.device:
+        device = ""  # A disk of this machine by now.
+    else:
+        device = PurePosixPath(scratch.device).name if scratch and scratch.device else ""
+        scratch = scratch.model_copy(update={"device": None}) if scratch else None
     # Without those that have one level only, for something of that device.
     factors = tuple(
         factor for factor in study.factors if not (device and len(factor.levels) == 1 and f"[{device}]" in factor.name)
@@ -371,7 +390,6 @@ def _on_host(study: Study) -> Study:
             raise _impossible(study, f"it varies a setting of the guest's disk {device}")
     if device and any(key.startswith(f"{device}.") for sampler in study.workload.samplers for key in sampler.keys):
         raise _impossible(study, f"it reads figures of the guest's disk {device}")
-    scratch = study.scratch.model_copy(update={"device": None}) if study.scratch else None
     target = TargetTable(kind="host", clock="wall")
     parameters = {**study.workload.parameters, **study.workload.host_parameters}
     workload = study.workload.model_copy(update={"parameters": parameters})

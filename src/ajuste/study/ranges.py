@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 from ajuste.catalogue.level import check_level, check_parameter, quantity_unit
@@ -11,7 +10,7 @@ from ajuste.design.combinations import spaced, stepped
 from ajuste.model.error import RequestError
 from ajuste.model.tunable import Span, Tunable
 from ajuste.model.workload import Parameter
-from ajuste.study.factors import is_tunable, service_attribute, workload_parameter
+from ajuste.study.factors import is_tunable, service_part, workload_parameter
 from ajuste.study.problem import KeyPath, Problem
 from ajuste.study.schema import DEFAULT_POINTS, FactorTable, Study
 
@@ -29,6 +28,10 @@ class _Number:
         if isinstance(self.kind, Tunable):
             return int(check_level(self.kind, text))
         return int(check_parameter(self.name, self.kind, text))
+
+
+# A setting of a service, whose limits only the service knows.
+_SETTING = Parameter(what="", default="", minimum=0, maximum=0).model_copy(update={"minimum": None, "maximum": None})
 
 
 class _Wrong(Exception):
@@ -91,9 +94,8 @@ def _number(factor: FactorTable, study: Study, catalogue: Catalogue, field: str)
     if parameter := workload_parameter(factor.name):
         kind = catalogue.workloads.get(study.workload.kind or "")
         kind_of_number = kind.parameters.get(parameter) if kind else None
-    elif attribute := service_attribute(factor.name):
-        with suppress(RequestError):  # What is wrong with it is said with everything else that is wrong.
-            kind_of_number = catalogue.find_tunable(attribute[1])
+    elif part := service_part(factor.name, study.workload):
+        kind_of_number = catalogue.find_tunable(part.name) if part.is_attribute else _SETTING
     elif is_tunable(factor.name):
         try:
             kind_of_number = catalogue.find_tunable(factor.name)

@@ -26,7 +26,8 @@ from ajuste.study.factors import (
     is_tunable,
     knob,
     names_set,
-    service_attribute,
+    service_called,
+    service_part,
     set_by,
     workload_parameter,
 )
@@ -106,7 +107,7 @@ class Resolver:
             for table, factor, level in zip(self.study.factors, self.factors, levels, strict=True)
         }
         background, loads = self.commands.background(written)
-        served = self.commands.services.of(parts.services, written)
+        served = self.commands.services.of(parts.services, parts.service_settings, written)
         return ResolvedConfiguration(
             configuration=Configuration(
                 name=_name(self.study, self.knobs, kernel, levels) or self.commands.words,
@@ -253,8 +254,8 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
         if (parameter := workload_parameter(table.name)) and not table.settings:
             kind = catalogue.find_workload(study.workload.kind or "")
             return check_parameter(table.name, kind.parameters[parameter], level)
-        if (attribute := service_attribute(table.name)) and not table.settings:
-            return catalogue.check_level(catalogue.find_tunable(attribute[1]), level)
+        if (part := service_part(table.name, study.workload)) and part.is_attribute and not table.settings:
+            return catalogue.check_level(catalogue.find_tunable(part.name), level)
         return level
 
     return Factor(
@@ -288,6 +289,7 @@ class _Parts:
     parameters: dict[str, str] = field(default_factory=dict)
     scratch: dict[str, str] = field(default_factory=dict)
     services: dict[str, dict[str, str]] = field(default_factory=dict)
+    service_settings: dict[str, dict[str, str]] = field(default_factory=dict)
     scheduler: str = ""
     kernel_arguments: tuple[str, ...] = ()
 
@@ -297,10 +299,13 @@ def _parts(levels: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, c
     for name, level in levels.items():
         if parameter := workload_parameter(name):
             parts.parameters[parameter] = level
-        elif attribute_of_service := service_attribute(name):
-            service = attribute_of_service[0] or study.workload.services[0].called
-            value = catalogue.check_level(catalogue.find_tunable(attribute_of_service[1]), level)
-            parts.services.setdefault(service, {})[attribute_of_service[1]] = value
+        elif part := service_part(name, study.workload):
+            service = service_called(part, study.workload).called
+            if part.is_attribute:
+                value = catalogue.check_level(catalogue.find_tunable(part.name), level)
+                parts.services.setdefault(service, {})[part.name] = value
+            else:
+                parts.service_settings.setdefault(service, {})[part.name] = level
         elif name == KERNEL_ARGUMENTS:
             parts.kernel_arguments = tuple(level.split())
         elif name in knobs:

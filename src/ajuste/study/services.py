@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
@@ -14,7 +14,17 @@ from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, User
 from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.model.workload import WorkloadKind
-from ajuste.study.factors import check_attributes, process_attributes, varies
+from ajuste.study.factors import (
+    SETTING_PLACEHOLDER,
+    check_attributes,
+    names_set,
+    process_attributes,
+    service_kind,
+    service_part,
+    service_placeholders,
+    set_by,
+    varies,
+)
 from ajuste.study.job import ServiceTable
 from ajuste.study.problem import KeyPath, Problem, nearest
 from ajuste.study.resolved import Service
@@ -115,6 +125,7 @@ def check_services(study: Study) -> Iterator[Problem]:
                 (*path, "ready"), "port requires {port} in the command", "write port:NUMBER if the port is fixed"
             )
         yield from _unknown((*path, "command"), _placeholder_texts(service), study, mine=True)
+        yield from _unfilled((*path, "command"), service, study)
     for path, words in _askers(study):
         yield from _unknown(path, words, study, mine=False)
 
@@ -144,6 +155,24 @@ def _unknown(path: KeyPath, words: Sequence[str], study: Study, *, mine: bool) -
             yield Problem(
                 path, f"found {{{kind}}}, which {'several services have' if having else 'no service has'}{some}"
             )
+
+
+def _unfilled(path: KeyPath, service: ServiceTable, study: Study) -> Iterator[Problem]:
+    # A shell's text may have braces of its own, but then it has blanks too.
+    plain = [word for word in (*service.command, *service.environment.values()) if not re.search(r"\s", word)]
+
+    def settings(names: Iterable[str]) -> set[str]:
+        parts = (service_part(name, study.workload) for name in names)
+        return {part.name for part in parts if part and part.service in ("", service.called)}
+
+    for name in service_placeholders(service):
+        hint = f"give its levels: --set {SERVICE_PREFIX}{name}=LEVEL,LEVEL"
+        factor = next((factor for factor in study.factors if name in settings(names_set(factor))), None)
+        if factor is None:
+            if any(f"{{{name}}}" in word for word in plain):
+                yield Problem(path, f"found {{{name}}}, but no factor sets it", hint)
+        elif lacking := [level for level in factor.levels if name not in settings(set_by(factor, level))]:
+            yield Problem(path, f'found {{{name}}}, which the level "{lacking[0]}" does not set', hint)
 
 
 # The commands.
@@ -177,8 +206,16 @@ class Services:
     ``make`` makes commands. Raises RequestError for a user that there is not.
     """
 
-    def __init__(self, study: Study, site: Site, program: Callable[[str, KeyPath], str], make: MakeCommand) -> None:
+    def __init__(
+        self,
+        study: Study,
+        catalogue: Catalogue,
+        site: Site,
+        program: Callable[[str, KeyPath], str],
+        make: MakeCommand,
+    ) -> None:
         self._study = study
+        self._catalogue = catalogue
         self._site = site
         self._make = make
         self._tables = study.workload.services
@@ -204,14 +241,22 @@ class Services:
 
         return tuple(_PLACEHOLDER.sub(value, word) for word in words)
 
-    def of(self, varied: Mapping[str, Mapping[str, str]], levels: Mapping[str, str]) -> Served:
-        """Return those of a configuration with these ``levels``, by factor; ``varied`` are the attributes that it
-        varies, by the name of the service.
+    def of(
+        self,
+        varied: Mapping[str, Mapping[str, str]],
+        settings: Mapping[str, Mapping[str, str]],
+        levels: Mapping[str, str],
+    ) -> Served:
+        """Return those of a configuration with these ``levels``, by factor; ``varied`` are the attributes and
+        ``settings`` the services' own that it sets, by the name of the service.
         """
         tables = [(index, table) for index, table in enumerate(self._tables) if is_there(table.when, levels)]
         if not tables:
             return Served()
-        made = [self._service(index, table, varied) for index, table in tables]
+        made = [
+            self._service(index, table, varied.get(table.called, {}), settings.get(table.called, {}))
+            for index, table in tables
+        ]
         started = [command for (_, commands) in made for command in commands]
         directories = tuple(self._directory(table.called) for _, table in tables)
         return Served(
@@ -245,12 +290,14 @@ class Services:
                 yield self._service_command(("data", "keep", directory, f"{directory}/template"), user)
 
     def _service(
-        self, index: int, table: ServiceTable, varied: Mapping[str, Mapping[str, str]]
+        self, index: int, table: ServiceTable, varied: Mapping[str, str], settings: Mapping[str, str]
     ) -> tuple[Service, tuple[Command, ...]]:
         name, directory, user = table.called, self._directory(table.called), self._users[table.called]
-        attributes = process_attributes(table.attributes, varied.get(name, {}))
-        command = self._make(self.fill(self._argv[index, "command"], name), attributes, in_place=True)
-        environment = dict(zip(table.environment, self.fill(tuple(table.environment.values()), name), strict=True))
+        attributes = process_attributes(table.attributes, varied)
+        argv = self._with_settings(self._argv[index, "command"], table, settings)
+        command = self._make(self.fill(argv, name), attributes, in_place=True)
+        texts = tuple(_filled(text, settings) for text in table.environment.values())
+        environment = dict(zip(table.environment, self.fill(texts, name), strict=True))
         command = command.model_copy(update={"user": user, "environment": {**command.environment, **environment}})
         default = "port" if ("port", "") in _named(table.command) else "none"
         ready = self._command_or(index, "ready", table.ready or default, name)
@@ -271,6 +318,16 @@ class Services:
         words += ["--patience", _milliseconds(table.stop_timeout_s), "--", *command.argv]
         start = command.model_copy(update={"argv": (self._site.service_program, *words)})
         return Service(name=name, command=command, ready=ready), (*before, start)
+
+    def _with_settings(
+        self, argv: tuple[str, ...], table: ServiceTable, settings: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        replaced, kind = service_placeholders(table), service_kind(table, self._catalogue)
+        argv = tuple(_filled(word, settings) for word in argv)
+        for name, level in settings.items():
+            if name not in replaced and kind is not None:
+                argv = kind.pass_setting(argv, name, level)
+        return argv
 
     def _filling(self, index: int, table: ServiceTable) -> Command:
         argv = self.fill(self._argv[index, "data"], table.called)
@@ -322,6 +379,10 @@ class Services:
     @cached_property
     def _data(self) -> Mapping[str, str]:
         return {name: f"{self._directory(name)}/data" for name in _having(self._study, "data")}
+
+
+def _filled(text: str, settings: Mapping[str, str]) -> str:
+    return SETTING_PLACEHOLDER.sub(lambda match: settings.get(match[1], match[0]), text)
 
 
 def _milliseconds(seconds: float) -> str:

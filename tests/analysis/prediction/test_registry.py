@@ -69,5 +69,9 @@ def test_the_answer_says_how_far_the_rule_is_off_at_worst() -> None:
     assert agreement(RULE, predicted, [ELAPSED]) == (
         "The rule (The weights) predicts the elapsed time to within 0.25 s in all 3 configurations, worst at b."
     )
+    far = [beside("a", 0.0), beside("b", -0.5)]
+    assert agreement(RULE, far, [ELAPSED]) == (
+        "The rule (The weights) does not predict the elapsed time: at b it is off by 0.5 s."
+    )
     assert agreement(RULE, [beside("a", 0.0)], [ELAPSED]).endswith("correctly in the one configuration.")
     assert agreement(RULE, [beside("a", None)], [ELAPSED]) == ""

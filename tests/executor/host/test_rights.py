@@ -110,6 +110,21 @@ def test_a_disk_of_this_machine_is_overwritten_only_where_that_was_accepted(monk
     require_possible(resolved, catalogue(), accept_risk=True)
 
 
+def test_levels_that_need_control_groups_are_all_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(HostMachine, "controllers", None)
+    settings = {"nice 0": {"nice": 0}, "half": {"cgroup_weight": 50}, "two fold": {"cgroup_weight": 200}}
+    workload = {"command": ["true"]}
+    _, resolved = read({"factor": [{"name": "task", "settings": settings}], "workload": workload})
+    with pytest.raises(RequestError, match="task=half and task=two fold need a control group's weight") as raised:
+        require_possible(resolved, catalogue(), accept_risk=False)
+    assert "--without task=half --without 'task=two fold'" in str(raised.value.hint)
+    _, resolved = read({"factor": [{"name": "cgroup_weight", "levels": [50, 200]}], "workload": workload})
+    with pytest.raises(RequestError, match="control group's weight") as raised:
+        require_possible(resolved, catalogue(), accept_risk=False)
+    assert "--without" not in str(raised.value.hint)
+
+
 def test_a_change_that_needs_root_can_be_planned_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(HostMachine, "is_writable", lambda *_: False)

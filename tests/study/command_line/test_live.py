@@ -78,3 +78,10 @@ def test_no_hint_leads_to_another_command(wrong: Request) -> None:
     with pytest.raises(RequestError) as failure:
         live_study(wrong, live_design(REQUEST), catalogue(), "/bin/true")
     assert "ajuste compare" not in f"{failure.value} {failure.value.hint}"
+
+
+def test_the_settings_of_a_service_are_compared_by_another_command() -> None:
+    with pytest.raises(RequestError) as failure:
+        live_study(Request(set=("service.work_mem=4MB,8MB",)), live_design(REQUEST), catalogue(), "/bin/true")
+    assert "not those of the service itself" in failure.value.message
+    assert "ajuste compare --service" in str(failure.value.hint)

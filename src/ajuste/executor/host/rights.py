@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,11 @@ from ajuste.executor.host.availability import (
 from ajuste.machine.home import as_root
 from ajuste.model.error import RequestError
 from ajuste.model.plan import REAL_TIME, Attributes, Command, FileLocation, Plan, Write
+from ajuste.model.trial import SETTINGS_FACTOR
+from ajuste.model.wording import listed
 from ajuste.study.named import LOOP, disks_of_mkfs
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+from ajuste.study.schema import Study
 
 REAL_TIME_NOTE = "a real-time process that never sleeps blocks every other process on its CPU"
 
@@ -89,15 +93,26 @@ def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: Ho
 
 
 def _require_weights(resolved: ResolvedStudy, machine: HostMachine) -> None:
-    for configuration in resolved.configurations:
-        commands = (configuration.workload, *configuration.background, *(s.command for s in configuration.services))
-        if any(command.attributes.cgroup_weight is not None for command in commands) and (
-            why := why_no_weight(machine)
-        ):
-            raise RequestError(
-                f"{configuration.configuration.name} needs a control group's weight: {why}",
-                hint="use a guest, which has control groups: set a kernel in [target]",
-            )
+    why = why_no_weight(machine)
+    weighted = [configuration.configuration.name for configuration in resolved.configurations if _weight(configuration)]
+    if why and weighted:
+        raise RequestError(
+            f"{listed(weighted)} {'needs' if len(weighted) == 1 else 'need'} a control group's weight: {why}",
+            hint=f"use a guest, which has control groups{_or_without(weighted, resolved.study)}",
+        )
+
+
+def _weight(configuration: ResolvedConfiguration) -> bool:
+    commands = (configuration.workload, *configuration.background, *(s.command for s in configuration.services))
+    return any(command.attributes.cgroup_weight is not None for command in commands)
+
+
+def _or_without(names: Sequence[str], study: Study) -> str:
+    # The option knows levels by their factor, as the names of configurations do where only one has settings.
+    factor = study.factors[0]
+    if len(study.factors) > 1 or not factor.settings or factor.name == SETTINGS_FACTOR:
+        return ""
+    return f", or leave levels out: {' '.join(f'--without {shlex.quote(name)}' for name in names)}"
 
 
 def _plan(configuration: ResolvedConfiguration) -> Plan:

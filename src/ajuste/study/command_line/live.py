@@ -10,6 +10,7 @@ from typing import Final, cast, get_args
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.live import LiveDesign, LiveMetric, SwitchbackOrder
+from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.model.wording import listed
 from ajuste.study.command_line.conditions import read_guard
 from ajuste.study.command_line.job import read_metric
@@ -111,6 +112,12 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
     """
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
+    if setting := next((text for text in request.set if text.startswith(SERVICE_PREFIX)), None):
+        raise RequestError(
+            "ajuste live changes settings of this machine, not those of the service itself",
+            hint="compare them with ajuste compare --service COMMAND, which starts the service anew for each trial",
+            place=Place(f"--set {setting}"),
+        )
     document, origin = adhoc_document(
         replace(
             request,
