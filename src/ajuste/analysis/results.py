@@ -364,7 +364,7 @@ def _rankings(
         made,
         clean,
         resolved.deciding,
-        confidence=analysis.confidence,
+        family(made, resolved.deciding, analysis.confidence),
         smallest_effect=analysis.smallest_effect,
         order_matters=_order_matters(resolved),
         across=across,

@@ -135,7 +135,7 @@ class Verdict(Finding):
 
 class Ranked(Finding):
     """A configuration against the winner of a ranking, from the blocks that have a clean trial of both. *worsens* is
-    worse for certain, *equivalent* as good for all that matters, *undecided* may be as good or better.
+    worse than the best for certain, *equivalent* as good for all that matters, *undecided* may be as good or better.
     """
 
     configuration: str
@@ -147,8 +147,9 @@ class Ranked(Finding):
 
 class Ranking(BaseModel):
     """The ranking of all configurations on one metric. ``contenders`` cannot be distinguished from the ``winner``,
-    which is the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons``
-    between any two hold together with confidence ``level``. ``looks`` is the winner's effect against the baseline and
+    which is the first of them; ``others`` are all but the winner, the best first. The best is one of the contenders
+    with confidence ``level``, on all metrics together; intervals are those of so many ``comparisons``, as of the
+    verdicts. ``looks`` is the winner's effect against the baseline and
     ``expected`` the rest of it without the luck that made it win, as ratios or differences in ``unit`` (``scale``);
     ``None`` where the baseline wins, or that luck is small.
     """

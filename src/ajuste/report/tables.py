@@ -9,7 +9,7 @@ from typing import Final
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import FactorEffect, Ranked, Ranking, Verdict
-from ajuste.model.wording import count_of, in_sentence, listed, percent, visible_line
+from ajuste.model.wording import count_of, in_sentence, listed, percent, sentence_start, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import (
     Badge,
@@ -204,8 +204,8 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
         return ()
     first = chosen[0][1]
     about = (
-        f"Each configuration against the best. {percent(first.level)} intervals for all "
-        f"{first.comparisons} comparisons of any two together, so they hold although the figures chose the best."
+        f"Each configuration against the best, on the evidence of the verdicts: with {percent(first.level)} confidence "
+        f"the best is none of those that are worse, on any metric."
     )
     names = _names(results, labels)
     blocks: list[Block] = [Paragraph(ranking_sentence(metric, ranking, names)) for metric, ranking in chosen]
@@ -227,7 +227,8 @@ def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str])
     """Return the best, and what cannot be distinguished from it; ``names`` are what configurations are called."""
     winner, rest = names[ranking.winner], [names[name] for name in ranking.contenders[1:]]
     title = in_sentence(visible_line(metric.title))
-    if all(ranked.low is None and ranked.high is None for ranked in ranking.others):
+    unbounded = all(ranked.low is None and ranked.high is None for ranked in ranking.others)
+    if unbounded and len(rest) == len(ranking.others):
         return f"By {title}, {winner} has the best mean so far; there are too few blocks for intervals."
     luck = f" {ranking.luck}" if ranking.luck else ""
     if not rest:
@@ -252,7 +253,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
         row(
             ranked.configuration,
             *_ranked_figures(ranked),
-            _badge(ranked, ranking, results.smallest_effect),
+            _badge(ranked, results.smallest_effect),
             ranked.reason,
         )
         for ranked in ranking.others
@@ -262,7 +263,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
 
 
 def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    # `b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95 to 3.13)`.
+    # `Elapsed time: b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (…)`.
     parts: list[str] = []
     for ranked in ranking.others:
         estimate, interval = _ranked_figures(ranked)
@@ -277,7 +278,7 @@ def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) 
         parts.append(
             f"{names[ranked.configuration]} {effect}{against if first else ''} ({level if first else ''}{interval})"
         )
-    return f"{'; '.join(parts)}."
+    return f"{sentence_start(visible_line(metric.title))}: {'; '.join(parts)}."
 
 
 def _names(results: Results, labels: Labels) -> dict[str, str]:
@@ -285,10 +286,15 @@ def _names(results: Results, labels: Labels) -> dict[str, str]:
     return {configuration.name: say(configuration) for configuration in results.configurations}
 
 
-def _badge(ranked: Ranked, ranking: Ranking, smallest_effect: float) -> Badge:
-    if ranked.verdict == "undecided" and ranked.configuration not in ranking.contenders and ranked.low is not None:
-        return word_badge("worsens", "slightly worse")
-    text = {"worsens": "worse", "undecided": "may be as good", "equivalent": f"within {effect_band(smallest_effect)}"}
+def _badge(ranked: Ranked, smallest_effect: float) -> Badge:
+    bounds = [bound for bound in (known(ranked.low), known(ranked.high)) if bound is not None]
+    limits = (1 / (1 + smallest_effect), 1 + smallest_effect)
+    small = ranked.scale == "ratio" and len(bounds) == 2 and all(limits[0] < bound < limits[1] for bound in bounds)
+    text = {
+        "worsens": "slightly worse" if small else "worse",
+        "undecided": "may be as good",
+        "equivalent": f"within {effect_band(smallest_effect)}",
+    }
     return word_badge(ranked.verdict, text.get(ranked.verdict, ranked.verdict))
 
 

@@ -131,7 +131,7 @@ class SearchState:
             self.compared,
             clean_trials(self.checks),
             self.goal.objectives,
-            confidence=analysis.confidence,
+            family(self.compared, self.resolved.deciding, analysis.confidence),
             smallest_effect=analysis.smallest_effect,
             order_matters=self.resolved.study.target.clock == "wall",
         )
