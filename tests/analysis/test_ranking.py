@@ -155,7 +155,7 @@ def _apart(verdict: Verdict, other: Verdict) -> bool:
     return verdict.low is not None and other.high is not None and verdict.low > other.high
 
 
-@pytest.mark.parametrize("studies", [12, *slow(400)])
+@pytest.mark.parametrize("studies", [6, *slow(120)])
 def test_verdict_and_ranking_agree_where_a_configuration_was_decided_early(studies: int) -> None:
     """No configuration is both proved worse and one that may be as good; the best is left out in few studies."""
     left_out = 0

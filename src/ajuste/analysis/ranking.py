@@ -1,11 +1,11 @@
 """A ranking of several configurations: the winner, what cannot be distinguished from it, and ratios to it.
 
-The evidence is that of the verdicts. A configuration cannot be the best if it is worse than any other: within the blocks
-that hold both, at the error rate of one verdict, or because its verdict's interval lies on the worse side of the
+The evidence is that of the verdicts. A configuration cannot be the best if it is worse than any other: within the
+blocks that hold both, at the error rate of one verdict, or because its verdict's interval lies on the worse side of the
 other's (the baseline's is no effect). The true best is left out only if one of *its own* comparisons is wrong, so as
 many as there are verdicts suffice for all pairs (Hsu 1984, "Constrained simultaneous confidence intervals for multiple
-comparisons with the best", Annals of Statistics 12): direct ones and those through the baseline each take one side of an
-interval, and both sides together the error rate of the verdicts, at all numbers of blocks.
+comparisons with the best", Annals of Statistics 12): direct ones and those through the baseline each take one side of
+an interval, and both sides together the error rate of the verdicts, at all numbers of blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, pairs
 from ajuste.analysis.verdict import Family, effect_fields, verdict_word
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.trial import Configuration
+from ajuste.model.trial import Configuration, compared
 from ajuste.model.verdict import AcrossMachines, Ranked, Ranking
 
 Array = NDArray[np.float64]
@@ -48,18 +48,29 @@ def rankings(
     None where there are too few or too many configurations, and of metrics on which machines certainly differ
     (``across``).
     """
-    names = [configuration.name for configuration in configurations]
-    baseline = next((configuration.name for configuration in configurations if configuration.baseline), names[0])
-    if not FEWEST <= len(names) <= MOST:
-        return ()
+    groups = _groups(configurations)
     disputed = {row.metric for row in across if row.agreement == "depends"}
-    tables = [
-        _Table(clean, names, baseline, metric, family.alpha, order_matters)
+    ranked = (
+        _ranking(
+            _Table(clean, names, baseline, metric, family.alpha, order_matters),
+            family,
+            smallest_effect,
+            reference=baseline if len(groups) > 1 else "",
+        )
         for metric in metrics
         if metric.direction != "none" and metric.name not in disputed
-    ]
-    ranked = (_ranking(table, family, smallest_effect) for table in tables)
+        for baseline, names in groups.items()
+        if FEWEST <= len(names) <= MOST
+    )
     return tuple(ranking for ranking in ranked if ranking is not None)
+
+
+def _groups(configurations: Sequence[Configuration]) -> dict[str, list[str]]:
+    # Return what is compared with each baseline, which is the first: that of the study, and those of its conditions.
+    groups: dict[str, list[str]] = {}
+    for made in compared(configurations):
+        groups.setdefault(made.reference, [made.reference]).append(made.name)
+    return groups
 
 
 def shrunken(estimates: Array, variances: Array) -> Array:
@@ -170,7 +181,7 @@ def _luck(table: _Table, winner: str) -> dict[str, Any]:
     }
 
 
-def _ranking(table: _Table, family: Family, smallest_effect: float) -> Ranking | None:
+def _ranking(table: _Table, family: Family, smallest_effect: float, *, reference: str) -> Ranking | None:
     if len(table.names) < FEWEST:
         return None
     worse = {name: table.worse_than(name) for name in table.names}
@@ -186,6 +197,7 @@ def _ranking(table: _Table, family: Family, smallest_effect: float) -> Ranking |
     others = sorted(known, key=lambda name: toward * known[name].interval.mean)
     return Ranking(
         metric=table.metric.name,
+        reference=reference,
         winner=winner,
         contenders=(winner, *(name for name in others if name in possible)),
         others=tuple(

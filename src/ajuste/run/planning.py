@@ -174,7 +174,7 @@ def _correction(resolved: ResolvedStudy) -> str:
     if study.design.combine == "ablation":
         return ablation_rates(resolved).words
     group = family(made, resolved.deciding, study.analysis.confidence)
-    return group.describe(len(made) - 1, len(resolved.deciding))
+    return group.describe(len(resolved.deciding))
 
 
 def _place(study: Study) -> str:

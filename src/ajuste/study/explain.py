@@ -44,13 +44,17 @@ def explain(
 def _several(table: FactorTable) -> Explained:
     if not any(table.settings.values()):
         what = f"It sets nothing: what runs beside the workload depends on it ({', '.join(table.settings)})."
-        return Explained(name=table.name, title="a condition", what=what, unit="", condition=True)
+        return Explained(name=table.name, title="a condition", what=what, unit="", condition=table.is_condition)
     levels: list[str] = []
     for level, settings in table.settings.items():
         changes = ", ".join(f"{name} = {value}" for name, value in settings.items())
         levels.append(f"{level}: {changes or 'nothing'}")
     return Explained(
-        name=table.name, title="several settings at once", what=f"What each level sets. {'; '.join(levels)}.", unit=""
+        name=table.name,
+        title="several settings at once",
+        what=f"What each level sets. {'; '.join(levels)}.",
+        unit="",
+        condition=table.is_condition,
     )
 
 

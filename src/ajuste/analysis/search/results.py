@@ -144,7 +144,7 @@ class SearchState:
     @property
     def correction(self) -> str:
         group = family(self.compared, self.resolved.deciding, self.resolved.study.analysis.confidence)
-        return group.describe(len(self.chosen), len(self.resolved.deciding))
+        return group.describe(len(self.resolved.deciding))
 
     @property
     def alpha(self) -> float:
