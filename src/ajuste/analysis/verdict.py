@@ -198,6 +198,11 @@ def seeds_needed(confidence: float = 0.95) -> int:
     return next(blocks for blocks in count(1) if blind_spot(blocks, confidence) <= SEEN)
 
 
+def blocks_to_decide(alpha: float, *, of_seeds: bool) -> int:
+    """Return the smallest number of blocks with which every verdict is possible, *equivalent* among them."""
+    return max(fewest_blocks(alpha), seeds_needed() if of_seeds else 1)
+
+
 def too_few_seeds(effect: Effect) -> bool:
     """Return whether blocks differ by seed only and are too few for *equivalent*: alike ones have no spread."""
     return effect.of_seeds and effect.interval.n < seeds_needed()
