@@ -72,23 +72,22 @@ def version_of(spec: str) -> KernelVersion:
 
 
 def measured(study: ResolvedStudy, blocks: int) -> Results:
-    """Return results where the last level of the first chosen factor helps, at the last level of the conditions."""
+    """Return results where the last levels of what is chosen help together, at the last levels of the conditions."""
     asked, generator = QUESTIONS[study.study.name], np.random.default_rng(2)
     varied = {factor.name: factor for factor in study.factors if len(factor.levels) > 1}
-    choice = next(name for name in varied if name in asked.choices)
     trials = []
     for block in range(blocks):
         for position, made in enumerate(study.configurations):
             levels = made.configuration.levels
-            helps = levels[choice] == varied[choice].levels[-1] and levels[choice] != varied[choice].baseline
-            there = all(levels[name] == varied[name].levels[-1] for name in asked.conditions)
+            helps = all(levels[name] == varied[name].levels[-1] for name in (*asked.choices, *asked.conditions))
             metrics = {
                 metric.column: 100
-                * (1 if not (helps and there) else 2 if metric.direction == "higher" else 0.5)
+                * (1 if not helps else 2 if metric.direction == "higher" else 0.5)
                 * float(np.exp(generator.normal(0, 0.001)))
                 for metric in study.deciding
             }
-            slot = Slot(block=block, position=position, configuration=made.configuration.name, seed=block)
+            place = (position + block) % len(study.configurations)
+            slot = Slot(block=block, position=place, configuration=made.configuration.name, seed=block)
             trials.append(Trial(slot=slot, status="ok", metrics=metrics))
     return assemble(study, trials, run="R", stopped="decided", stopped_because="all verdicts decided")
 

@@ -291,7 +291,7 @@ def assemble(
         correlations=_correlations(resolved, summaries, _mean_metrics(metrics)) if shapes else (),
         histories=_histories(resolved, made, clean),
         lines=line_effects,
-        diagnostics=diagnose(clean, averaged, study.target.clock),
+        diagnostics=diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect),
         three_sigma=three_sigma(made, clean, averaged, judged, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),
