@@ -155,7 +155,7 @@ LUCK: Final = 0.1
 """A smaller part of the winner's effect that is luck is not worth a sentence."""
 
 
-def _luck(table: _Table, winner: str) -> dict[str, Any]:
+def _luck(table: _Table, winner: str, smallest_effect: float) -> dict[str, Any]:
     # Return the winner's effect against the baseline as it looks, and as it is expected to be.
     baseline = table.baseline
     if winner == baseline or baseline not in table.names or table.metric.quantile is not None:
@@ -170,6 +170,8 @@ def _luck(table: _Table, winner: str) -> dict[str, Any]:
     spread = sum(effect.interval.variance * effect.interval.n for effect in known.values()) / float(np.sum(blocks - 1))
     variances = spread / 2 / blocks
     best = known[winner]
+    if abs(best.interval.mean) < margin(best, smallest_effect):
+        return {}
     expected = float(shrunken(estimates, variances)[list(known).index(winner)])
     if abs(expected - best.interval.mean) <= LUCK * abs(best.interval.mean):
         return {}
@@ -206,7 +208,7 @@ def _ranking(table: _Table, family: Family, smallest_effect: float, *, reference
         ),
         level=family.confidence,
         comparisons=family.comparisons,
-        **_luck(table, winner),
+        **_luck(table, winner, smallest_effect),
     )
 
 

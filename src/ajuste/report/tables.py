@@ -206,7 +206,7 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
         f"Each configuration against the best, on the evidence of the verdicts: with {percent(first.level)} confidence "
         f"the best is none of those that are worse, on any metric."
     )
-    names = _names(results, labels)
+    names = _names(results, labels.choices if first.reference else labels)
     where = {ranking.reference: ranked_where(results, ranking, labels) for _, ranking in chosen}
     blocks: list[Block] = [
         Paragraph(ranking_sentence(metric, ranking, names, where[ranking.reference])) for metric, ranking in chosen
@@ -253,10 +253,17 @@ def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str],
 def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: Labels) -> RowGroup:
     by_name = {configuration.name: configuration for configuration in results.configurations}
     fmt = mean_format(results, metric)
+    choices = labels.choices if ranking.reference else labels
 
     def row(name: str, estimate: str, interval: str, badge: Badge, remark: str = "") -> Row:
         configuration = by_name[name]
-        cells = (labels.named(configuration), mean_cell(configuration, metric, fmt), estimate, interval, badge)
+        cells = (
+            _marked(configuration, results, choices),
+            mean_cell(configuration, metric, fmt),
+            estimate,
+            interval,
+            badge,
+        )
         return Row(cells, remark)
 
     text = "best" if len(ranking.contenders) == 1 else "best mean"
@@ -272,7 +279,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
     ]
     where = ranked_where(results, ranking, labels)
     title = title_with_unit(metric, fmt) + (f", with {where}" if where else "")
-    return RowGroup(title, tuple(rows), _ranked_summary(metric, ranking, _names(results, labels), where))
+    return RowGroup(title, tuple(rows), _ranked_summary(metric, ranking, _names(results, choices), where))
 
 
 def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str], where: str) -> str:
