@@ -185,12 +185,12 @@ def three_sigma_section(results: Results, labels: Labels) -> Section | None:
 
 def _disagreements(results: Results, metric: Metric, labels: Labels) -> str:
     names = labels.by_name(results)
-    found = [
-        f"{names[row.configuration]}: {row.why}"
-        for row in results.three_sigma
-        if row.metric == metric.name and row.disagrees and row.configuration in names
-    ]
-    return f"{visible_line(metric.title)}: {' '.join(found) or 'rule and verdict agree.'}"
+    found: dict[str, list[str]] = {}
+    for row in results.three_sigma:
+        if row.metric == metric.name and row.disagrees and row.configuration in names:
+            found.setdefault(row.why, []).append(names[row.configuration])
+    disagreements = " ".join(f"{'; '.join(configurations)}: {why}" for why, configurations in found.items())
+    return f"{visible_line(metric.title)}: {disagreements or 'rule and verdict agree.'}"
 
 
 def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tuple[Row, ...]:
