@@ -120,7 +120,7 @@ def test_bonferroni_counts_configurations_times_deciding_metrics(
     group = family(three, [elapsed, switches], 0.95)
     assert group.comparisons == 4
     assert group.alpha == pytest.approx(0.0125)
-    assert "4 comparisons, each at 98.75 %" in group.describe(2, 2)
+    assert "4 comparisons, each at 98.75 %" in group.describe(2)
     narrow = judge(three[:2], trials({"knob=1": BASE, "knob=2": noisy(1.1)}), [elapsed])[0]
     wide = judge(three, trials({"knob=1": BASE, "knob=2": noisy(1.1), "knob=3": BASE}), [elapsed, switches])[0]
     assert wide.low is not None

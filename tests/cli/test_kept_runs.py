@@ -76,6 +76,21 @@ def test_another_question_about_the_same_trials_is_a_run_beside_the_first(ajuste
 
 
 @pytest.mark.usefixtures("machine_lock")
+def test_the_three_sigma_rule_is_asked_of_a_run_later(ajuste: Shell) -> None:
+    """It stands beside the verdicts, which stay, and the stored results have none of it."""
+    first = run_study(ajuste)
+    assert first["three_sigma"] == []
+    asked = ajuste.json("report", "first", "--three-sigma")
+    assert [row["configuration"] for row in asked["three_sigma"]] == ["command=one", "command=two"]
+    assert asked["verdicts"] == first["verdicts"]
+    assert asked["three_sigma"][1]["verdict"] == first["verdicts"][0]["verdict"]
+    shown = ajuste("report", "first", "--three-sigma").stdout
+    assert "3-sigma" in shown
+    assert "ignores" in shown
+    assert ajuste.json("report", "first") == first
+
+
+@pytest.mark.usefixtures("machine_lock")
 def test_a_run_of_fewer_blocks_has_no_more_than_it_asks_for(ajuste: Shell) -> None:
     first = run_study(ajuste, ("min_blocks = 3\nmax_blocks = 3", "min_blocks = 5\nmax_blocks = 5"))
     fewer = run_study(ajuste)

@@ -14,7 +14,7 @@ from scipy import stats
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.summary import measured
-from ajuste.analysis.verdict import judge
+from ajuste.analysis.verdict import family, judge
 from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.kernel import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
@@ -62,7 +62,7 @@ def results_of(values: Drawn, *metrics: Metric, **more: Any) -> Results:
         smallest_effect=0.02,
         blocks=12,
         verdicts=judge(made, clean, metrics),
-        rankings=rankings(made, clean, metrics, confidence=0.95, smallest_effect=0.02),
+        rankings=rankings(made, clean, metrics, family(made, metrics, 0.95), smallest_effect=0.02),
         configurations=measured(made, clean),
         factors=(Factor(name="kernel", levels=tuple(values), baseline=next(iter(values))),),
         metrics=metrics,

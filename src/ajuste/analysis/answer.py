@@ -50,7 +50,7 @@ def answer(
             sentences.append(f"{_tally(metric, decided, smallest_effect)}.")
         elif len(decided) <= MOST_NAMED:
             comparisons = "; ".join(_comparison(v, smallest_effect) for v in decided)
-            sentences.append(f"{sentence_start(metric.title)}, against the baseline: {comparisons}.")
+            sentences.append(f"{sentence_start(metric.title)}, against {_baseline(decided)}: {comparisons}.")
         else:
             sentences.append(_counted(metric, decided, smallest_effect))
     return " ".join(sentence for sentence in sentences if sentence)
@@ -140,7 +140,12 @@ def _tally(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) 
             parts.append(
                 f"{count} {adjective}" + (f" within ±{percent(smallest_effect)}" if word == "equivalent" else "")
             )
-    return f"{sentence_start(metric.title)}, of {len(verdicts)} configurations against the baseline: {listed(parts)}"
+    of = f"of {len(verdicts)} configurations against {_baseline(verdicts)}"
+    return f"{sentence_start(metric.title)}, {of}: {listed(parts)}"
+
+
+def _baseline(verdicts: Sequence[Verdict]) -> str:
+    return "the baseline of their condition" if any(verdict.against for verdict in verdicts) else "the baseline"
 
 
 def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:

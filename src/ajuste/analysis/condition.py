@@ -36,15 +36,20 @@ class Checked:
 
 def check(conditions: Sequence[FailCondition], results: Results) -> tuple[Checked, ...]:
     """Return each of ``conditions`` with the verdicts of ``results`` that decide it."""
-    baseline = next((measured for measured in results.configurations if measured.baseline), None)
-    baseline_averages = {name: summary.mean for name, summary in baseline.metrics.items()} if baseline else {}
-    return tuple(_check(condition, results.verdicts, baseline_averages) for condition in conditions)
+    means = {c.name: {name: summary.mean for name, summary in c.metrics.items()} for c in results.configurations}
+    baseline_means = {
+        (v.configuration, v.metric): means.get(results.reference(v.configuration), {}).get(v.metric, 0.0)
+        for v in results.verdicts
+    }
+    return tuple(_check(condition, results.verdicts, baseline_means) for condition in conditions)
 
 
-def _check(condition: FailCondition, verdicts: Sequence[Verdict], baseline_averages: Mapping[str, float]) -> Checked:
+def _check(
+    condition: FailCondition, verdicts: Sequence[Verdict], baseline_means: Mapping[tuple[str, str], float]
+) -> Checked:
     relevant = [verdict for verdict in verdicts if verdict.deciding and verdict.metric in condition.metrics]
     outcomes = [
-        (verdict, _outcome(verdict, condition.limit, baseline_averages.get(verdict.metric, 0.0)))
+        (verdict, _outcome(verdict, condition.limit, baseline_means[verdict.configuration, verdict.metric]))
         for verdict in relevant
     ]
     return Checked(

@@ -24,7 +24,9 @@ def of_layouts(results: Sequence[Results], *, confidence: float, limit: float) -
     """Return one result of ``results``, one per layout, as its blocks; ``limit`` is a share of the baseline."""
     last = results[-1]
     clean = _average_layouts(results)
-    configurations = [Configuration(name=c.name, levels=c.levels, baseline=c.baseline) for c in last.configurations]
+    configurations = [
+        Configuration(name=c.name, levels=c.levels, baseline=c.baseline, against=c.against) for c in last.configurations
+    ]
     names = {verdict.metric for verdict in last.verdicts if verdict.deciding}
     deciding = [metric for metric in last.metrics if metric.name in names]
     promise = Promise(confidence, limit, order_matters=False)

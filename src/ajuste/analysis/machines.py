@@ -25,7 +25,7 @@ from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Pairs, pairs
 from ajuste.analysis.verdict import family, verdict_word
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.trial import Configuration
+from ajuste.model.trial import Configuration, compared
 from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
 from ajuste.model.wording import change, count_of, listed
 
@@ -105,17 +105,16 @@ def across_machines(
     names = machine_names(machines)
     if len(names) < 2:
         return ()
-    baseline = next(c for c in configurations if c.baseline)
     alpha = family(configurations, deciding, confidence).alpha
     parts = by_machine(clean, machines)
-    compared = []
+    rows = []
     for metric in (*deciding, *described):
-        for other in (c for c in configurations if not c.baseline):
-            all_of_it = effect(pairs(clean, baseline.name, other.name, metric.column), metric, alpha)
-            machine_parts = _parts(parts, (baseline.name, other.name), metric, alpha / len(names))
+        for made in compared(configurations):
+            all_of_it = effect(pairs(clean, made.reference, made.name, metric.column), metric, alpha)
+            machine_parts = _parts(parts, (made.reference, made.name), metric, alpha / len(names))
             if all_of_it is not None and machine_parts:
-                compared.append(_across(other.name, metric, all_of_it, machine_parts, alpha, smallest_effect))
-    return tuple(compared)
+                rows.append(_across(made.name, metric, all_of_it, machine_parts, alpha, smallest_effect))
+    return tuple(rows)
 
 
 def _parts(by_machine: Mapping[str, Clean], both: tuple[str, str], metric: Metric, alpha: float) -> list[_Part]:

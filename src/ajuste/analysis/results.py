@@ -42,7 +42,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.relevance import NoChance
 from ajuste.model.results import Explained, History, Measured, Results
 from ajuste.model.surface import Correlation, Surface
-from ajuste.model.trial import Configuration, Trial
+from ajuste.model.trial import Configuration, Trial, compared
 from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
 from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
@@ -115,10 +115,13 @@ def fleet(
     if not comparisons:
         return ()
     parts = by_machine(clean, machines)
+    references = {made.name: made.reference for made in compared(configurations(resolved))}
     known: Mapping[str, Mapping[str, Any]] = environment.get("machines", {})
     return fleet_effects(
         comparisons,
-        lambda comparison: machine_values(parts, resolved.baseline, comparison, columns[comparison.metric]),
+        lambda comparison: machine_values(
+            parts, references[comparison.configuration], comparison, columns[comparison.metric]
+        ),
         {name: about.get("inventory", {}) for name, about in known.items()},
         alpha=family(configurations(resolved), resolved.deciding, resolved.study.analysis.confidence).alpha,
     )
@@ -268,7 +271,7 @@ def assemble(
         stopped_because=stopped_because,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
-        correction=correction if described else group.describe(len(made) - 1, len(resolved.deciding)),
+        correction=correction if described else group.describe(len(resolved.deciding)),
         design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=judged,
@@ -288,7 +291,7 @@ def assemble(
         correlations=_correlations(resolved, summaries, _mean_metrics(metrics)) if shapes else (),
         histories=_histories(resolved, made, clean),
         lines=line_effects,
-        diagnostics=diagnose(clean, averaged, study.target.clock),
+        diagnostics=diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect),
         three_sigma=three_sigma(made, clean, averaged, judged, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),
@@ -364,7 +367,7 @@ def _rankings(
         made,
         clean,
         resolved.deciding,
-        confidence=analysis.confidence,
+        family(made, resolved.deciding, analysis.confidence),
         smallest_effect=analysis.smallest_effect,
         order_matters=_order_matters(resolved),
         across=across,

@@ -232,6 +232,7 @@ def _measured(configuration: Configuration, clean: Clean) -> Measured:
         name=name,
         levels=configuration.levels,
         baseline=configuration.baseline,
+        against=configuration.against,
         read_back=_read_back(columns.written.among(columns.of(name))),
         metrics={metric: summarise(sample) for metric, sample in values.items() if len(sample)},
         not_supported={metric: why for metric, why in missing.items() if not len(values.get(metric, ()))},

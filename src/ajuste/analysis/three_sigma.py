@@ -22,7 +22,7 @@ from ajuste.analysis.summary import summarise
 from ajuste.analysis.verdict import family
 from ajuste.model.metric import Metric
 from ajuste.model.results import Summary, ThreeSigma
-from ajuste.model.trial import Configuration
+from ajuste.model.trial import Configuration, compared
 from ajuste.model.verdict import Verdict, Word
 from ajuste.model.wording import percent
 
@@ -49,20 +49,21 @@ def three_sigma(
     ``confidence`` is that of the family of ``verdicts``. Configurations without a clean trial have no row.
     """
     clean = clean_trials(trials)
-    baseline = next(c for c in configurations if c.baseline)
+    references = {made.name: made.reference for made in compared(configurations)}
     verdict_by_key = {(v.configuration, v.metric): v for v in verdicts}
     comparisons = family(configurations, deciding, confidence).comparisons
     rows = []
     for metric in deciding:
-        first = clean.values(baseline.name, metric.name)
         for configuration in configurations:
             values = clean.values(configuration.name, metric.name)
             if not len(values):
                 continue
             row = uncompared_row(configuration.name, metric, summarise(values))
+            reference = references.get(configuration.name, "")
             verdict = verdict_by_key.get((configuration.name, metric.name))
+            first = clean.values(reference, metric.name) if reference else values[:0]
             if len(first) and verdict is not None:
-                narrowing = _narrowing(clean, baseline.name, configuration.name, metric)
+                narrowing = _narrowing(clean, reference, configuration.name, metric)
                 early = _too_early(verdict.blocks, comparisons)
                 row = compare_row(
                     row, summarise(first), summarise(values), verdict, narrowing=narrowing, too_early=early

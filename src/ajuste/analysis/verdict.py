@@ -17,7 +17,7 @@ from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.sign_intervals import blind_spot, fewest_blocks
 from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Configuration
+from ajuste.model.trial import Configuration, compared
 from ajuste.model.verdict import LimitWord, Verdict, Word
 from ajuste.model.wording import amount, change, count_of, number, percent
 
@@ -37,12 +37,13 @@ class Family:
         """Return the error rate of one interval of the family."""
         return (1 - self.confidence) / max(1, self.comparisons)
 
-    def describe(self, configurations: int, metrics: int) -> str:
-        """Describe the correction for ``configurations`` besides the baseline and ``metrics`` that decide."""
+    def describe(self, metrics: int) -> str:
+        """Describe the correction for as many ``metrics`` that decide."""
         if self.comparisons < 2:
             return f"none needed: one comparison, at {percent(self.confidence)}"
+        each = count_of(self.comparisons // metrics, "configuration")
         return (
-            f"Bonferroni: {count_of(configurations, 'configuration')} × {count_of(metrics, 'deciding metric')} = "
+            f"Bonferroni: {each} × {count_of(metrics, 'deciding metric')} = "
             f"{self.comparisons} comparisons, each at {percent(1 - self.alpha)}, so that all hold together at "
             f"{percent(self.confidence)} whenever the study stops; other metrics have intervals of "
             f"the same width but are not part of that promise"
@@ -50,8 +51,8 @@ class Family:
 
 
 def family(configurations: Sequence[Configuration], deciding: Sequence[Metric], confidence: float) -> Family:
-    """Return the family of a study: every configuration but the baseline, on every deciding metric."""
-    return Family((len(configurations) - 1) * len(deciding), confidence)
+    """Return the family of a study: every configuration but the baselines, on every deciding metric."""
+    return Family(len(compared(configurations)) * len(deciding), confidence)
 
 
 def judge(
@@ -73,8 +74,7 @@ def judge(
     metrics should have, relative to the baseline. For ``order_matters`` see ``analysis.pairs``. With ``limited``
     verdicts also say whether a change for the worse exceeds ``smallest_effect``.
     """
-    baseline = next(c for c in configurations if c.baseline)
-    others = [c for c in configurations if not c.baseline]
+    baseline = next(c.name for c in configurations if c.baseline)
     clean = clean_trials(trials)
     alpha = family(configurations, deciding, confidence).alpha
     verdicts = []
@@ -82,19 +82,23 @@ def judge(
     for metric in (*deciding, *described):
         is_deciding = metric in deciding
         metric_required = replace(required, precision=precision if is_deciding else None)
-        for other in others:
-            both = pairs(clean, baseline.name, other.name, metric.column, order_matters=order_matters)
+        for made in compared(configurations):
+            name, reference = made.name, made.reference
+            against = "" if reference == baseline else reference
+            both = pairs(clean, reference, name, metric.column, order_matters=order_matters)
             estimated = effect(both, metric, alpha)
             if estimated is not None:
-                verdict = _verdict(estimated, other.name, metric, metric_required, is_deciding)
+                verdict = _verdict(estimated, name, metric, metric_required, is_deciding)
                 unseen = blind_spot(verdict.blocks, confidence) if metric.quantile is None else None
-                verdict = verdict.model_copy(update={"of_rounds": clean.of_rounds, "unseen": unseen})
+                verdict = verdict.model_copy(
+                    update={"of_rounds": clean.of_rounds, "unseen": unseen, "against": against}
+                )
                 if limited:
                     verdict = verdict.model_copy(update=_against_limit(estimated, metric, smallest_effect, alpha))
                 verdicts.append(verdict)
             elif is_deciding:
-                reason = _why_none(clean, (baseline.name, other.name), metric.column)
-                verdicts.append(unmeasured(other.name, metric, confidence, reason))
+                missing = unmeasured(name, metric, confidence, _why_none(clean, (reference, name), metric.column))
+                verdicts.append(missing.model_copy(update={"against": against}))
     return tuple(verdicts)
 
 
@@ -192,6 +196,11 @@ def averages_exceed(effect: Effect, zone: float) -> bool:
 def seeds_needed(confidence: float = 0.95) -> int:
     """Return how many seeds *equivalent* needs: what happens in a share of ``SEEN`` is in at least one of them."""
     return next(blocks for blocks in count(1) if blind_spot(blocks, confidence) <= SEEN)
+
+
+def blocks_to_decide(alpha: float, *, of_seeds: bool) -> int:
+    """Return the smallest number of blocks with which every verdict is possible, *equivalent* among them."""
+    return max(fewest_blocks(alpha), seeds_needed() if of_seeds else 1)
 
 
 def too_few_seeds(effect: Effect) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     "ajuste report --kernel debian:5.10 --since 30d",
     "ajuste report messages --html messages.html",
     "ajuste report messages --pictures figures",
+    "ajuste report messages --three-sigma",
     "ajuste report messages --markdown messages.md",
     "ajuste report messages --format lkml",
 )
@@ -69,6 +70,9 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="Show the figures of these metrics (repeatable)."),
     ] = None,
+    three_sigma: Annotated[
+        bool, typer.Option("--three-sigma", help="Also show the verdict of the 3-sigma rule.")
+    ] = False,
     trials: Annotated[bool, typer.Option("--trials", help="Show the output of every trial.")] = False,
     kernel: Annotated[
         str | None, typer.Option(metavar="TEXT", help="List only runs on kernels with this text.")
@@ -97,22 +101,26 @@ def report(
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
     if runs and wanted != RunFilter():
         raise RequestError("filters conflict with RUN: they choose what is listed", hint="remove RUN, or the filters")
-    if len(runs or ()) > 1 and (html or pictures or markdown or metric or trials):
+    if len(runs or ()) > 1 and (html or pictures or markdown or metric or trials or three_sigma):
         raise RequestError(
-            "--html, --pictures, --markdown and --trials apply to one run; found several", hint="name one RUN"
+            "--html, --pictures, --markdown, --three-sigma and --trials apply to one run; found several",
+            hint="name one RUN",
         )
     if not runs:
         only_of_one = {"--html": html, "--pictures": pictures, "--markdown": markdown, "--metric": metric}
-        _refuse_without_run({**only_of_one, "--format": form, "--trials": trials, "--open": open_})
+        _refuse_without_run(
+            {**only_of_one, "--format": form, "--trials": trials, "--open": open_, "--three-sigma": three_sigma}
+        )
         show_list(_listed(place.store_url), RunNotes(place).all(), wanted, as_json=as_json)
         return
     from ajuste.cli.showing import Showing
 
     showing = Showing(html, browser=open_, verbose=verbose, as_json=as_json)
     if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
-        if pictures is not None or metric or trials:
+        if pictures is not None or metric or trials or three_sigma:
             raise RequestError(
-                "--pictures, --metric and --trials apply to one run; found a suite", hint="name a member's run"
+                "--pictures, --metric, --three-sigma and --trials apply to one run; found a suite",
+                hint="name a member's run",
             )
         from ajuste.cli.suite import show_stored  # few runs are suites
 
@@ -121,6 +129,8 @@ def report(
     results = _results(place.store_url, runs, trials=trials, as_json=as_json)
     if results is None:
         return
+    if three_sigma:
+        results = _by_three_sigma(results, place.store_url)
     _check_metrics(results, metric or [])
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
@@ -180,6 +190,14 @@ def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> R
         from ajuste.run.outcome import results_of
 
         return results_of(stored, store)
+
+
+def _by_three_sigma(results: Results, url: str) -> Results:
+    from ajuste.run.outcome import with_three_sigma
+    from ajuste.store.store import Store
+
+    with Store(url) as store:
+        return with_three_sigma(results, store.find_run(results.run), store)
 
 
 def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ajuste.model.plan import Perturbation
 from ajuste.model.trial import Slot
-from ajuste.model.verdict import Finding
+from ajuste.model.verdict import Finding, Verdict
 
 SEED_BITS = 53
 """Seeds of blocks stay below 2⁵³, so that every JSON reader and database keeps them exactly."""
@@ -121,7 +121,8 @@ hold the baseline and what may be the best.
 def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) -> tuple[str, ...]:
     """Return the configurations of the blocks that follow ``findings``, in the order of ``names``.
 
-    The baseline, and what is undecided on a metric that decides, or less precise than was asked for. Where nothing is,
+    The baseline, and what is undecided on a metric that decides, or less precise than was asked for, with what it is
+    compared with. Where nothing is,
     and yet it goes on (for the least time that was asked for), all of them: a block of the baseline alone would tell
     nothing.
 
@@ -131,7 +132,8 @@ def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) ->
     still_open = {v.subject for v in findings if v.deciding and v.is_open}
     if not still_open:
         return tuple(names)
-    return tuple(name for name in names if name == baseline or name in still_open)
+    references = {v.against for v in findings if isinstance(v, Verdict) and v.subject in still_open}
+    return tuple(name for name in names if name == baseline or name in still_open or name in references)
 
 
 # What the seed of a block changes in the machine, so that replicates under a virtual clock are not one trial.

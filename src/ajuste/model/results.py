@@ -186,11 +186,14 @@ class Summary(BaseModel):
 
 
 class Measured(BaseModel):
-    """A configuration: its levels as requested, as read back, and its metrics."""
+    """A configuration: its levels as requested, as read back, and its metrics. It is compared ``against`` the baseline
+    at its own level of the study's conditions; empty: against the baseline.
+    """
 
     name: str
     levels: dict[str, str]
     baseline: bool = False
+    against: str = Field(default="", exclude_if=lambda against: not against)
     read_back: dict[str, str] = Field(default_factory=dict)
     metrics: dict[str, Summary] = Field(default_factory=dict)
     not_supported: dict[str, str] = Field(default_factory=dict)
@@ -330,7 +333,7 @@ class SampledFigure(BaseModel):
 
 class Explained(BaseModel):
     """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g.
-    names a successor. A ``condition`` sets nothing: loads and services depend on it.
+    names a successor. A ``condition`` is no choice, such as a load: all else is judged at each of its levels.
     """
 
     name: str
@@ -458,3 +461,11 @@ class Results(BaseModel):
     def counted_blocks(self) -> str:
         """Return the blocks in words: ``12 blocks``; ``3 rounds of boots``."""
         return block_words(self.blocks, of_rounds=self.boots is not None)
+
+    def reference(self, configuration: str) -> str:
+        """Return the configuration that this one is compared with, itself if it is a baseline; empty where none is."""
+        against = {measured.name: measured.against for measured in self.configurations}
+        if configuration in against.values():
+            return configuration
+        baseline = next((measured.name for measured in self.configurations if measured.baseline), "")
+        return against.get(configuration) or baseline

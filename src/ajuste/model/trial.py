@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -51,12 +52,30 @@ class Factor(BaseModel):
 
 class Configuration(BaseModel):
     """A level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4
-    base_slice_ns=3000000``.
+    base_slice_ns=3000000``. It is compared with the baseline, or with the one ``against``: the baseline of its level of
+    the study's conditions.
     """
 
     name: str
     levels: dict[str, str]
     baseline: bool = False
+    against: str = Field(default="", exclude_if=lambda against: not against)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A configuration and the one that it is compared with."""
+
+    name: str
+    reference: str
+
+
+def compared(configurations: Iterable[Configuration]) -> tuple[Compared, ...]:
+    """Return what is compared: all configurations but the baseline of the study and those of its conditions."""
+    made = tuple(configurations)
+    baseline = next(c.name for c in made if c.baseline)
+    references = {baseline, *(c.against for c in made)}
+    return tuple(Compared(c.name, c.against or baseline) for c in made if c.name not in references)
 
 
 Status = Literal["ok", "flagged", "failed"]

@@ -118,13 +118,15 @@ class Finding(BaseModel):
 
 
 class Verdict(Finding):
-    """A configuration against the baseline, from the blocks that have a clean trial of both.
+    """A configuration against the baseline, from the blocks that have a clean trial of both; or ``against`` the
+    baseline at its own level of the study's conditions, such as a load.
 
     Data that were measured elsewhere, and whose size is fixed, have a ``p_value`` (two-sided, of no difference, before
     any correction) and, if they are in no blocks, how many ``values`` baseline and configuration have.
     """
 
     configuration: str
+    against: str = Field(default="", exclude_if=lambda against: not against)
     values: tuple[int, int] | None = None
     p_value: float | None = None
 
@@ -135,7 +137,7 @@ class Verdict(Finding):
 
 class Ranked(Finding):
     """A configuration against the winner of a ranking, from the blocks that have a clean trial of both. *worsens* is
-    worse for certain, *equivalent* as good for all that matters, *undecided* may be as good or better.
+    worse than the best for certain, *equivalent* as good for all that matters, *undecided* may be as good or better.
     """
 
     configuration: str
@@ -147,13 +149,16 @@ class Ranked(Finding):
 
 class Ranking(BaseModel):
     """The ranking of all configurations on one metric. ``contenders`` cannot be distinguished from the ``winner``,
-    which is the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons``
-    between any two hold together with confidence ``level``. ``looks`` is the winner's effect against the baseline and
+    which is the first of them; ``others`` are all but the winner, the best first. The best is one of the contenders
+    with confidence ``level``, on all metrics together; intervals are those of so many ``comparisons``, as of the
+    verdicts. With ``reference``, the baseline at a level of the study's conditions, only configurations at that level
+    are ranked. ``looks`` is the winner's effect against the baseline and
     ``expected`` the rest of it without the luck that made it win, as ratios or differences in ``unit`` (``scale``);
     ``None`` where the baseline wins, or that luck is small.
     """
 
     metric: str
+    reference: str = Field(default="", exclude_if=lambda reference: not reference)
     winner: str
     contenders: tuple[str, ...]
     others: tuple[Ranked, ...]

@@ -231,13 +231,25 @@ def _clamp(value: int, high: int) -> int:
 class Labels:
     """``levels[factor][level]`` is how a level is said; ``units`` are the factors' units from the catalogue.
 
-    ``fixed`` are the factors with one level, where others vary: they are the same in all configurations.
+    ``fixed`` are the factors with one level, where others vary: they are the same in all configurations. ``conditions``
+    are the names of the factors that are no choice.
     """
 
     factors: tuple[Factor, ...]
     levels: Mapping[str, Mapping[str, str]]
     units: Mapping[str, str]
     fixed: tuple[Factor, ...] = ()
+    conditions: frozenset[str] = frozenset()
+
+    @property
+    def choices(self) -> Labels:
+        """Return the labels of what can be chosen, without the conditions."""
+        return replace(self, factors=tuple(f for f in self.factors if f.name not in self.conditions))
+
+    def condition(self, configuration: Measured | Configuration) -> str:
+        """Return ``load = disturbed``: the levels of the conditions alone."""
+        only = replace(self, factors=tuple(f for f in self.factors if f.name in self.conditions))
+        return only.setting(configuration)
 
     def level(self, factor: str, level: str) -> str:
         return self.levels.get(factor, {}).get(level) or visible_line(level)
@@ -283,13 +295,15 @@ def result_labels(results: Results) -> Labels:
 
 def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, by_name: bool = False) -> Labels:
     """Return labels for ``factors`` with the units of ``explained``; ``by_name`` configurations go by their names."""
-    units = {entry.name: entry.unit for entry in explained}
+    entries = tuple(explained)
+    units = {entry.name: entry.unit for entry in entries}
     varied = tuple(factor for factor in factors if len(factor.levels) > 1)
     return Labels(
         factors=() if by_name else varied or factors,
         fixed=tuple(factor for factor in factors if len(factor.levels) == 1) if varied else (),
         levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in factors},
         units=units,
+        conditions=frozenset(entry.name for entry in entries if entry.condition),
     )
 
 

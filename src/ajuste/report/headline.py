@@ -123,7 +123,8 @@ def _reach(results: Results, finding: Finding) -> float:
         return math.inf
     if finding.scale == "ratio":
         return max(high - 1, 1 / low - 1) if low > 0 else math.inf
-    baseline = next((c.metrics.get(finding.metric) for c in results.configurations if c.baseline), None)
+    reference = results.reference(finding.configuration if isinstance(finding, Verdict) else "")
+    baseline = next((c.metrics.get(finding.metric) for c in results.configurations if c.name == reference), None)
     return max(abs(low), abs(high)) / abs(baseline.mean) if baseline and baseline.mean else math.inf
 
 
@@ -132,13 +133,13 @@ MOST_METRICS: Final = 4
 """Maximum number of metrics that have a sentence, the first ones."""
 
 _FEWEST_OF_A_TREND: Final = 3
-# Of a condition; more are counted.
-_MOST_LEVELS: Final = 4
+MOST_LEVELS: Final = 4
+"""Maximum number of levels of a condition that have a sentence or a name, those with the largest effects."""
 # Which of the effects of several settings is said.
 _OF_CONDITIONS: Final = ("improves", "differs", "worsens", "undecided", "equivalent")
 _CERTAIN: Final = _OF_CONDITIONS[:3]
 # Words that begin a sentence of this module; any other first word may be a name, whose letters stay.
-_FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether"})
+_FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether", "With"})
 _WITH_ARTICLE: Final = (
     *("bandwidth of ", "error of ", "longest ", "mean ", "median ", "share of ", "shortest ", "spread of "),
     *("time to ", "time until "),
@@ -161,10 +162,9 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
     by_sentence: dict[str, Headline] = {}
     for metric in metrics[:MOST_METRICS]:
-        headline = _Subject(results, metric, labels).headline()
-        if headline is not None and results.clock == "virtual" and not by_sentence:
-            headline = replace(headline, sentence=in_emulation(headline.sentence, metric))
-        if headline is not None:
+        for found in _Subject(results, metric, labels).headlines(MOST_LEVELS if not by_sentence else 1):
+            first = results.clock == "virtual" and not by_sentence
+            headline = replace(found, sentence=in_emulation(found.sentence, metric)) if first else found
             by_sentence.setdefault(headline.sentence, headline)
     return tuple(by_sentence.values())
 
@@ -184,6 +184,62 @@ class _Subject:
     metric: Metric
     labels: Labels
 
+    def headlines(self, most: int) -> tuple[Headline, ...]:
+        """Return at most so many: one, or one for each level of the study's conditions, the largest effect first."""
+        by_sentence: dict[str, tuple[Headline, list[str]]] = {}
+        parts = self._at_each_level()
+        for level, part in sorted(parts.items(), key=lambda item: item[1].clarity, reverse=True):
+            if (headline := part.headline()) is not None:
+                by_sentence.setdefault(headline.sentence, (headline, []))[1].append(level)
+        if not parts or not by_sentence:
+            whole = self.headline()
+            return () if whole is None else (whole,)
+        return tuple(
+            replace(headline, sentence=self._with_levels(headline.sentence, levels))
+            for headline, levels in list(by_sentence.values())[:most]
+        )
+
+    def _at_each_level(self) -> dict[str, _Subject]:
+        # Of each level of the conditions what was compared with the baseline there, as results of its own.
+        results, labels = self.results, self.labels.choices
+        references = list(dict.fromkeys(results.reference(c.name) for c in results.configurations))
+        if len(references) < 2 or not labels.factors:
+            return {}
+        parts = {}
+        for reference in references:
+            there = [c for c in results.configurations if results.reference(c.name) == reference]
+            names = {configuration.name for configuration in there}
+            made = tuple(c.model_copy(update={"baseline": c.name == reference, "against": ""}) for c in there)
+            update = {
+                "configurations": made,
+                "verdicts": tuple(v for v in results.verdicts if v.configuration in names),
+                "rankings": tuple(r for r in results.rankings if r.reference == reference),
+                "factors": labels.factors,
+                "effects": (),
+                "surfaces": (),
+            }
+            level = self.labels.condition(
+                next(configuration for configuration in there if configuration.name == reference)
+            )
+            parts[level] = _Subject(results.model_copy(update=update), self.metric, labels)
+        return parts
+
+    @property
+    def clarity(self) -> tuple[int, float]:
+        """Return a key to sort by: certain effects come first, the largest of them before all."""
+        verdicts = metric_verdicts(self.results, self.metric.name)
+        certain = [verdict.size for verdict in verdicts if verdict.verdict in _CERTAIN]
+        if certain:
+            return 2, max(certain)
+        return int(any(verdict.verdict == "undecided" for verdict in verdicts)), 0.0
+
+    def _with_levels(self, sentence: str, levels: Sequence[str]) -> str:
+        # `With load = alone, none of 4 alternatives matters: …`; of several levels the name of one factor once.
+        first, rest = levels[0], [level.partition(" = ")[2] for level in levels[1:]]
+        named = listed([first, *rest]) if first.count(" = ") == 1 else "; ".join(levels)
+        ordinary = sentence.split(maxsplit=1)[0].rstrip(":") in _FIRST_WORDS
+        return f"With {named}, {in_sentence(sentence) if ordinary else sentence}"
+
     def headline(self) -> Headline | None:
         if self.results.lines:
             return self._of_lines([line for line in self.results.lines if line.metric == self.metric.name])
@@ -199,7 +255,7 @@ class _Subject:
         return self._of_verdicts(verdicts) if verdicts else self._described()
 
     def _over_conditions(self) -> str:
-        names = {explained.name for explained in self.results.explained if explained.condition}
+        names = self.labels.conditions
         conditions = [factor for factor in self.labels.factors if factor.name in names]
         effects = [effect for effect in self._mains if effect.factors[0] not in names]
         return self._average_effect(self._foremost(effects), conditions) if conditions and effects else ""
@@ -246,7 +302,7 @@ class _Subject:
     def _factor_levels(self, factor: Factor) -> str:
         levels = [self.labels.level(factor.name, level) for level in factor.levels]
         name = visible_line(factor.name)
-        return f"{name} {listed(levels)}" if len(levels) <= _MOST_LEVELS else f"{len(levels)} levels of {name}"
+        return f"{name} {listed(levels)}" if len(levels) <= MOST_LEVELS else f"{len(levels)} levels of {name}"
 
     def _sides(self, effect: FactorEffect) -> tuple[float, float] | None:
         old = self._average(effect, effect.against[0])

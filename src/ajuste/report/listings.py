@@ -146,8 +146,11 @@ def _lines(results: Results, predictions: tuple[Prediction, ...], metric: Metric
 
 _LEAD: Final = (
     "The rule calls two configurations different if their means differ by more than three standard deviations of the "
-    "difference, either between two single values or between two means."
+    "difference, either between two single values or between two means. It is one more opinion, no verdict: it ignores "
+    "common drift, repeated looks, the number of comparisons, and whether a difference is large enough to matter."
 )
+# Of more configurations a terminal shows only where rule and verdict disagree.
+_MOST_BY_RULE: Final = 4
 _SOURCE: Final = 'The rule: F. Pukelsheim, "The Three Sigma Rule", The American Statistician 48(2), 1994.'
 _THREE_SIGMA_COLUMNS: Final = (
     "Mean",
@@ -161,7 +164,11 @@ _THREE_SIGMA_COLUMNS: Final = (
 def three_sigma_section(results: Results, labels: Labels) -> Section | None:
     """Return the table; ``None`` if the study did not ask for it."""
     groups = tuple(
-        RowGroup(f"{metric.title}{f', in {fmt.unit}' if (fmt := mean_format(results, metric)).unit else ''}", lines)
+        RowGroup(
+            f"{metric.title}{f', in {fmt.unit}' if (fmt := mean_format(results, metric)).unit else ''}",
+            lines,
+            _disagreements(results, metric, labels),
+        )
         for metric in results.metrics
         if (lines := _three_sigma_lines(results, metric, labels))
     )
@@ -172,7 +179,18 @@ def three_sigma_section(results: Results, labels: Labels) -> Section | None:
     summary = f"Rule and verdict {cases}."
     title = "What the 3-sigma rule says"
     columns = _columns(labels.heading or "Configuration", _THREE_SIGMA_COLUMNS, ("Verdict",))
-    return _section(title, Table(columns, groups, "three-sigma", title), f"{_LEAD} {summary}", _SOURCE)
+    brief = len(results.configurations) > _MOST_BY_RULE
+    return _section(title, Table(columns, groups, "three-sigma", title, brief=brief), f"{_LEAD} {summary}", _SOURCE)
+
+
+def _disagreements(results: Results, metric: Metric, labels: Labels) -> str:
+    names = labels.by_name(results)
+    found: dict[str, list[str]] = {}
+    for row in results.three_sigma:
+        if row.metric == metric.name and row.disagrees and row.configuration in names:
+            found.setdefault(row.why, []).append(names[row.configuration])
+    disagreements = " ".join(f"{'; '.join(configurations)}: {why}" for why, configurations in found.items())
+    return f"{visible_line(metric.title)}: {disagreements or 'rule and verdict agree.'}"
 
 
 def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tuple[Row, ...]:

@@ -28,7 +28,7 @@ from ajuste.report.format import Labels, NumberFormat, result_labels
 from ajuste.report.listings import kernel_option_sentences
 from ajuste.report.method import clock_name
 from ajuste.report.results import results_report
-from ajuste.report.tables import deciding_metrics, mean_format, measured_metrics, ranking_sentence
+from ajuste.report.tables import deciding_metrics, mean_format, measured_metrics, ranked_where, ranking_sentence
 from ajuste.report.trials import make_excerpt
 
 WIDTH: Final = 72
@@ -281,14 +281,21 @@ class _Page:
     # The tables of `metrics`: each alternative beside the baseline.
     def __init__(self, results: Results, labels: Labels, metrics: Sequence[Metric]) -> None:
         self._results = results
+        self._labels = labels
         self._metrics = metrics
         configurations = sorted(results.configurations, key=lambda configuration: not configuration.baseline)
         self._names = [to_ascii(labels.setting(configuration)) for configuration in configurations]
         self._lettered = any(len(name) > _LONGEST_HEAD or not name for name in self._names)
         self._heads = [_letters(place) for place in range(len(self._names))] if self._lettered else self._names
         self._columns = list(zip(configurations, self._heads, strict=True))
-        self._alternatives: list[tuple[Measured, str] | None] = [*self._columns[1:]] or [None]
+        compared = [c for c in self._columns if results.reference(c[0].name) != c[0].name]
+        self._alternatives: list[tuple[Measured, str] | None] = [*compared] or [None]
         self._verdicts = {(verdict.configuration, verdict.metric): verdict for verdict in results.verdicts}
+
+    def _beside(self, alternative: tuple[Measured, str] | None) -> tuple[Measured, str]:
+        # The column of what it is compared with.
+        reference = "" if alternative is None else self._results.reference(alternative[0].name)
+        return next((column for column in self._columns if column[0].name == reference), self._columns[0])
 
     def legend(self) -> Iterator[str]:
         if self._lettered:
@@ -307,14 +314,11 @@ class _Page:
 
     def ranking(self) -> Iterator[str]:
         heads = {configuration.name: head for configuration, head in self._columns}
-        by_metric = {
-            ranking.metric: ranking
-            for ranking in self._results.rankings
-            if all(name in heads for name in ranking.contenders)
-        }
         for metric in self._metrics:
-            if metric.name in by_metric:
-                yield _wrapped(ranking_sentence(metric, by_metric[metric.name], heads))
+            for ranking in self._results.rankings:
+                if ranking.metric == metric.name and all(name in heads for name in ranking.contenders):
+                    where = to_ascii(ranked_where(self._results, ranking, self._labels))
+                    yield _wrapped(ranking_sentence(metric, ranking, heads, where))
 
     def normalised(self) -> Iterator[str]:
         # A table for each direction and kind of mean, as posted for the tip tree.
@@ -334,9 +338,9 @@ class _Page:
             yield "\n".join((rule, *head, rule, *self._cases(metrics, direction)))
 
     def _cases(self, metrics: Sequence[Metric], direction: str) -> Iterator[str]:
-        baseline = self._columns[0][0]
         for place, alternative in enumerate(self._alternatives):
-            columns = [self._columns[0], *([alternative] if alternative else [])]
+            columns = [self._beside(alternative), *([alternative] if alternative else [])]
+            baseline = columns[0][0]
             heads = "".join(f"{f'{head}[{_BETTER[direction][1]}](CV)':>{_CELL}}" for _, head in columns)
             yield f"{'' if not place else chr(10)}{'Case:':<{_CASE}}{heads}{'  verdict' if alternative else ''}"
             for metric in metrics:
@@ -359,7 +363,7 @@ class _Page:
             about = ", ".join(filter(None, (fmt.unit, _BETTER[metric.direction][0].lower())))
             lines = [_wrapped(f"{metric.name} ({about})")]
             for alternative in self._alternatives:
-                columns = [self._columns[0], *([alternative] if alternative else [])]
+                columns = [self._beside(alternative), *([alternative] if alternative else [])]
                 lines.append(" " * _STATISTIC + "".join(f"{head:>{_FIGURES}}" for _, head in columns))
                 lines += self._rows(metric, fmt, columns)
             yield "\n".join(lines)

@@ -11,7 +11,7 @@ from ajuste.model.boot import BOOT_KERNEL, is_boot_name
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
-from ajuste.model.wording import count_of, visible_line
+from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.report.document import (
     Block,
     CommandBlock,
@@ -220,8 +220,11 @@ def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labe
     fixed = "".join(f" {line} everywhere." for line in fixed_levels(labels))
     confidence = f"{100 * results.level:g} % intervals for all verdicts together"
     correction = f" ({visible_line(results.correction)})" if results.correction else ""
+    conditions = [visible_line(factor.name) for factor in labels.factors if factor.name in labels.conditions]
+    there = f" at its level of {listed(conditions)}" if any(c.against for c in results.configurations) else ""
+    against = f"the baseline{there}"
     about = (
-        f"Each configuration against the baseline; {confidence}{correction}. The smallest effect that matters is "
+        f"Each configuration against {against}; {confidence}{correction}. The smallest effect that matters is "
         f"{effect_band(results.smallest_effect)}.{fixed}"
     )
     return (Section("Verdicts", (table, _meanings(results)), "verdicts-section", "Verdicts", about),)

@@ -9,7 +9,7 @@ from typing import Final
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import FactorEffect, Ranked, Ranking, Verdict
-from ajuste.model.wording import count_of, in_sentence, listed, percent, visible_line
+from ajuste.model.wording import count_of, in_sentence, listed, percent, sentence_start, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import (
     Badge,
@@ -198,17 +198,19 @@ _SECONDS: Final = ("s", "ms", "us", "µs", "ns")
 
 def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
     """Return the ranking by each of ``metrics`` that has one."""
-    by_metric = {ranking.metric: ranking for ranking in results.rankings}
-    chosen = [(metric, by_metric[metric.name]) for metric in metrics if metric.name in by_metric]
+    chosen = [(metric, ranking) for metric in metrics for ranking in results.rankings if ranking.metric == metric.name]
     if not chosen:
         return ()
     first = chosen[0][1]
     about = (
-        f"Each configuration against the best. {percent(first.level)} intervals for all "
-        f"{first.comparisons} comparisons of any two together, so they hold although the figures chose the best."
+        f"Each configuration against the best, on the evidence of the verdicts: with {percent(first.level)} confidence "
+        f"the best is none of those that are worse, on any metric."
     )
-    names = _names(results, labels)
-    blocks: list[Block] = [Paragraph(ranking_sentence(metric, ranking, names)) for metric, ranking in chosen]
+    names = _names(results, labels.choices if first.reference else labels)
+    where = {ranking.reference: ranked_where(results, ranking, labels) for _, ranking in chosen}
+    blocks: list[Block] = [
+        Paragraph(ranking_sentence(metric, ranking, names, where[ranking.reference])) for metric, ranking in chosen
+    ]
     groups = tuple(_ranked_group(results, metric, ranking, labels) for metric, ranking in chosen)
     ratios = all(ranked.scale == "ratio" for _, ranking in chosen for ranked in ranking.others)
     columns = (
@@ -223,11 +225,22 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
     return (Section("Ranking", tuple(blocks), "ranking", "Ranking", about),)
 
 
-def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    """Return the best, and what cannot be distinguished from it; ``names`` are what configurations are called."""
+def ranked_where(results: Results, ranking: Ranking, labels: Labels) -> str:
+    """Return the level of the study's conditions at which configurations are ranked; empty where there are none."""
+    reference = next((c for c in results.configurations if c.name == ranking.reference), None)
+    return labels.condition(reference) if reference is not None else ""
+
+
+def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str], where: str = "") -> str:
+    """Return the best, and what cannot be distinguished from it; ``names`` are what configurations are called.
+
+    ``where`` is the level of the study's conditions, if it has any.
+    """
     winner, rest = names[ranking.winner], [names[name] for name in ranking.contenders[1:]]
     title = in_sentence(visible_line(metric.title))
-    if all(ranked.low is None and ranked.high is None for ranked in ranking.others):
+    title += f" with {where}" if where else ""
+    unbounded = all(ranked.low is None and ranked.high is None for ranked in ranking.others)
+    if unbounded and len(rest) == len(ranking.others):
         return f"By {title}, {winner} has the best mean so far; there are too few blocks for intervals."
     luck = f" {ranking.luck}" if ranking.luck else ""
     if not rest:
@@ -240,10 +253,17 @@ def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str])
 def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: Labels) -> RowGroup:
     by_name = {configuration.name: configuration for configuration in results.configurations}
     fmt = mean_format(results, metric)
+    choices = labels.choices if ranking.reference else labels
 
     def row(name: str, estimate: str, interval: str, badge: Badge, remark: str = "") -> Row:
         configuration = by_name[name]
-        cells = (labels.named(configuration), mean_cell(configuration, metric, fmt), estimate, interval, badge)
+        cells = (
+            _marked(configuration, results, choices),
+            mean_cell(configuration, metric, fmt),
+            estimate,
+            interval,
+            badge,
+        )
         return Row(cells, remark)
 
     text = "best" if len(ranking.contenders) == 1 else "best mean"
@@ -252,17 +272,18 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
         row(
             ranked.configuration,
             *_ranked_figures(ranked),
-            _badge(ranked, ranking, results.smallest_effect),
+            _badge(ranked, results.smallest_effect),
             ranked.reason,
         )
         for ranked in ranking.others
     ]
-    title = title_with_unit(metric, fmt)
-    return RowGroup(title, tuple(rows), _ranked_summary(metric, ranking, _names(results, labels)))
+    where = ranked_where(results, ranking, labels)
+    title = title_with_unit(metric, fmt) + (f", with {where}" if where else "")
+    return RowGroup(title, tuple(rows), _ranked_summary(metric, ranking, _names(results, choices), where))
 
 
-def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    # `b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95 to 3.13)`.
+def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str], where: str) -> str:
+    # `Elapsed time: b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (…)`.
     parts: list[str] = []
     for ranked in ranking.others:
         estimate, interval = _ranked_figures(ranked)
@@ -277,7 +298,8 @@ def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) 
         parts.append(
             f"{names[ranked.configuration]} {effect}{against if first else ''} ({level if first else ''}{interval})"
         )
-    return f"{'; '.join(parts)}."
+    title = sentence_start(visible_line(metric.title)) + (f" with {where}" if where else "")
+    return f"{title}: {'; '.join(parts)}."
 
 
 def _names(results: Results, labels: Labels) -> dict[str, str]:
@@ -285,10 +307,15 @@ def _names(results: Results, labels: Labels) -> dict[str, str]:
     return {configuration.name: say(configuration) for configuration in results.configurations}
 
 
-def _badge(ranked: Ranked, ranking: Ranking, smallest_effect: float) -> Badge:
-    if ranked.verdict == "undecided" and ranked.configuration not in ranking.contenders and ranked.low is not None:
-        return word_badge("worsens", "slightly worse")
-    text = {"worsens": "worse", "undecided": "may be as good", "equivalent": f"within {effect_band(smallest_effect)}"}
+def _badge(ranked: Ranked, smallest_effect: float) -> Badge:
+    bounds = [bound for bound in (known(ranked.low), known(ranked.high)) if bound is not None]
+    limits = (1 / (1 + smallest_effect), 1 + smallest_effect)
+    small = ranked.scale == "ratio" and len(bounds) == 2 and all(limits[0] < bound < limits[1] for bound in bounds)
+    text = {
+        "worsens": "slightly worse" if small else "worse",
+        "undecided": "may be as good",
+        "equivalent": f"within {effect_band(smallest_effect)}",
+    }
     return word_badge(ranked.verdict, text.get(ranked.verdict, ranked.verdict))
 
 
@@ -357,7 +384,8 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
         summary = configuration.metrics.get(metric.name)
         median = NOTHING if summary is None or summary.median is None else fmt.text(summary.median)
         extent = NOTHING if summary is None else span_text(summary, fmt)
-        figures = (labels.named(configuration), mean_cell(configuration, metric, fmt), median, extent)
+        named = _marked(configuration, results, labels)
+        figures = (named, mean_cell(configuration, metric, fmt), median, extent)
         if verdict is None:
             rows.append(Row((*figures, "", "", "")))
             continue
@@ -367,6 +395,11 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
     quantile = "" if metric.quantile is None else f", the {percent(metric.quantile)} quantile"
     title = f"{title_with_unit(metric, fmt)}{quantile}"
     return RowGroup(title, tuple(rows), _summary(results, metric, fmt, styles, labels))
+
+
+def _marked(configuration: Measured, results: Results, labels: Labels) -> str:
+    baseline = not configuration.baseline and any(c.against == configuration.name for c in results.configurations)
+    return f"{labels.named(configuration)}{' (baseline)' if baseline else ''}"
 
 
 def _summary(
@@ -400,10 +433,10 @@ def _summary(
 
 def typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: float) -> float:
     """Return the figure on the scale of the estimates, which gives their percentages; the mean where it is unknown."""
-    if configuration.baseline:
-        return next((verdict.old for verdict in verdicts.values() if verdict.old is not None), mean)
-    verdict = verdicts.get(configuration.name)
-    return verdict.new if verdict is not None and verdict.new is not None else mean
+    if (verdict := verdicts.get(configuration.name)) is not None:
+        return mean if verdict.new is None else verdict.new
+    against = "" if configuration.baseline else configuration.name
+    return next((v.old for v in verdicts.values() if v.against == against and v.old is not None), mean)
 
 
 def effect_table(results: Results, metrics: Sequence[Metric], labels: Labels) -> Table | None:

@@ -252,7 +252,7 @@ def _left_out(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) ->
 def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[str]:
     if results.imported:
         yield "IMPORTED from a bundle: others measured it. Look at every line before you use it."
-    yield f"{name}, compared with {resolved.baseline}."
+    yield f"{name}, compared with {results.reference(name) or resolved.baseline}."
     yield f"Study {results.study}: {results.question or results.title}"
     for verdict in deciding_verdicts(results, name):
         style = effect_style([verdict], verdict.unit)[verdict.scale]

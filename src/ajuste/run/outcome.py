@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import NOTES
-from ajuste.model.error import RunError
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Command
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Results
@@ -41,6 +41,30 @@ def results_of(run: Run, store: Store) -> Results:
         return results
     again = [f"ajuste verify {run.id}"] if results.clock == "virtual" else []
     return results.model_copy(update={"imported": True, "reproduce": tuple(again), "continuation": None})
+
+
+def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
+    """Return ``results`` of ``run`` with what the 3-sigma rule says; the verdicts beside it stay as they are.
+
+    Raises RequestError where the run does not compare configurations one by one.
+    """
+    from ajuste.analysis.confidence_sequences import with_quantile_columns
+    from ajuste.analysis.pairs import units
+    from ajuste.analysis.results import configurations
+    from ajuste.analysis.three_sigma import three_sigma
+    from ajuste.store.record import KeptRecord
+
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    deciding = [metric for metric in resolved.deciding if metric.quantile is None]
+    one_by_one = resolved.live is None and resolved.search is None and not resolved.study.design.judges_effects
+    if not one_by_one or not deciding or len(resolved.configurations) < 2:
+        raise RequestError(
+            f"--three-sigma: the run {run.id} does not compare means of configurations one by one",
+            hint="remove --three-sigma",
+        )
+    columns = with_quantile_columns(KeptRecord(run, store).measurements, resolved.deciding)
+    rows = three_sigma(configurations(resolved), units(resolved, columns), deciding, results.verdicts, results.level)
+    return results.model_copy(update={"three_sigma": rows})
 
 
 def original_results(run: Run, store: Store) -> Results:

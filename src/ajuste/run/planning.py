@@ -11,7 +11,7 @@ from typing import Final
 from ajuste.analysis.results import ablation_rates, configurations, effects
 from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.summary import blocks_needed, pair_variance
-from ajuste.analysis.verdict import family
+from ajuste.analysis.verdict import blocks_to_decide, family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.plan import Command, Scratch, location_words
 from ajuste.model.relevance import NoChance
@@ -142,8 +142,14 @@ def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
         return ()
     compared = family(configurations(resolved), resolved.deciding, study.analysis.confidence)
     least, most = fewest_blocks(compared.alpha), study.budget.max_blocks
-    if not compared.comparisons or most >= least:
+    if not compared.comparisons:
         return ()
+    if most >= least:
+        all_verdicts = blocks_to_decide(compared.alpha, of_seeds=study.target.clock == "virtual")
+        equivalent = (
+            f"No verdict can be equivalent: {count_of(most, 'block')} at most, and it needs {all_verdicts} seeds."
+        )
+        return () if most >= all_verdicts else (equivalent,)
     comparisons = "1 comparison" if compared.comparisons == 1 else f"{compared.comparisons} comparisons at once"
     nothing = "No verdict can come" if len(study.factors) < 2 else "No verdict on a single configuration can come"
     return (f"{nothing}: {count_of(most, 'block')} at most, and {comparisons} need {least} or more.",)
@@ -174,7 +180,7 @@ def _correction(resolved: ResolvedStudy) -> str:
     if study.design.combine == "ablation":
         return ablation_rates(resolved).words
     group = family(made, resolved.deciding, study.analysis.confidence)
-    return group.describe(len(made) - 1, len(resolved.deciding))
+    return group.describe(len(resolved.deciding))
 
 
 def _place(study: Study) -> str:

@@ -40,13 +40,15 @@ def explain(
                 explanations.setdefault(knob.tunable.name, _explain_knob(knob, by_kernel))
             if not by_kernel:
                 explanations[name] = _explain(name, study, catalogue)
+        if table.is_condition and factor.name in explanations:
+            explanations[factor.name] = explanations[factor.name].model_copy(update={"condition": True})
     return tuple(explanations.values())
 
 
 def _several(table: FactorTable) -> Explained:
     if not any(table.settings.values()):
         what = f"It sets nothing: what runs beside the workload depends on it ({', '.join(table.settings)})."
-        return Explained(name=table.name, title="a condition", what=what, unit="", condition=True)
+        return Explained(name=table.name, title="a condition", what=what, unit="")
     levels: list[str] = []
     for level, settings in table.settings.items():
         changes = ", ".join(f"{name} = {value}" for name, value in settings.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ajuste.catalogue.level import check_parameter
@@ -81,7 +81,31 @@ def resolve(
     )
     if len({c.configuration.name for c in configurations}) < made:
         raise RequestError("two configurations have the same name; use different names for the levels")
-    return study_resolver.build_study(configurations)
+    return study_resolver.build_study(_within_conditions(study, study_resolver.factors, configurations))
+
+
+def _within_conditions(
+    study: Study, factors: Sequence[Factor], made: tuple[ResolvedConfiguration, ...]
+) -> tuple[ResolvedConfiguration, ...]:
+    # Compare each configuration with the one at its level of the conditions and the baseline's of all other factors.
+    conditions = {table.name for table in study.factors if table.is_condition}
+    baseline = next((each.configuration for each in made if each.configuration.baseline), None)
+    others = [factor for factor in factors if len(factor.levels) > 1 and factor.name not in conditions]
+    if baseline is None or not conditions or not others or study.design.judges_effects:
+        return made
+    by_levels = {tuple(each.configuration.levels.values()): each.configuration for each in made}
+
+    def reference(configuration: Configuration) -> str:
+        levels = {**baseline.levels, **{name: configuration.levels[name] for name in conditions}}
+        found = by_levels.get(tuple(levels.values()))
+        return "" if found is None or found.baseline or found is configuration else found.name
+
+    return tuple(
+        each.model_copy(
+            update={"configuration": each.configuration.model_copy(update={"against": reference(each.configuration)})}
+        )
+        for each in made
+    )
 
 
 @dataclass(frozen=True)

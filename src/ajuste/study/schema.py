@@ -88,11 +88,22 @@ class FactorTable(StudyTable):
         exclude_if=lambda in_order: not in_order,
         description="Each level is a later version of the one before: the report shows where a metric changed.",
     )
+    condition: bool | None = Field(
+        default=None,
+        exclude_if=lambda condition: condition is None,
+        description="Not a choice but a circumstance, such as a load: all other factors are judged at each of its "
+        "levels (default: true for settings that set nothing).",
+    )
     successor: Switch = Field(
         default=False,
         description="On a kernel without this tunable, vary its named successor instead (a related but different "
         "tunable) and name it as such everywhere.",
     )
+
+    @property
+    def is_condition(self) -> bool:
+        """Return whether other factors are judged at each of its levels."""
+        return bool(self.settings) and not any(self.settings.values()) if self.condition is None else self.condition
 
     @model_validator(mode="before")
     @classmethod

@@ -110,6 +110,20 @@ def test_counts_are_no_groups_but_two_rates_are(residuals: Any) -> None:
     assert unequal_rates.value == pytest.approx(2, rel=0.15)
 
 
+def test_groups_that_differ_by_less_than_matters_are_no_problem(residuals: Any) -> None:
+    """Two layouts of a guest differ by 0.001 %: the dip test is sure of them, and nobody is concerned."""
+
+    def near(random: Any, configuration: Any, block: Any, position: Any) -> Any:
+        return 1e-5 * random.integers(0, 2, len(block)) + random.normal(0, 1e-7, len(block))
+
+    certain, minor = (bimodality(residuals(near, 2, 2, 60), apart_by) for apart_by in (0.0, np.log1p(0.05)))
+    assert certain is not None
+    assert minor is not None
+    assert certain.p_value is not None
+    assert certain.p_value < 1e-6
+    assert minor.p_value == 1.0
+
+
 def test_two_groups_are_seen_in_more_values_than_the_tables_of_the_dip_test_have(residuals: Any) -> None:
     def two_apart(random: Any, configuration: Any, block: Any, position: Any) -> Any:
         return random.normal(0, 0.01, len(block)) + random.integers(0, 2, len(block))

@@ -27,7 +27,7 @@ from ajuste.analysis.diagnostics.order import (
     variance_between,
     warm_up,
 )
-from ajuste.analysis.pairs import Trials, clean_trials
+from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.model.measurements import different
 from ajuste.model.metric import Metric
 from ajuste.model.results import Clock, Course, Diagnostic, Diagnostics, Naive
@@ -74,15 +74,16 @@ def _dip_p_value(values: Floats) -> float:
         return float(diptest(values)[1])
 
 
-def bimodality(residuals: Residuals) -> DiagnosticFinding | None:
-    """Return the configuration whose values look most like two groups; ``None`` with too few values of each.
+def bimodality(residuals: Residuals, apart_by: float = 0.0) -> DiagnosticFinding | None:
+    """Return the configuration whose values look most like two groups that are at least ``apart_by`` apart, on the
+    residuals' scale; ``None`` with too few values of each.
 
     Hartigan's dip test (Hartigan and Hartigan 1985, Annals of Statistics 13) on each, Bonferroni over them. Values that
     are alike because of the figure's steps are spread evenly over a step first, or every count would look like many
     groups.
     """
     tested = [
-        (_dip_p_value(spread_ties(group)), place)
+        (_dip_p_value(spread_ties(group)) if two_groups(group)[1] >= apart_by else 1.0, place)
         for place, group in enumerate(residuals.by_configuration)
         if len(group) >= FEWEST and float(np.ptp(group)) > 0
     ]
@@ -165,12 +166,12 @@ FEWEST_TRIALS: Final = 10 * BATCH
 """Fewer give too few pieces of a run to tell how often anything happens."""
 MOST_PLACES: Final = 300
 
-_OF_SHAPE: Final = (bimodality, far_values, spread)
+_OF_SHAPE: Final = (far_values, spread)
 _OF_TIME: Final = (drift, warm_up, order, carry_over, autocorrelation)
 
 
-def diagnose(trials: Trials, metrics: Sequence[Metric], clock: Clock) -> Diagnostics:
-    """Diagnose the noise of each of ``metrics``.
+def diagnose(trials: Trials, metrics: Sequence[Metric], clock: Clock, smallest_effect: float = 0.0) -> Diagnostics:
+    """Diagnose the noise of each of ``metrics``; two groups count if they differ by the ``smallest_effect``.
 
     Under the virtual clock every trial starts from the same snapshot, so nothing can depend on when it ran.
     """
@@ -183,7 +184,10 @@ def diagnose(trials: Trials, metrics: Sequence[Metric], clock: Clock) -> Diagnos
     findings = [
         (residuals.metric.name, finding)
         for residuals in noisy
-        for finding in (test(residuals) for test in tests)
+        for finding in (
+            *(test(residuals) for test in tests),
+            bimodality(residuals, _margin(clean, residuals, smallest_effect)),
+        )
         if finding is not None
     ]
     present = holm([finding.p_value for _, finding in findings], ALARMS)
@@ -196,6 +200,14 @@ def diagnose(trials: Trials, metrics: Sequence[Metric], clock: Clock) -> Diagnos
         naive=tuple(naive for naive in map(_naive, in_time) if naive is not None),
         courses=tuple(_course(residuals) for residuals in in_time if residuals.blocks > 1),
     )
+
+
+def _margin(clean: Clean, residuals: Residuals, smallest_effect: float) -> float:
+    # On the residuals' scale; of differences relative to the smallest mean.
+    if residuals.scale == "ratio":
+        return float(np.log1p(smallest_effect))
+    means = (abs(float(np.mean(clean.values(name, residuals.metric.name)))) for name in residuals.names)
+    return max(smallest_effect * min(means), residuals.metric.resolution)
 
 
 def holm(p_values: Sequence[float | None], level: float) -> list[bool]:

@@ -131,7 +131,7 @@ class SearchState:
             self.compared,
             clean_trials(self.checks),
             self.goal.objectives,
-            confidence=analysis.confidence,
+            family(self.compared, self.resolved.deciding, analysis.confidence),
             smallest_effect=analysis.smallest_effect,
             order_matters=self.resolved.study.target.clock == "wall",
         )
@@ -144,7 +144,7 @@ class SearchState:
     @property
     def correction(self) -> str:
         group = family(self.compared, self.resolved.deciding, self.resolved.study.analysis.confidence)
-        return group.describe(len(self.chosen), len(self.resolved.deciding))
+        return group.describe(len(self.resolved.deciding))
 
     @property
     def alpha(self) -> float:
