@@ -188,8 +188,19 @@ def _number(name: str, value: str, unit: str, limits: str) -> int:
     if number is not None:
         return number
     if other_unit := quantity_unit(value):
-        raise RequestError(f"{name} = {value!r}: {other_unit} is the wrong unit; expected {limits}")
+        raise RequestError(
+            f"{name} = {value!r}: {other_unit} is the wrong unit; expected {limits}", hint=_units(unit, other_unit)
+        )
     raise RequestError(f"{name} = {value!r} is not a whole number; expected {limits}")
+
+
+def _units(unit: str, other: str) -> str | None:
+    # The units that `unit` can be given in, with the one that differs from `other` by its letters' case.
+    dimension = next((dimension for dimension in _DIMENSIONS if unit in dimension), None)
+    if dimension is None:
+        return None
+    same = [name for name in dimension if name.lower() == other.lower()]
+    return did_you_mean(same) or f"write one of {', '.join(dimension)}, or a number of {unit}"
 
 
 def _integers(tunable: Tunable, value: str) -> str:

@@ -22,6 +22,7 @@ class _Manager(ClosedModel):
 class _Table(ClosedModel):
     managers: dict[str, _Manager]
     packages: dict[str, dict[str, str]]
+    changes: dict[str, tuple[str, ...]]
 
 
 def install_command(packages: Iterable[str]) -> str:
@@ -38,6 +39,11 @@ def install_command(packages: Iterable[str]) -> str:
 def install_hint(*packages: str) -> str:
     """Return a hint for packages, given by their names in Debian."""
     return f"install {'it' if len(packages) == 1 else 'them'}: {install_command(packages)}"
+
+
+def changed_by(program: str) -> tuple[str, ...]:
+    """Return what ``program`` changes: patterns of tunables' names, or ``place:KIND``."""
+    return _table().changes.get(program, ())
 
 
 def require_git() -> None:
