@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Quantities: a number with the unit that a person gave it, in the unit that a tunable counts in.
 
 
-_QUANTITY = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?)\s*([^\s0-9.+-]\S{0,15})?", re.ASCII)
+_QUANTITY = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?)\s*([^\s0-9.,;:+-][^\s,;:]{0,15})?", re.ASCII)
 
 _TIMES = {
     "ns": Fraction(1, 10**9),

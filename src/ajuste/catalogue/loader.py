@@ -8,8 +8,8 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
 from fnmatch import fnmatchcase
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -131,7 +131,7 @@ class Catalogue:
         every = [
             tunable
             for tunable in self.tunables.values()
-            if all(_is_changed(tunable, patterns) for patterns in programs.values() if patterns)
+            if all(is_changed(tunable, patterns) for patterns in programs.values() if patterns)
         ]
         if not wanted:
             return every if any(programs.values()) else []
@@ -302,7 +302,8 @@ def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestE
     return RequestError(f"{kind} {name!r} not found", hint=did_you_mean(near) or otherwise)
 
 
-def _is_changed(tunable: Tunable, patterns: Iterable[str]) -> bool:
+def is_changed(tunable: Tunable, patterns: Iterable[str]) -> bool:
+    """Return whether one of the ``patterns`` of ``programs.toml`` is of ``tunable``."""
     kinds = {f"place:{place.kind}" for place in tunable.where}
     return any(pattern in kinds or fnmatchcase(tunable.name, pattern) for pattern in patterns)
 

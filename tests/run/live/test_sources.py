@@ -234,6 +234,11 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
     assert pointers.read() == (5.0,)
 
 
+def test_a_command_that_fails_is_quoted() -> None:
+    with pytest.raises(RequestError, match=r"exited with code 127; it said last: .*cannot load libx"):
+        opened("command", "sh -c 'echo first >&2; echo cannot load libx >&2; exit 127'")
+
+
 def test_a_rotated_log_is_read_to_its_end(tmp_path: Path) -> None:
     """Also what its service still writes to the old file, until it opens the new one."""
     log = tmp_path / "x.log"
