@@ -68,6 +68,7 @@ def test_what_people_write_becomes_what_the_kernel_shows(name: str, text: str, l
     ("name", "text", "message"),
     [
         ("sched_min_granularity_ns", "0.75 MiB", "MiB is the wrong unit"),
+        ("nice", "0;10", "not a whole number"),
         ("sched_min_granularity_ns", "99999", "between 100000 and 1000000000 ns"),
         ("sched_rt_runtime_us", "-2", "-1 (no limit)"),
         ("sched_autogroup_enabled", "2", "expected 0 (off) or 1 (on)"),
@@ -83,6 +84,13 @@ def test_a_wrong_level_says_what_would_be_right(name: str, text: str, message: s
         check_level(catalogue().tunables[name], text)
     assert name in raised.value.message
     assert message in raised.value.message
+
+
+@pytest.mark.parametrize(("text", "hint"), [("64mb", "did you mean MB?"), ("64X", "KiB"), ("50%", "MiB")])
+def test_a_wrong_unit_names_the_right_ones(text: str, hint: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        check_level(catalogue().tunables["vm.dirty_bytes"], text)
+    assert hint in (raised.value.hint or "")
 
 
 def test_a_choice_depends_on_the_kernel() -> None:

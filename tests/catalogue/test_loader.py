@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from ajuste.catalogue.loader import catalogue, load
+from ajuste.catalogue.loader import catalogue, is_changed, load
 from ajuste.catalogue.place import initial_value
+from ajuste.catalogue.programs import changed_by
 from ajuste.machine.home import TREE
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
@@ -139,6 +140,41 @@ def test_an_unknown_workload_brings_the_nearest() -> None:
 )
 def test_the_best_match_comes_first(words: list[str], first: str) -> None:
     assert catalogue().search(words)[0].name == first
+
+
+@pytest.mark.parametrize(
+    ("words", "changed", "others"),
+    [
+        (["tune2fs"], "fs.journal", "fs.atime"),
+        (["hdparm"], "block.read_ahead_kb", "block.scheduler"),
+        (["ethtool"], "net.tso", "net.mtu"),
+        (["ethtool", "rx"], "net.ring_rx", "net.ring_tx"),
+        (["sysctl"], "vm.swappiness", "cpu.governor"),
+        (["sysctl", "dirty"], "vm.dirty_bytes", "vm.swappiness"),
+    ],
+)
+def test_a_program_finds_what_it_changes(words: list[str], changed: str, others: str) -> None:
+    names = {tunable.name for tunable in catalogue().search(words)}
+    assert changed in names
+    assert others not in names
+
+
+def test_every_pattern_of_a_program_is_of_a_tunable() -> None:
+    every = catalogue().tunables.values()
+    for program in (
+        "blockdev",
+        "chrt",
+        "cpupower",
+        "ethtool",
+        "hdparm",
+        "ip",
+        "mkfs.ext4",
+        "mount",
+        "renice",
+        "sysctl",
+    ):
+        for pattern in changed_by(program):
+            assert any(is_changed(tunable, (pattern,)) for tunable in every), (program, pattern)
 
 
 def test_every_word_must_be_found_unless_it_is_misspelt() -> None:

@@ -70,3 +70,10 @@ def test_a_machine_that_does_not_say_what_it_is(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(platform, "freedesktop_os_release", unknown)
     assert install_hint("fio") == "install it: what Debian has as fio"
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("sleeep", "sleep"), ("hackbensh", "hackbench"), ("xyzzyplugh", None)])
+def test_a_mistyped_program_is_suggested(typed: str, meant: str | None, on: On) -> None:
+    on(ID="debian")
+    hint = search_hint(typed, ("hackbench",))
+    assert (f"did you mean {meant}" in hint) if meant else "apt-file" in hint

@@ -34,6 +34,12 @@ def test_what_is_wrong_and_what_is_valid(ajuste: Shell, case: str) -> None:
     assert "see ajuste" in complained
 
 
+@pytest.mark.parametrize("words", [("studies", "granularity"), ("tunables", "vm.swappiness")])
+def test_a_name_without_its_command_is_shown_where(ajuste: Shell, words: tuple[str, str]) -> None:
+    complained = ajuste(*words, expect=2)[1]
+    assert f"write ajuste {words[0]} show {words[1]}" in complained
+
+
 def test_other_errors_stay_as_they_are() -> None:
     assert in_our_words("run 'x' not found in the store") == "run 'x' not found in the store"
 

@@ -317,6 +317,8 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
     [
         ("levels_0", "0, 99", "nice = 99 is out of range; expected between -20 and 19"),
         ("levels_0", "", "Give levels"),
+        ("levels_0", "0;10", "commas between levels"),
+        ("levels_0", "99", "nice = 99 is out of range"),
         ("setting_0", "vm.swapiness", "not found"),
         ("levels_1", "10", "out of range"),
         ("workload", "matrix siz=60", "did you mean size?"),
@@ -326,6 +328,7 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
         ("min_effect", "much", "a share such as 1%"),
         ("blocks", "9..3", "a range such as"),
         ("max_time", "soon", "a duration such as"),
+        ("max_time", "5 minuts", "a duration such as"),
         ("seed", "x", "is not a whole number"),
     ],
 )
@@ -344,6 +347,7 @@ def test_what_is_wrong_with_a_form_is_said_at_its_field(
     (message,) = re.findall(rf'id="{field}-problem">([^<]*)<', text)
     assert problem in message
     assert "study.toml" not in message
+    assert "--help" not in text
     assert f'value="{value}"' in text
 
 

@@ -13,6 +13,7 @@ import pytest
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised, Values
 from ajuste.outputs.files import FileRequest, read_files
+from ajuste.outputs.programs.storage import parse_fio
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 
 
@@ -72,6 +73,17 @@ def test_hyperfine_says_the_same_of_its_runs(tmp_path: Path) -> None:
         assert sum(times) / len(times) == pytest.approx(result["mean"], rel=1e-12)
 
 
+def test_the_same_command_twice_is_two_configurations(tmp_path: Path) -> None:
+    path = tmp_path / "aa.json"
+    command = ["hyperfine", "-N", "--runs", "5", "--export-json", path, "true", "true"]
+    subprocess.run(command, check=True, capture_output=True)
+    table = read_files([path])
+    assert table.configurations == ("true (1)", "true (2)")
+    for name, result in zip(table.configurations, json.loads(path.read_text())["results"], strict=True):
+        assert values(table, name, "time") == tuple(result["times"])
+    assert any('"true"' in note and "(1)" in note for note in table.notes)
+
+
 def test_a_failed_run_is_no_result(put: Any) -> None:
     path = put("a.json", {"results": [{"command": "x", "times": [1, 2], "exit_codes": [0, 1]}]})
     with pytest.raises(RequestError, match="1 of 2 runs of a failed"):
@@ -90,11 +102,40 @@ def test_fio_says_the_same_of_its_run(tmp_path: Path) -> None:
     )
     jobs = json.loads(path.read_text())["jobs"]
     table = read_files([path])
-    assert values(table, "fio", "write.iops") == (pytest.approx(sum(job["write"]["iops"] for job in jobs)),)
+    longest = max(job["write"]["runtime"] for job in jobs) / 1000
+    writes = sum(job["write"]["total_ios"] for job in jobs)
+    assert values(table, "fio", "write.iops") == (pytest.approx(writes / longest),)
     weighted = sum(job["read"]["lat_ns"]["mean"] * job["read"]["total_ios"] for job in jobs)
     total = sum(job["read"]["total_ios"] for job in jobs)
     assert values(table, "fio", "read.latency") == (pytest.approx(weighted / total / 1e9),)
     assert not [metric for metric in table.metrics if metric.name.startswith("trim")]
+
+
+def test_groups_of_fio_that_ran_after_one_another_have_no_sum(tmp_path: Path) -> None:
+    """Each set of jobs has what fio says of it with ``--group_reporting``; the live reader agrees."""
+    path = tmp_path / "fio.json"
+    jobs = ("--name=a", "--rw=write", "--name=b", "--stonewall", "--rw=read", "--numjobs=2")
+    again = ("--name=a", "--stonewall", "--rw=write")
+    subprocess.run(
+        [
+            *("fio", f"--filename={tmp_path}/data", "--size=2M", "--bs=4k", "--group_reporting", *jobs, *again),
+            *("--output-format=json", f"--output={path}"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    first, second, third = json.loads(path.read_text())["jobs"]
+    table = read_files([path])
+    expected = {
+        "a-group0.write.iops": first["write"]["iops"],
+        "b.read.iops": second["read"]["iops"],
+        "a-group2.write.iops": third["write"]["iops"],
+    }
+    found = {m.name: values(table, "fio", m.name) for m in table.metrics if m.name.endswith("iops")}
+    assert found == {name: (pytest.approx(value, rel=1e-6),) for name, value in expected.items()}
+    live = {name: value for name, value in parse_fio(path.read_text()).items() if name.endswith("iops")}
+    assert live == {f"fio.{name}": pytest.approx(value, rel=1e-6) for name, value in expected.items()}
+    assert any("one after the other" in note for note in table.notes)
 
 
 def test_a_summary_of_perf(put: Any) -> None:

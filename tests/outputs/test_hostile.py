@@ -33,7 +33,9 @@ fuzzed = settings(
 HYPERFINE: dict[str, Any] = {"results": [{"command": "x", "times": [1.0, 2.0], "exit_codes": [0, 0]}]}
 FIO: dict[str, Any] = {
     "fio version": "fio-3.33",
-    "jobs": [{"error": 0, "read": {"total_ios": 3, "iops": 1.5, "bw_bytes": 9, "lat_ns": {"mean": 2.0}}}],
+    "jobs": [
+        {"error": 0, "read": {"total_ios": 3, "io_bytes": 18, "runtime": 2000, "bw_bytes": 9, "lat_ns": {"mean": 2.0}}}
+    ],
 }
 OUTPUTS = Path(__file__).with_name("outputs")
 SEEDS = {

@@ -13,6 +13,7 @@ from ajuste.model.trial import Factor
 from ajuste.model.verdict import Ranked, Ranking, Verdict, Word
 from ajuste.report.format import result_labels
 from ajuste.report.headline import MOST_WORDS, headlines
+from ajuste.report.results import results_report
 
 
 def headline_sentences(results: Results) -> list[str]:
@@ -94,6 +95,51 @@ ONE = {"60": 8.1, "10": 7.1}
 )
 def test_one_alternative(granularity: Results, words: tuple[Word, float], sentence: str) -> None:
     assert headline_sentences(results_of(granularity, ONE, [words])) == [sentence]
+
+
+def with_second_metric(results: Results, metric: Metric, word: Word, estimate: float) -> Results:
+    """``results`` whose first metric is ``metric``, of which each alternative has this verdict."""
+    first = tuple(
+        verdict.model_copy(
+            update={"metric": metric.name, "unit": metric.unit, "direction": metric.direction}
+            | {"verdict": word, "estimate": estimate, "low": estimate - 0.01, "high": estimate + 0.01}
+        )
+        for verdict in results.verdicts
+    )
+    configurations = tuple(
+        c.model_copy(update={"metrics": {metric.name: c.metrics["elapsed"], **c.metrics}})
+        for c in results.configurations
+    )
+    return results.model_copy(
+        update={
+            "metrics": (metric, *results.metrics),
+            "verdicts": (*first, *results.verdicts),
+            "configurations": configurations,
+        }
+    )
+
+
+SPEED = Metric(name="speed", title="Speed", unit="kflop/s", direction="higher")
+
+
+@pytest.mark.parametrize("worse", [{"10": 0.06}, {"10": 0.06, "19": 0.304}])
+def test_a_metric_that_worsens_leads_before_one_that_stays(granularity: Results, worse: dict[str, float]) -> None:
+    slow = results_of(granularity, {"0": 0.011, **worse}, [("worsens", 28.0)] * len(worse), factor="nice")
+    first, second = headline_sentences(with_second_metric(slow, SPEED, "equivalent", 1.0))
+    assert first.startswith("Keep nice = 0:")
+    assert "elapsed time" in first
+    assert "matter" not in second
+    assert "speed stays within ±5 %" in second.lower()
+    assert results_report(with_second_metric(slow, SPEED, "equivalent", 1.0)).headline == first
+
+
+def test_cpu_time_is_said_after_what_a_person_feels(granularity: Results) -> None:
+    same = results_of(granularity, {"0": 8.1, "10": 8.1}, [("equivalent", 1.0)], factor="nice")
+    of_cpu_time = SPEED.model_copy(update={"cpu_time": True})
+    assert "speed" in headline_sentences(with_second_metric(same, SPEED, "improves", 1.2))[0]
+    first, second = headline_sentences(with_second_metric(same, of_cpu_time, "improves", 1.2))
+    assert "elapsed time stays" in first.replace("Elapsed", "elapsed")
+    assert "speed" in second
 
 
 def test_values_without_blocks_are_not_counted_in_blocks(granularity: Results) -> None:

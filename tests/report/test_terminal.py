@@ -14,7 +14,7 @@ from rich.console import Console
 from ajuste.model.results import Results, Tally
 from ajuste.report.document import Column, Notes, Report, Row, Section, Table
 from ajuste.report.results import results_report
-from ajuste.report.terminal import print_report
+from ajuste.report.terminal import ONE_SCREEN, print_report
 
 
 def printed(
@@ -140,8 +140,24 @@ def test_a_terminal_shows_two_notes_and_counts_the_others(undecided: Results) ->
     )
     brief, whole = (printed(noted, verbose=verbose) for verbose in (False, True))
     assert brief.count("Note: ") == 2
-    assert "more notes with --verbose" in brief
+    assert re.search(r"With --verbose: .*more notes", brief)
     assert all(f"Note: {text}" in whole for text in noted.notes)
+
+
+@pytest.mark.parametrize("name", ["granularity", "grid", "undecided", "crowded"])
+def test_a_long_answer_fits_one_screen_and_names_what_it_leaves_out(name: str, request: pytest.FixtureRequest) -> None:
+    report = results_report(request.getfixturevalue(name))
+    out, whole = io.StringIO(), io.StringIO()
+    print_report(report, Console(file=out, width=100), path=Path("report.html"), most_lines=ONE_SCREEN)
+    print_report(report, Console(file=whole, width=100))
+    text = out.getvalue()
+    assert len(text.splitlines()) <= ONE_SCREEN
+    assert report.headline in one_line(text)
+    if len(whole.getvalue().splitlines()) > ONE_SCREEN:
+        assert "With --verbose: " in text
+        assert re.search(r"\d+ more rows of verdicts|Ranking", text.split("With --verbose: ")[1])
+    else:
+        assert text == f"{whole.getvalue()}report report.html\n"
 
 
 def test_digest_and_clock_are_details(granularity: Results) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -131,6 +133,18 @@ def test_a_server_that_is_cut_off_is_no_damaged_store() -> None:
     assert isinstance(failure, RunError)
     assert "resume" in (failure.hint or "")
     assert "salvage" not in (failure.hint or "")
+
+
+@pytest.mark.parametrize(("free", "word"), [(0, "is full"), (1 << 30, "disk I/O error")])
+def test_a_full_disk_is_called_so(free: int, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite calls it an I/O error where the file beside the store cannot grow."""
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE  # type: ignore[misc]
+    failure = unusable(f"sqlite:///{tmp_path}/store", error, "written")
+    assert word in failure.message
+    assert "earlier measurements are kept" in (failure.hint or "")
 
 
 @pytest.mark.timeout(20)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -20,9 +21,14 @@ struct Listener {
     inode: u64,
 }
 
-/// Whether nobody listens to the port.
-pub fn is_free(port: u16) -> bool {
-    TcpListener::bind(loopback(port)).is_ok()
+/// Why a service could not listen to the port.
+pub fn obstacle(port: u16) -> Option<String> {
+    let error = TcpListener::bind(loopback(port)).err()?;
+    Some(match error.kind() {
+        ErrorKind::AddrInUse => format!("port {port} is already in use by another program"),
+        ErrorKind::PermissionDenied => format!("port {port} requires root"),
+        _ => format!("port {port} cannot be used: {error}"),
+    })
 }
 
 /// Whether the service accepts connections to the port. The error says that another program does.
@@ -121,7 +127,9 @@ mod tests {
         let stranger = TcpListener::bind(loopback(0)).unwrap();
         let port = stranger.local_addr().unwrap().port();
         assert!(is_served(port, Duration::from_secs(1)).unwrap_err().contains("taken by another program"));
+        assert!(obstacle(port).unwrap().contains("in use by another program"));
         drop(stranger);
         assert_eq!(is_served(port, Duration::from_secs(1)), Ok(false));
+        assert_eq!(obstacle(port), None);
     }
 }

@@ -18,12 +18,8 @@ pub fn run(start: Start) -> Result<ExitCode, Fault> {
     directory::make(&start.directory)?;
     let control = directory::socket(&start.directory);
     let _ = fs::remove_file(&control);
-    if let Some(port) = start.ports.iter().copied().chain(start.ready.port()).find(|port| !port::is_free(*port)) {
-        return Ok(failed(NotStarted {
-            name: start.name,
-            why: format!("port {port} is already in use by another program"),
-            log: String::new(),
-        }));
+    if let Some(why) = start.ports.iter().copied().chain(start.ready.port()).find_map(port::obstacle) {
+        return Ok(failed(NotStarted { name: start.name, why, log: String::new() }));
     }
     match &start.template {
         Some(template) => directory::restore(&start.directory, template)?,

@@ -132,9 +132,9 @@ def analyse_table(
         ),
         reproduce=tuple(reproduce),
         notes=(
+            *table.notes,
             *comparison_notes(comparisons, names),
             *((UNPAIRED,) if others and pairing == "none" else ()),
-            *table.notes,
             *thinned(len(trials), tally),
         ),
         ajuste=ajuste,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Quantities: a number with the unit that a person gave it, in the unit that a tunable counts in.
 
 
-_QUANTITY = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?)\s*([^\s0-9.+-]\S{0,15})?", re.ASCII)
+_QUANTITY = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?)\s*([^\s0-9.,;:+-][^\s,;:]{0,15})?", re.ASCII)
 
 _TIMES = {
     "ns": Fraction(1, 10**9),
@@ -188,8 +188,19 @@ def _number(name: str, value: str, unit: str, limits: str) -> int:
     if number is not None:
         return number
     if other_unit := quantity_unit(value):
-        raise RequestError(f"{name} = {value!r}: {other_unit} is the wrong unit; expected {limits}")
+        raise RequestError(
+            f"{name} = {value!r}: {other_unit} is the wrong unit; expected {limits}", hint=_units(unit, other_unit)
+        )
     raise RequestError(f"{name} = {value!r} is not a whole number; expected {limits}")
+
+
+def _units(unit: str, other: str) -> str | None:
+    # The units that `unit` can be given in, with the one that differs from `other` by its letters' case.
+    dimension = next((dimension for dimension in _DIMENSIONS if unit in dimension), None)
+    if dimension is None:
+        return None
+    same = [name for name in dimension if name.lower() == other.lower()]
+    return did_you_mean(same) or f"write one of {', '.join(dimension)}, or a number of {unit}"
 
 
 def _integers(tunable: Tunable, value: str) -> str:

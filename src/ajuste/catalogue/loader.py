@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.resources import files
@@ -20,6 +21,7 @@ from pydantic_core import ErrorDetails
 
 from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
+from ajuste.catalogue.programs import changed_by
 from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
@@ -129,10 +131,17 @@ class Catalogue:
 
     def search(self, words: list[str]) -> list[Tunable]:
         """Return the tunables that have every one of ``words`` in name, title, subsystem or explanation, best first;
-        without any, those with a similar word in the name or title.
+        without any, those with a similar word in the name or title. A word can also be a program that changes them.
         """
-        wanted = [word.lower() for word in words if word.strip()]
-        every = list(self.tunables.values()) if wanted else []
+        programs = {word: changed_by(word) for word in words}
+        wanted = [word.lower() for word in words if word.strip() and not programs[word]]
+        every = [
+            tunable
+            for tunable in self.tunables.values()
+            if all(is_changed(tunable, patterns) for patterns in programs.values() if patterns)
+        ]
+        if not wanted:
+            return every if any(programs.values()) else []
         hits: list[tuple[float, Tunable]] = [(_score(tunable, wanted), tunable) for tunable in every]
         hits = [(score, tunable) for score, tunable in hits if score > 0]
         if not hits:
@@ -299,6 +308,12 @@ def _name(values: object, number: int) -> object:
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
     near = nearest_names(name, known, most=3, likeness=70)
     return RequestError(f"{kind} {name!r} not found", hint=did_you_mean(near) or otherwise)
+
+
+def is_changed(tunable: Tunable, patterns: Iterable[str]) -> bool:
+    """Return whether one of the ``patterns`` of ``programs.toml`` is of ``tunable``."""
+    kinds = {f"place:{place.kind}" for place in tunable.where}
+    return any(pattern in kinds or fnmatchcase(tunable.name, pattern) for pattern in patterns)
 
 
 def _score(tunable: Tunable, words: list[str]) -> int:

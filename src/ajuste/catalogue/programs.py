@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from ajuste.model.base import ClosedModel
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
 
 
 class _Manager(ClosedModel):
@@ -22,6 +25,7 @@ class _Manager(ClosedModel):
 class _Table(ClosedModel):
     managers: dict[str, _Manager]
     packages: dict[str, dict[str, str]]
+    changes: dict[str, tuple[str, ...]]
 
 
 def install_command(packages: Iterable[str]) -> str:
@@ -40,20 +44,38 @@ def install_hint(*packages: str) -> str:
     return f"install {'it' if len(packages) == 1 else 'them'}: {install_command(packages)}"
 
 
+def changed_by(program: str) -> tuple[str, ...]:
+    """Return what ``program`` changes: patterns of tunables' names, or ``place:KIND``."""
+    return _table().changes.get(program, ())
+
+
 def require_git() -> None:
     """Raise RequestError where git is not installed."""
     if shutil.which("git") is None:
         raise RequestError("git was not found", hint=install_hint("git"))
 
 
-def search_hint(program: str) -> str:
-    """Return a hint for a program whose package is unknown."""
+def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
+    """Return a hint for a program whose package is unknown: a similar name of a program here or of ``workloads``, or
+    how to find its package.
+    """
     if "/" in program:
         return "correct its path, or install it"
+    known = sorted({*workloads, *_programs_here()})
+    if near := did_you_mean(nearest_names(program, known, most=2, likeness=80, parts=False)):
+        return near
     manager = _manager()
     if manager is None:
         return "install it, or change the command"
     return f"install it; find its package with `{_table().managers[manager].search.format(program=program)}`"
+
+
+def _programs_here() -> set[str]:
+    names: set[str] = set()
+    for directory in map(Path, os.get_exec_path()):
+        with suppress(OSError):
+            names |= {path.name for path in directory.iterdir()}
+    return names
 
 
 def _manager() -> str | None:

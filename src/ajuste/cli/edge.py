@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 import textwrap
@@ -78,7 +79,8 @@ def _done(work: Callable[[], object]) -> int:
     except typer.TyperException as error:
         _log_failure(error, error.exit_code)
         context = getattr(error, "ctx", None)
-        _say(in_our_words(error.format_message()), f"see {context.command_path} --help" if context else None)
+        message = in_our_words(error.format_message())
+        _say(message, _usage_hint(message, context) if context else None)
         return error.exit_code
     except ModuleNotFoundError as error:
         missing = lacking(error)
@@ -201,6 +203,14 @@ def in_our_words(text: str) -> str:
     for pattern, ours in _USAGE:
         text = re.sub(pattern, ours, text)
     return text
+
+
+def _usage_hint(message: str, context: Any) -> str:
+    # The name of what a group lists, without the word `show` before it.
+    unknown = re.fullmatch(r"command '(\S+)' not found", message)
+    if unknown and "show" in getattr(context.command, "commands", {}):
+        return f"write {context.command_path} show {shlex.quote(unknown[1])}, or see {context.command_path} --help"
+    return f"see {context.command_path} --help"
 
 
 def _notes(error: BaseException) -> str:

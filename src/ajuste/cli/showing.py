@@ -26,7 +26,7 @@ from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.format import ago
 from ajuste.report.results import results_report
-from ajuste.report.terminal import print_report
+from ajuste.report.terminal import ONE_SCREEN, print_report
 from ajuste.study.command_line.option import option_words
 
 
@@ -57,7 +57,7 @@ class Showing:
             typer.echo(results.model_dump_json(indent=2))
         else:
             printed = results_report(results, metrics) if metrics else report
-            print_report(printed, Console(file=sys.stdout), verbose=self.verbose, path=path)
+            print_report(printed, Console(file=sys.stdout), verbose=self.verbose, path=path, most_lines=ONE_SCREEN)
             if again:
                 print(f"Measured {ago(again)}; --fresh measures again.")
         sys.stdout.flush()

@@ -265,7 +265,7 @@ def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...])
     }
     return RequestError(
         f"package {name} not found in Debian {release}",
-        hint=did_you_mean(nearest_names(name, sorted(alike), parts=False))
+        hint=did_you_mean(nearest_names(name, sorted(alike), likeness=80, parts=False))
         or f"search for it: https://packages.debian.org/search?suite={release}&keywords={name}",
     )
 

@@ -392,7 +392,7 @@ def read_options(texts: Sequence[str], option: str = "") -> tuple[tuple[str, str
         name, equals, value = text.partition("=")
         name, value = re.sub(r"^(?:CONFIG_)+", "", name.strip()), value.strip()
         if not equals or not _OPTION.fullmatch(name):
-            raise RequestError(f"found {text!r}; expected OPTION=VALUE, such as NUMA=n or HZ=1000", place=place)
+            raise RequestError(f"found {text!r}; expected OPTION=VALUE, such as NUMA=n or HZ_1000=y", place=place)
         if not value:
             raise RequestError(
                 f"{name} has no value; expected y, m, n, a number or a text",

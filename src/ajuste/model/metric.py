@@ -23,7 +23,8 @@ class Metric(ClosedModel):
 
     ``resolution`` is the smallest step the figure can take (1 for a count), in ``unit``: values that are all alike are
     known no better than that. With a ``quantile`` that quantile of the trials' values is compared, not their mean, and
-    the name is that of the metric with ``@p95`` or the like after it.
+    the name is that of the metric with ``@p95`` or the like after it. ``cpu_time``: a time on the CPU, or a rate by it,
+    in which no waiting shows, so that other metrics are said first.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Metric(ClosedModel):
     resolution: float = 0.0
     what: str = ""
     quantile: float | None = Field(default=None, gt=0, lt=1)
+    cpu_time: bool = Field(default=False, exclude_if=lambda cpu_time: not cpu_time)
 
     @property
     def column(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ajuste.model.base import ClosedModel
 from ajuste.model.metric import Metric
 
+ELAPSED: Final = "elapsed"
 # Placeholder of a parameter: `{name}` in a workload's arguments stands for the parameter of that name.
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -131,3 +132,11 @@ class WorkloadKind(ClosedModel):
         if self.main and self.main not in {metric.name for metric in self.metrics}:
             raise ValueError(f"the main metric {self.main} is not among the metrics")
         return self
+
+    @property
+    def leading_metrics(self) -> tuple[str, ...]:
+        """The main metric and ``elapsed``, first what a person feels: in CPU time no waiting shows."""
+        main = next((metric for metric in self.metrics if metric.name == self.main), None)
+        if main is None:
+            return (ELAPSED,)
+        return (ELAPSED, main.name) if main.cpu_time else (main.name, ELAPSED)

@@ -118,6 +118,7 @@ def service_problem(events: Iterable[object]) -> str:
 _ADVICE: Final = (
     (r"port \d+ was taken by another program", "run it again, or stop the other program"),
     (r"port \d+ is already in use by another program", "write {port} instead of the number, or stop the other program"),
+    (r"port \d+ requires root", "write {port} instead of the number, choose a port of 1024 or more, or use sudo"),
     (
         r"No space left on device|Disk quota exceeded|could not extend file",
         "free space where the services' data is: below /var/tmp or /var/lib here, in the memory of a guest (--memory)",

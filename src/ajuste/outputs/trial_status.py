@@ -41,6 +41,7 @@ _OWN_COMPLAINT: Final = re.compile(r"\S*ajuste-workloads ended with exit code [0
 # What is kept of what programs print in a trial: of a long text both ends, of what is no text the beginning.
 
 
+EXITED: Final = "the workload exited with code"
 LONGEST_TEXT: Final = 1 << 16
 """Characters of a stream that are kept: half of them of its beginning, half of its end."""
 LONGEST_OTHER: Final = 1 << 10
@@ -272,7 +273,7 @@ def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:
     elif exited.signal is not None:
         findings.flagged.append(f"the workload was killed by signal {exited.signal}")
     elif exited.exit_code:
-        findings.flagged.append(f"the workload exited with code {exited.exit_code}")
+        findings.flagged.append(f"{EXITED} {exited.exit_code}")
 
 
 def _check_background(kinds: EventsByKind, endless: Sequence[bool], findings: _Findings) -> None:

@@ -160,6 +160,7 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
     """Return one for each deciding metric, the answer first; empty where nothing can be said yet."""
     deciding = deciding_metrics(results)
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
+    metrics.sort(key=lambda metric: (metric.cpu_time, not _is_changed(results, metric.name)))
     by_sentence: dict[str, Headline] = {}
     for metric in metrics[:MOST_METRICS]:
         for found in _Subject(results, metric, labels).headlines(MOST_LEVELS if not by_sentence else 1):
@@ -167,6 +168,12 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
             headline = replace(found, sentence=in_emulation(found.sentence, metric)) if first else found
             by_sentence.setdefault(headline.sentence, headline)
     return tuple(by_sentence.values())
+
+
+def _is_changed(results: Results, metric: str) -> bool:
+    # Whether an effect on it is certain: one that is must not stand below "none matters".
+    findings = (*results.verdicts, *results.effects, *results.lines)
+    return any(finding.metric == metric and finding.verdict in _CERTAIN for finding in findings)
 
 
 def in_emulation(sentence: str, metric: Metric) -> str:
@@ -362,7 +369,7 @@ class _Subject:
         if len(verdicts) == 1:
             return self._say(self._of_single(verdicts[0]))
         if all(v.verdict == "equivalent" for v in verdicts):
-            return self._say(f"None of {len(verdicts)} alternatives matters: {self._title} stays within {self._band}.")
+            return self._say(self._none_matters(len(verdicts)))
         verb = "raise" if self.metric.direction == "lower" else "cut"
         verb = f"{verb}s" if len(worse) == 1 else verb
         counted = f"{len(worse)} of {len(verdicts)} alternatives"
@@ -424,7 +431,7 @@ class _Subject:
         if verdict.verdict == "worsens":
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
         if verdict.verdict == "equivalent":
-            return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
+            return self._none_matters(1, self._name(verdict))
         if words := verdict.within_limit(self.results.smallest_effect):
             return f"{self._name(verdict)} is {words}: {self._title}."
         if verdict.is_undecided and self.results.fleet:
@@ -435,6 +442,14 @@ class _Subject:
         if verdict.depends_on_machine:
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
         return f"{self._not_settled([verdict.configuration])}: {self._title}."
+
+    def _none_matters(self, count: int, name: str = "") -> str:
+        # It matters all the same if another metric that decides may change.
+        stays = f"{self._title} stays within {self._band}"
+        deciding = deciding_metrics(self.results)
+        if any(v.metric in deciding and v.verdict != "equivalent" for v in self.results.verdicts):
+            return f"{sentence_start(stays)} with {name if count == 1 else f'all {count} alternatives'}."
+        return f"{name} does not matter: {stays}." if count == 1 else f"None of {count} alternatives matters: {stays}."
 
     def _not_settled(self, others: Sequence[str]) -> str:
         # `Not settled between A and B after 12 blocks`.
@@ -462,9 +477,7 @@ class _Subject:
             changed = f"{len(certain)} of {len(verdicts)} alternatives {verb} {self._title}"
             return f"{changed}; most of all {self._name(far)}: {self._from_to(far)}."
         if all(verdict.verdict == "equivalent" for verdict in verdicts):
-            which = self._name(verdicts[0]) if len(verdicts) == 1 else f"None of {len(verdicts)} alternatives"
-            does = "does not matter" if len(verdicts) == 1 else "matters"
-            return f"{which} {does}: {self._title} stays within {self._band}."
+            return self._none_matters(len(verdicts), self._name(verdicts[0]))
         if len(verdicts) == 1:
             return self._of_single(verdicts[0])
         return f"{self._no_effect_proved(len(verdicts), 'alternative')}."

@@ -5,7 +5,9 @@ Plain text where the console is no terminal; nothing is cut off, at any width.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ajuste.model.wording import count_of, visible, visible_line
+from ajuste.model.wording import count_of, in_sentence, listed, visible, visible_line
 from ajuste.report.console import INDENT, WORD_STYLES, Sheet, joined, plain_table, sheet
 from ajuste.report.document import (
     Badge,
@@ -51,13 +53,40 @@ _STYLES: Final[dict[Tone, str]] = {
     "warning": "bold yellow",
     "bad": "bold red",
 }
+# What stays in an answer of one screen.
+_KEPT: Final = (Notes, CommandBlock, Facts)
 _WIDEST_NAME: Final = 30
 # Blocks that a terminal has nothing of, or has in other words.
 _FOR_PAGES: Final = (Picture, Data, Verdicts)
 
 
-def print_report(report: Report, console: Console, *, verbose: bool = False, path: Path | None = None) -> None:
-    """Print ``report``, with its details if ``verbose``; ``path`` is where its HTML page is, if it has one."""
+ONE_SCREEN: Final = 40
+"""Lines of a long answer without its details."""
+
+_FEWEST_ROWS: Final = 3
+# They name what was left out, the report, and when it was measured.
+_LAST_LINES: Final = 5
+
+
+def print_report(
+    report: Report,
+    console: Console,
+    *,
+    verbose: bool = False,
+    path: Path | None = None,
+    most_lines: int | None = None,
+) -> None:
+    """Print ``report``, with its details if ``verbose``; ``path`` is where its HTML page is, if it has one.
+
+    Without its details, what goes beyond ``most_lines`` is left out and named.
+    """
+    left: list[str] = []
+    if most_lines is not None and not verbose:
+        report, left = _shortened(report, console.width, most_lines - _LAST_LINES)
+    _print(report, console, verbose=verbose, path=path, left=left)
+
+
+def _print(report: Report, console: Console, *, verbose: bool, path: Path | None, left: Sequence[str]) -> None:
     with sheet(console) as out:
         printer = _Printer(out, verbose=verbose)
         if report.headline:
@@ -68,11 +97,75 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, pat
             printer.block(block, 0)
         for section in report.sections:
             printer.section(section)
-        if printer.notes_left:
+        notes = [count_of(printer.notes_left, "more note")] if printer.notes_left else []
+        if more := [*left, *notes]:
             out.blank()
-            out.say(f"{count_of(printer.notes_left, 'more note')} with --verbose.", style="dim")
+            out.say(f"With --verbose: {visible_line(listed(more))}.", style="dim")
         if path is not None:
             out.line(f"report {visible_line(str(path))}")
+
+
+def _shortened(report: Report, width: int, most: int) -> tuple[Report, list[str]]:
+    # Without its longest sections, and then with fewer rows; and what was left out. What has notes or a command to copy
+    # stays, and so do the verdicts, which come first.
+    sections = list(report.sections)
+
+    def lines(shown: Sequence[Section]) -> int:
+        text = io.StringIO()
+        plain = Console(file=text, width=width, color_system=None)
+        _print(replace(report, sections=tuple(shown)), plain, verbose=False, path=None, left=())
+        return text.getvalue().count("\n")
+
+    bare = lines(())
+    lengths = {place: lines([section]) - bare for place, section in enumerate(sections)}
+    shown = [place for place, length in lengths.items() if length > 0]
+    optional = [place for place in shown[1:] if not any(isinstance(b, _KEPT) for b in sections[place].blocks)]
+    dropped: set[int] = set()
+    for place in sorted(optional, key=lambda place: (-lengths[place], -place)):
+        if bare + sum(lengths[kept] for kept in shown if kept not in dropped) <= most:
+            break
+        dropped.add(place)
+    sections = [section for place, section in enumerate(sections) if place not in dropped]
+    titles = [report.sections[place].title for place in sorted(dropped)]
+    rest = bare + sum(lengths[place] for place in shown[1:] if place not in dropped)
+    if not shown or rest + lengths[shown[0]] <= most:
+        return replace(report, sections=tuple(sections)), titles
+    first = report.sections[shown[0]]
+    counts = [len(group.rows) for table in _tables(first) for group in table.groups]
+    allowed, cut = list(counts), first
+    while (excess := rest + lines([cut]) - bare - most) > 0:
+        long = [place for place, count in enumerate(allowed) if count > _FEWEST_ROWS]
+        if not long:
+            break
+        # Of the last metric first: the leading one stays whole as long as it can.
+        allowed[long[-1]] = max(_FEWEST_ROWS, allowed[long[-1]] - max(1, excess // 2))
+        cut = _with_rows(first, allowed)
+    sections = [cut if section is first else section for section in sections]
+    if gone := sum(counts) - sum(allowed):
+        titles.insert(0, f"{count_of(gone, 'more row')} of {in_sentence(first.title)}")
+    return replace(report, sections=tuple(sections)), titles
+
+
+def _tables(section: Section) -> list[Table]:
+    return [block for block in section.blocks if isinstance(block, Table) and not block.brief]
+
+
+def _with_rows(section: Section, allowed: Sequence[int]) -> Section:
+    # The baseline and what is certain first, in the order of the table; as many rows of each group as are allowed.
+    left = iter(allowed)
+    cut: dict[int, Table] = {}
+    for table in _tables(section):
+        groups = []
+        for group in table.groups:
+            places = sorted(range(len(group.rows)), key=lambda place: (_rank(group.rows[place]), place))
+            groups.append(replace(group, rows=tuple(group.rows[place] for place in sorted(places[: next(left)]))))
+        cut[id(table)] = replace(table, groups=tuple(groups))
+    return replace(section, blocks=tuple(cut.get(id(block), block) for block in section.blocks))
+
+
+def _rank(row: Row) -> int:
+    words = [cell.word for cell in row.cells if isinstance(cell, Badge)]
+    return 0 if not words else 1 if words[0] in ("improves", "worsens", "differs") else 2
 
 
 class _Printer:

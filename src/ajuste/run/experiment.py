@@ -6,6 +6,7 @@ Modules that only guests need are imported late: they take long to load.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from ajuste.model.fleet import FLEET, CanaryRecord
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.outputs.trial_status import EXITED
 from ajuste.run.fleet import Fleet
 from ajuste.run.outcome import results_of
 from ajuste.run.relevance import RelevanceLook
@@ -189,6 +191,8 @@ class Measured:
     def failure(self, what: str = "the study") -> RunError:
         """Return the error to raise for a run that failed."""
         hint = f"ajuste report {self.run.id} --trials shows each"
+        if re.search(rf"{EXITED} (?!126|127)", self.run.stopped_because):  # those are of a program that was not found
+            hint += "\nif that code is no failure, measure it all the same: --ignore-failure, or ignore_failure = true"
         return RunError(f"{what} failed: {self.run.stopped_because}", hint=hint, of_candidate=True)
 
 
@@ -257,6 +261,8 @@ def conduct(
         about = {"run": run.id, "study": study.name, "seed": seed, "configurations": names, "trials": trials}
         _LOG.info("run resumed" if run.id in [earlier.id for earlier in alike] else "run begun", extra=about)
         if run.stopped:
+            if options.cluster is not None:
+                options.say(f"{options.cluster} is not asked: the store has this run; add --fresh to measure it there")
             store.take_up(run)
             return run
         try:

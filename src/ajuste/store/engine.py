@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,8 @@ CHECKED_BYTES: Final = 16 << 20
 RECOVER: Final = "list the damage with ajuste store check; save all that is intact with ajuste store salvage -o FILE"
 FAILURES: Final = (sa.exc.SQLAlchemyError, sqlite3.Error)
 """The errors of a database that fails."""
+# A disk with less than a few pages of SQLite's is full.
+_ROOM_BYTES: Final = 64 << 10
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _NOT_ALLOWED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 _PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL", "cell_size_check=ON", "trusted_schema=OFF")
@@ -255,6 +258,16 @@ def _upgrade(connection: sa.Connection) -> None:
     keep(connection, STORE, [sealed(LAYOUT, runs)])
 
 
+def _full_disk(url: str) -> Path | None:
+    # The directory of a store's file if its disk has no room; None where that is not so, or not known.
+    file = store_file(url)
+    if file is None:
+        return None
+    with suppress(OSError):
+        return file.parent if shutil.disk_usage(file.parent).free < _ROOM_BYTES else None
+    return None
+
+
 def unusable(url: str, error: Exception, what: str) -> AjusteError:
     """Return why the store cannot be ``what``, as people are told."""
     error = getattr(error, "orig", None) or error
@@ -275,6 +288,13 @@ def unusable(url: str, error: Exception, what: str) -> AjusteError:
     if store_file(url) is None:
         hint = "check that the server runs; earlier measurements are kept: run the same command again to resume"
         return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)
-    full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    failed = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    if failed and (directory := _full_disk(url)):
+        # SQLite calls a full disk an I/O error where a file beside the store cannot grow.
+        return RunError(
+            f"the store {redact_password(url)} cannot be {what}: the disk of {directory} is full",
+            hint="free space there and run the same command again to resume; earlier measurements are kept",
+        )
+    full = what == "written" or failed
     hint = "check disk space and the database; earlier measurements are kept" if full else RECOVER
     return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)

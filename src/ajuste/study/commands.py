@@ -372,7 +372,7 @@ class Commands:
     def _missing_program(self, name: str, path: KeyPath, package: str) -> RequestError:
         place = self._study.place(*path)
         if self._site.find_there is None:
-            hint = install_hint(package) if package else search_hint(name)
+            hint = install_hint(package) if package else search_hint(name, self._catalogue.workloads)
             if len(name.split()) > 1:
                 hint = "give the program and each argument as a word of its own, not quoted together"
             return RequestError(f'program "{name}" not found', hint=hint, place=place)

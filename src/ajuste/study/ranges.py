@@ -127,7 +127,7 @@ def _ends(text: str, number: _Number, field: str) -> tuple[int, int]:
     if low == high:
         raise _Wrong(field, f"{actual}, a range with equal ends; expected different ends", f'write levels = ["{last}"]')
     if low > high:
-        raise _Wrong(field, f"{actual}, a reversed range; expected the lower end first", f'"{last}..{first}"')
+        raise _Wrong(field, f"{actual}, a reversed range; expected the lower end first", f"write {last}..{first}")
     return low, high
 
 

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place
+from ajuste.model.workload import ELAPSED
 from ajuste.study.builtin import builtin_files, find_file
 from ajuste.study.command_line.request import CommandLine, Request, seconds, share
 from ajuste.study.command_line.study import adhoc_document
@@ -25,7 +26,6 @@ from ajuste.study.site import is_study_file
 FOLDER: Final = "suites"
 HINT: Final = "see `ajuste help file-fields` for every field"
 # Metric of a command, and of a workload without a main metric.
-DEFAULT_METRIC: Final = "elapsed"
 
 
 class GuestTable(StudyTable):
@@ -194,7 +194,7 @@ def member_study(
         document["scratch"] = placed | member.scratch.model_dump(exclude_unset=True)
     kind = known.workloads.get(workload.kind or "")
     document["analysis"] |= {
-        "metrics": list(member.metrics or ((kind.main if kind else "") or DEFAULT_METRIC,)),
+        "metrics": list(member.metrics or (kind.leading_metrics[0] if kind else ELAPSED,)),
         "confidence": together.member_confidence(member),
     }
     if request.min_effect is None and suite.table.smallest_effect is not None:

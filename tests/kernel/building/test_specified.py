@@ -139,6 +139,36 @@ def test_nothing_is_built_or_fetched_where_one_of_them_is_wrong(
     assert hint in (caught.value.hint or "")
 
 
+HZ = """
+choice
+    prompt "Timer frequency"
+config HZ_100
+    bool "100 HZ"
+config HZ_250
+    bool "250 HZ"
+endchoice
+config TICKS
+    int
+    default 100 if HZ_100
+    default 250 if HZ_250
+"""
+
+
+@pytest.mark.usefixtures("untouched")
+def test_an_option_that_follows_from_a_choice_names_what_to_set(tree: Path, home: Home) -> None:
+    """At once: from the sources where they are here, and HZ of a package without fetching it."""
+    with (tree / "Kconfig").open("a") as kconfig:
+        kconfig.write(HZ)
+    for spec, hint in ((f"build:{tree}+TICKS=250", "HZ_250=y"), ("build:debian:6.1+HZ=100", "HZ_100=y")):
+        for check in (lambda: version_of(spec, home), lambda: build_specified([spec], home, Watcher())):  # noqa: B023
+            with pytest.raises(RequestError, match="follows from others") as caught:
+                check()
+            assert "HZ_250=y" in caught.value.message
+            assert hint in (caught.value.hint or "")
+    with pytest.raises(RequestError, match=r"expected one of HZ_100=y, HZ_250=y$") as caught:
+        version_of(f"build:{tree}+TICKS=99", home)
+
+
 @pytest.mark.usefixtures("untouched")
 def test_the_version_is_known_before_anything_is_fetched_or_built(tree: Path, home: Home) -> None:
     assert version_of(f"build:{tree}+HZ=100", home) == KernelVersion.parse(RELEASE)

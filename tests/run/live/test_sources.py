@@ -234,6 +234,53 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
     assert pointers.read() == (5.0,)
 
 
+def test_a_command_that_fails_is_quoted() -> None:
+    with pytest.raises(RequestError, match=r"exited with code 127; it said last: .*cannot load libx"):
+        opened("command", "sh -c 'echo first >&2; echo cannot load libx >&2; exit 127'")
+
+
+def test_a_rotated_log_is_read_to_its_end(tmp_path: Path) -> None:
+    """Also what its service still writes to the old file, until it opens the new one."""
+    log = tmp_path / "x.log"
+    log.touch()
+    source = opened("json", f"{log}#/s")
+    with log.open("a") as service:
+        log.rename(tmp_path / "x.log.1")
+        log.touch()
+        assert source.read() == ()
+        service.write('{"s": 1}\n')
+        service.flush()
+        assert source.read() == (1.0,)
+        service.write('{"s": 2}\n')
+    log.write_text('{"s": 3}\n')
+    assert sorted(source.read()) == [2.0, 3.0]
+    log.write_text('{"s": 3}\n{"s": 4}\n')
+    assert source.read() == (4.0,)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_rest_of_a_line_whose_beginning_was_skipped_is_no_line(tmp_path: Path, *, whole: bool) -> None:
+    log = tmp_path / "x.log"
+    log.touch()
+    source = opened("regex", f"{log}#([0-9]+) ms")
+    end = b" " * ((8 << 20) - len(b"34 ms\n") - len(b"\n7 ms\n")) + b"\n7 ms\n"
+    log.write_bytes(b"12" + (b"\n" if whole else b"") + b"34 ms\n" + end)
+    assert source.read() == ((34.0, 7.0) if whole else (7.0,))
+
+
+def test_a_line_that_is_longer_than_a_reading_is_skipped_to_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.touch()
+    source = opened("regex", f"{log}#([0-9]+) ms")
+    for _ in range(2):
+        with log.open("ab") as file:
+            file.write(b"x" * (9 << 20))
+        assert source.read() == ()
+    with log.open("ab") as file:
+        file.write(b"34 ms\n7 ms\n")
+    assert source.read() == (7.0,)
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "where", "warning"),
     [
@@ -366,6 +413,18 @@ def test_a_figure_that_cannot_be_is_nothing_shown(tmp_path: Path, unit: str, goo
     place.write_text(bad)
     with pytest.raises(NothingShownError, match="expected"):
         look_at(source)
+
+
+@pytest.mark.parametrize("unit", ["bytes", "MB", "s"])
+def test_a_counter_of_bytes_is_not_in_bytes(service: Service, unit: str) -> None:
+    where = f"{service.url}/metrics#requests"
+    metric = LiveMetric(
+        metric=Metric(name="sent", title="sent", unit=unit, direction="higher"), kind="prometheus", where=where
+    )
+    with pytest.raises(RequestError, match=f"expected {unit}/s") as caught:
+        open_metric(metric)
+    assert f"sent,{unit}/s" in (caught.value.hint or "")
+    open_metric(metric.model_copy(update={"metric": metric.metric.model_copy(update={"unit": f"{unit}/s"})}))
 
 
 def test_a_difference_of_times_can_be_negative() -> None:

@@ -36,6 +36,7 @@ from ajuste.kernel.building.configuration import (
     read_start,
     read_symbols,
     require_known,
+    require_settable,
     turn_to,
     written,
 )
@@ -186,6 +187,7 @@ def check_request(request: BuildRequest, home: Home) -> str:
     settings = dict(read_options(request.settings))
     patches = read_patches(request.patches)
     if isinstance(source, PackagedKernel) and cached_source(source, home) is None:
+        require_settable(settings)
         return source.version
     origin = open_source(request.source, home, lambda _: None)
     version = read_version(origin)
@@ -198,6 +200,8 @@ def check_request(request: BuildRequest, home: Home) -> str:
 def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     settings = dict(read_options(request.settings, "--set"))
     patches = read_patches(request.patches)
+    if isinstance(parse_source(request.source), PackagedKernel):
+        require_settable(settings)  # before the sources are downloaded
     origin = open_source(request.source, home, say, refresh=request.refresh)
     version = read_version(origin)
     edits, notes = try_patches(patches, origin)

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -42,6 +42,30 @@ _VALUES: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+# What makes an option settable, and a value that it has by another option alone: `default 100 if HZ_100`.
+_PROMPT: Final = re.compile(rb'^[ \t]+(?:bool|tristate|int|hex|string|prompt)[ \t]+"', re.MULTILINE)
+_DEFAULT: Final = re.compile(rb"^[ \t]+default[ \t]+(\w+)[ \t]+if[ \t]+(\w+)[ \t]*$", re.MULTILINE)
+# Known without sources. Source: Linux, kernel/Kconfig.hz.
+_FOLLOWING: Final[Mapping[str, Mapping[str, str]]] = {
+    "HZ": {rate: f"HZ_{rate}" for rate in ("100", "250", "300", "1000")},
+}
+
+
+@dataclass
+class KconfigSymbol:
+    """An option of Kconfig: its ``type``, empty where definitions differ; for one that nobody can set, which option
+    gives it each value (``100`` by ``HZ_100``).
+    """
+
+    types: set[str] = field(default_factory=set)
+    settable: bool = False
+    by_value: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        return next(iter(self.types)) if len(self.types) == 1 else ""
+
+
 class OptionsConflict(RequestError):
     """An error: Kconfig has no configuration with the requested options."""
 
@@ -66,27 +90,45 @@ def bundled_fragment(name: str) -> str:
     return (files("ajuste.catalogue") / "kernels" / "options" / f"{name}.config").read_text(encoding="utf-8")
 
 
-def read_symbols(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
-    """Return all options that the Kconfig files of ``origin`` with ``edits`` define for any machine, with their types
-    (``bool``, ``tristate``, ``int``, ``hex``, ``string``), empty where they differ.
-    """
+def read_symbols(origin: SourceOrigin, edits: Edits) -> dict[str, KconfigSymbol]:
+    """Return all options that the Kconfig files of ``origin`` with ``edits`` define for any machine."""
     kconfig_files = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
     patched = [edit.content for path, edit in edits.items() if _is_kconfig(path) and edit.content is not None]
-    kinds_by_name: dict[str, set[str]] = {}
+    symbols: dict[str, KconfigSymbol] = {}
     for content in chain(origin.read_all(kconfig_files), patched):
         for name, lines in _SYMBOL.findall(content + b"\n"):
-            kinds = kinds_by_name.setdefault(name.decode(), set())
+            symbol = symbols.setdefault(name.decode(), KconfigSymbol())
             if (first := _TYPE.search(lines)) and first[1]:
-                kinds.add(first[1].decode())
-    return {name: kinds.pop() if len(kinds) == 1 else "" for name, kinds in kinds_by_name.items()}
+                symbol.types.add(first[1].decode())
+            symbol.settable |= _PROMPT.search(lines) is not None
+            for value, other in _DEFAULT.findall(lines):
+                symbol.by_value.setdefault(value.decode(), other.decode())
+    return symbols
 
 
 def _is_kconfig(path: str) -> bool:
     return path.rpartition("/")[2].startswith("Kconfig")
 
 
-def require_known(requested: Options, symbols: Mapping[str, str], origin: SourceOrigin) -> None:
-    """Raise RequestError for unknown names, with the nearest, and for values of another type."""
+def require_settable(requested: Options, following: Mapping[str, Mapping[str, str]] = _FOLLOWING) -> None:
+    """Raise RequestError for options that only follow from others, as HZ from HZ_100: those of every kernel, or those
+    in ``following``.
+    """
+    for name, value in requested.items():
+        if by_value := following.get(name):
+            others = [f"{other}=y" for other in dict.fromkeys(by_value.values())]
+            raise RequestError(
+                f"option {name} follows from others and cannot be set to {value}; expected one of {', '.join(others)}",
+                hint=f"write {by_value[value]}=y" if value in by_value else None,
+            )
+
+
+def require_known(requested: Options, symbols: Mapping[str, KconfigSymbol], origin: SourceOrigin) -> None:
+    """Raise RequestError for unknown names, with the nearest, for values of another type, and for what only follows."""
+    require_settable(
+        requested,
+        {name: s.by_value for name, s in symbols.items() if s.type in ("int", "hex", "string") and not s.settable},
+    )
     for name, value in requested.items():
         if name not in symbols:
             near = nearest_names(name, sorted(symbols), most=3, likeness=70, parts=False)
@@ -94,7 +136,7 @@ def require_known(requested: Options, symbols: Mapping[str, str], origin: Source
                 f"option {name} is not supported by {origin.title}",
                 hint=f"nearest: {', '.join(near)}" if near else None,
             )
-        pattern, expected = _VALUES.get(symbols[name], ("", ""))
+        pattern, expected = _VALUES.get(symbols[name].type, ("", ""))
         if pattern and not re.fullmatch(pattern, value):
             raise RequestError(
                 f"option {name} has no value {value}; expected {expected}",

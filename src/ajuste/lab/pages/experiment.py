@@ -130,6 +130,8 @@ def _field_at(place: str, form: Mapping[str, str], factors: Sequence[str]) -> st
     rows = {name: row for row, (name, _) in enumerate(_settings(form)) if name}
     if match := _FACTOR.match(place):
         row = rows.get(factors[int(match[1]) - 1]) if int(match[1]) <= len(factors) else None
+        if row is None:  # Settings of one level are one factor together.
+            row = next((row for name, row in rows.items() if place.endswith(f".{name}")), None)
         return "" if row is None else f"{'setting' if match[2] == 'name' else 'levels'}_{row}"
     options = {_field(name) or name: row for name, row in rows.items()}
     if (match := _OPTION.match(place)) and match[1] in options:
@@ -147,10 +149,15 @@ def form_document(form: Mapping[str, str]) -> dict[str, Any]:
         for row, (name, levels) in enumerate(_settings(form))
         if bool(name) != bool(levels)
     ]
+    missing += [
+        f"levels_{row}: found a semicolon; expected commas between levels, such as {levels.replace(';', ', ')}"
+        for row, (_, levels) in enumerate(_settings(form))
+        if ";" in levels
+    ]
     if not values["workload"]:
         missing.append("workload: choose a workload, such as hackbench")
     if missing:
-        raise RequestError("\n".join(missing), hint="give each of these fields a value")
+        raise RequestError("\n".join(missing))
     options = {_field(name): levels for name, levels in settings if _field(name)}
     request = CommandRequest(
         commands=split_commands(tuple(_words("workload", values["workload"]))),
@@ -228,8 +235,13 @@ def _form_page(
         kernels=[kernel for kernel in kernels if "," not in kernel][:30],
         studies=builtin_studies(),
         problems=problems,
-        hint="" if hint.startswith("see ") else hint,  # a page for who writes a study file or a command
+        hint=_for_page(hint),
     )
+
+
+def _for_page(hint: str) -> str:
+    # Without a page of the manual, and without an option, which nobody can give here.
+    return "" if hint.startswith("see ") or "--" in hint else hint
 
 
 def _text_page(request: Request, text: str, status: int = 200, **messages: str) -> Response:

@@ -317,11 +317,21 @@ TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall
 
 
 def read_hyperfine(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Read a single command as the configuration ``name``, several as configurations of their own names."""
+    """Read a single command as the configuration ``name``, several as configurations of their own names. A command that
+    is there twice (an A/A comparison) is two configurations with numbers.
+    """
     collector = Collector(HYPERFINE_FORMAT, file)
     results = document.need("results").items()
-    for result in results:
-        command = name if len(results) == 1 else result.need("command").text()
+    commands = [name] if len(results) == 1 else [result.need("command").text() for result in results]
+    counted, seen = Counter(commands), Counter[str]()
+    for repeated in (command for command, count in counted.items() if count > 1):
+        collector.notes.append(
+            f"{file.name}: {counted[repeated]} results have the command {excerpt(repeated)}. They are compared as "
+            f"configurations (1) to ({counted[repeated]})."
+        )
+    for same, result in zip(commands, results, strict=True):
+        seen[same] += 1
+        command = same if counted[same] == 1 else f"{same} ({seen[same]})"
         times = result.get("times")
         if times is None:
             raise RequestError(
@@ -562,7 +572,8 @@ DOCUMENTS: Final = (
         lists("results", "command"),
         read_hyperfine,
         reads=(
-            "hyperfine's JSON (`--export-json`): each run; each command is a configuration, or the file if it has one."
+            "hyperfine's JSON (`--export-json`): each run; each command is a configuration, or the file if it has one. "
+            "A command that is there twice is two configurations, (1) and (2)."
         ),
     ),
     DocumentFormat(

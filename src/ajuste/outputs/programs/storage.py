@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -85,8 +85,9 @@ DEPTHS: Final = ("1", "2", "4", "8", "16", "32", ">=64")
 
 _OPENING: Final = re.compile(r"^\{[ \t\r]*$", re.MULTILINE)
 _CLOSING: Final = re.compile(r"^\}[ \t\r]*$", re.MULTILINE)
-_JOB: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
+Job = TypeVar("Job")
 Share = Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
 
 
@@ -127,8 +128,8 @@ class _Run(BaseModel):
 
 
 def parse_fio(output: str) -> dict[str, float]:
-    """Metrics ``fio.…`` of all jobs if they ran at the same time, and ``fio.JOB.…`` of those of each name if there are
-    several names.
+    """Metrics ``fio.…`` of all jobs if they ran at the same time, and ``fio.JOB.…`` of each other set of
+    ``concurrent_jobs``.
 
     For each direction ``read.iops``, ``.bandwidth`` (MiB/s) and, in microseconds, ``.latency`` (the mean from when the
     I/O was handed over to when it was done), ``.submission`` and ``.completion``, its parts, each also ``-sd``,
@@ -140,15 +141,30 @@ def parse_fio(output: str) -> dict[str, float]:
         if job.error or job.total_err:
             raise ParseError(f"fio's job {excerpt(job.jobname)} failed with error {job.error or job.total_err}")
     metrics: dict[str, float] = {}
-    if len({job.groupid for job in jobs}) == 1:
-        metrics.update(_metrics("fio", jobs))
-    names = dict.fromkeys(job.jobname for job in jobs)
-    if len(names) > 1:
-        for name in filter(_JOB.fullmatch, names):
-            metrics.update(_metrics(f"fio.{name}", [job for job in jobs if job.jobname == name]))
+    for name, same in concurrent_jobs([(job.groupid, job.jobname, job) for job in jobs]).items():
+        if not name or _NAME.fullmatch(name):
+            metrics.update(_metrics(f"fio.{name}" if name else "fio", same))
     if not metrics:
         raise ParseError("fio's jobs did no I/O")
     return metrics
+
+
+def concurrent_jobs(jobs: Sequence[tuple[float, str, Job]]) -> dict[str, list[Job]]:
+    """Return jobs (group, name, job) whose figures make sense together, by the name of each set.
+
+    ``""`` is all of them, where there is one group: groups run one after the other (``--stonewall``) or are reported
+    apart on purpose (``--new_group``). The others are those of one name, with the group's number where several groups
+    have that name.
+    """
+    parts: dict[tuple[float, str], list[Job]] = {}
+    for group, name, job in jobs:
+        parts.setdefault((group, name), []).append(job)
+    named = Counter(name for _, name in parts)
+    sets = {"": [job for _, _, job in jobs]} if len({group for group, _ in parts}) == 1 else {}
+    if len(parts) > 1:
+        for (group, name), same in parts.items():
+            sets[name if named[name] == 1 else f"{name}-group{group:g}"] = same
+    return sets
 
 
 def jain(shares: Sequence[float]) -> float:
@@ -337,8 +353,8 @@ def recognise_fio(document: DocumentNode) -> bool:
 
 
 def read_fio(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Return one value of each metric: over all jobs the sums of IOPS and bandwidth, and of latency the mean over all
-    I/Os and the worst job's percentiles. Jobs of one run are parts of it, not repetitions.
+    """Return one value of each metric of each set of ``concurrent_jobs``: IOPS and bandwidth over the longest job, the
+    mean latency of all I/Os and the worst job's percentiles. Jobs of one run are parts of it, not repetitions.
     """
     collector = Collector(FIO_FORMAT, file)
     jobs = document.need("jobs").items()
@@ -348,11 +364,29 @@ def read_fio(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
             raise RequestError(
                 f"this job failed with error {error.value}; expected a job without errors", place=error.place
             )
-    for direction in DIRECTIONS:
-        parts = [part for job in jobs if (part := job.get(direction)) and _ios(part) > 0]
-        for metric, value in _figures(direction, parts) if parts else ():
-            collector.add(name, metric, value)
+    sets = concurrent_jobs([(_group(job), _job_name(job), job) for job in jobs])
+    for word, same in sets.items():
+        for direction in DIRECTIONS:
+            parts = [part for job in same if (part := job.get(direction)) and _ios(part) > 0]
+            prefix = f"{word}.{direction}" if word else direction
+            for metric, value in _figures(prefix, parts) if parts else ():
+                collector.add(name, metric, value)
+    if "" not in sets:
+        collector.notes.append(
+            f"{file.name}: fio's groups of jobs have no figures together: they ran one after the other (--stonewall) "
+            "or are apart (--new_group)."
+        )
     return collector.table()
+
+
+def _group(job: DocumentNode) -> float:
+    group = job.get("groupid")
+    return group.number() if group else 0.0
+
+
+def _job_name(job: DocumentNode) -> str:
+    name = job.get("jobname")
+    return name.text() if name else ""
 
 
 def _ios(part: DocumentNode) -> float:
@@ -360,27 +394,31 @@ def _ios(part: DocumentNode) -> float:
     return total.number() if total else 0.0
 
 
-def _figures(direction: str, parts: list[DocumentNode]) -> Iterator[tuple[Metric, float]]:
-    yield _file_metric(f"{direction}.iops", "1/s", "higher"), sum(_need_number(part, "iops") for part in parts)
-    yield _file_metric(f"{direction}.bandwidth", "bytes/s", "higher"), sum(_bytes_per_second(part) for part in parts)
+def _figures(prefix: str, parts: list[DocumentNode]) -> Iterator[tuple[Metric, float]]:
+    # As in `_transfers`, over the longest run time.
+    longest = max(_need_number(part, "runtime") for part in parts)
+    if longest:
+        yield _file_metric(f"{prefix}.iops", "1/s", "higher"), 1000 * sum(map(_ios, parts)) / longest
+        moved = sum(_bytes(part) for part in parts)
+        yield _file_metric(f"{prefix}.bandwidth", "bytes/s", "higher"), 1000 * moved / longest
     latencies = [(latency, _ios(part)) for part in parts if (latency := part.get("lat_ns"))]
     if len(latencies) == len(parts):
         total = sum(ios for _, ios in latencies)
         mean = sum(latency.need("mean").number() * ios for latency, ios in latencies) / total
-        yield _file_metric(f"{direction}.latency", "s", "lower"), mean / 1e9
+        yield _file_metric(f"{prefix}.latency", "s", "lower"), mean / 1e9
     for key, word in _PRINTED_PERCENTILES.items():
         percentiles = [value.number() for part in parts if (value := _percentile(part, key))]
         if len(percentiles) == len(parts):
-            yield _file_metric(f"{direction}.latency-{word}", "s", "lower"), max(percentiles) / 1e9
+            yield _file_metric(f"{prefix}.latency-{word}", "s", "lower"), max(percentiles) / 1e9
 
 
 def _need_number(part: DocumentNode, name: str) -> float:
     return part.need(name).number()
 
 
-def _bytes_per_second(part: DocumentNode) -> float:
-    exact = part.get("bw_bytes")
-    return exact.number() if exact else 1024 * _need_number(part, "bw")
+def _bytes(part: DocumentNode) -> float:
+    # fio before 3.0 gives KiB, and no bw_bytes.
+    return _need_number(part, "io_bytes") * (1 if part.get("bw_bytes") else 1024)
 
 
 def _percentile(part: DocumentNode, key: str) -> DocumentNode | None:
@@ -402,8 +440,9 @@ TEXTS: Final = (
         recognise_fio_beside_text,
         read_fio_beside_text,
         reads=(
-            "fio's JSON (`--output-format=json` or `json+`): one value of each figure of all jobs together; "
-            "percentiles of the worst job."
+            "fio's JSON (`--output-format=json` or `json+`): one value of each figure of all jobs together, and of "
+            "those of each name; percentiles of the worst job. Groups that run one after the other (`--stonewall`) "
+            "have no figures together."
         ),
     ),
 )

@@ -11,11 +11,12 @@ import os
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from ajuste.model.caller import open_kept
@@ -267,61 +268,85 @@ _MOST_BYTES: Final = 8 << 20
 _TAIL_BYTES: Final = 64 << 10
 
 
+class _Following:
+    # One file, from `at` on. `inside` says whether the byte at `at` belongs to a line whose beginning was skipped.
+    def __init__(self, file: BinaryIO, at: int) -> None:
+        self.file = file
+        self.at = at
+        self._rest = b""
+        self._inside = False
+
+    def new(self) -> list[str]:
+        size = os.fstat(self.file.fileno()).st_size
+        if size < self.at:  # The log was truncated.
+            self.at, self._rest, self._inside = 0, b"", False
+        if size - self.at > _MOST_BYTES:
+            self.at, self._rest = size - _MOST_BYTES, b""
+            self._inside = os.pread(self.file.fileno(), 1, self.at - 1) != b"\n"
+        chunk = os.pread(self.file.fileno(), _MOST_BYTES, self.at)
+        self.at += len(chunk)
+        *whole, rest = (self._rest + chunk).split(b"\n")
+        if self._inside and whole:
+            del whole[0]
+            self._inside = False
+        if len(rest) > _MOST_BYTES:
+            rest, self._inside = b"", True
+        self._rest = rest
+        return [line.decode(errors="replace") for line in whole]
+
+
 class FollowedLog:
-    """The new lines of a log, from its present end on."""
+    """The new lines of a log, from its present end on, also of one that is rotated."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_absolute():
             raise RequestError(f"{path} is not an absolute path", hint=f"give {path.absolute()}")
         self._path = path
         try:
-            self._file = open_kept(path)
+            file = open_kept(path)
         except OSError as error:
             raise RequestError(
                 f"cannot read {path}: {error.strerror}", hint="check its name and who may read it"
             ) from None
-        self._at = self._file.seek(0, os.SEEK_END)
-        self._rest = b""
+        self._current = _Following(file, file.seek(0, os.SEEK_END))
+        # The files that were rotated away: a service writes to the last of them until it opens the new one.
+        self._rotated: list[_Following] = []
 
     def tail(self) -> list[str]:
         """Return the last whole lines before those that ``lines`` returns."""
-        begin = max(0, self._at - _TAIL_BYTES)
-        lines = os.pread(self._file.fileno(), self._at - begin, begin).split(b"\n")[1 if begin else 0 : -1]
+        end = self._current.at
+        begin = max(0, end - _TAIL_BYTES)
+        lines = os.pread(self._current.file.fileno(), end - begin, begin).split(b"\n")[1 if begin else 0 : -1]
         return [line.decode(errors="replace") for line in lines]
 
     def lines(self) -> list[str]:
         """Return the whole lines since the last call; a line without its end waits. Raises NothingShownError."""
-        lines = self._new()
         try:
             here = self._path.stat()
         except FileNotFoundError:
-            return lines
+            here = None
         except OSError as error:
             raise NothingShownError(f"cannot read {self._path}: {error.strerror}") from None
-        if not os.path.samestat(here, os.fstat(self._file.fileno())):
+        if here and not os.path.samestat(here, os.fstat(self._current.file.fileno())):
             self._follow()
-            lines += self._new()
+        before = self._current.at
+        newest = self._current.new()
+        lines = [line for rotated in self._rotated for line in rotated.new()] + newest
+        if self._current.at > before:  # The service had left the rotated files before they were read to their ends.
+            self._leave_rotated()
         return lines
 
     def _follow(self) -> None:
-        # The log was rotated.
-        try:
+        with suppress(OSError):
             new = open_kept(self._path)
-        except OSError:
-            return
-        self._file.close()
-        self._file, self._at, self._rest = new, 0, b""
+            self._rotated.append(self._current)
+            self._current = _Following(new, 0)
 
-    def _new(self) -> list[str]:
-        size = os.fstat(self._file.fileno()).st_size
-        if size < self._at:  # The log was truncated.
-            self._at, self._rest = 0, b""
-        if size - self._at > _MOST_BYTES:
-            self._at, self._rest = size - _MOST_BYTES, b""
-        chunk = os.pread(self._file.fileno(), _MOST_BYTES, self._at)
-        self._at += len(chunk)
-        *whole, self._rest = (self._rest + chunk).split(b"\n")
-        return [line.decode(errors="replace") for line in whole]
+    def _leave_rotated(self) -> None:
+        for rotated in self._rotated:
+            rotated.file.close()
+        self._rotated.clear()
 
     def close(self) -> None:
-        self._file.close()
+        self._leave_rotated()
+        self._current.file.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.model.workload import WorkloadKind
+from ajuste.model.workload import ELAPSED, WorkloadKind
 from ajuste.outputs.base import MODELLED_TIME
 
 DEFAULT_NAME: Final = "compare"
@@ -32,8 +32,7 @@ IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=100)
 
 
 def default_metrics(kind: WorkloadKind | None, *, modelled: bool) -> list[str]:
-    """Return the metrics that decide: the main one of a workload of this ``kind``, the elapsed time, and beside them
-    that of a modelled machine.
+    """Return the metrics that decide: the leading ones of a workload of this ``kind``, and beside them that of a
+    modelled machine.
     """
-    main = [kind.main] if kind and kind.main else []
-    return [*main, "elapsed", *([MODELLED_TIME] if modelled else [])]
+    return [*(kind.leading_metrics if kind else (ELAPSED,)), *([MODELLED_TIME] if modelled else [])]

@@ -105,6 +105,16 @@ def _checked(source: Source, metric: Metric) -> Source:
     return replace(source, read=read, fold=fold)
 
 
+def _require_unit(source: Source, metric: Metric) -> None:
+    # A counter's figure is its growth per second: a counter of bytes does not give bytes.
+    unit = parse_unit(metric.unit)
+    if source.fold is rate and unit.per is None and unit.kind in ("time", "data"):
+        raise RequestError(
+            f"a counter becomes a rate, which is not in {metric.unit}; expected {metric.unit}/s",
+            hint=f"write {metric.name},{metric.unit}/s, and limits of its guards per second too",
+        )
+
+
 def open_metric(metric: LiveMetric) -> Source:
     """Open the source of ``metric``. Raises RequestError if it shows nothing now."""
     place, known = Place(f"metric {metric.metric.name}"), kinds()
@@ -124,6 +134,11 @@ def open_metric(metric: LiveMetric) -> Source:
             what = f"counter does not apply to {metric.kind}:{metric.where}, whose figure is no level"
             raise RequestError(what, hint="remove the word counter", place=place)
         source = replace(source, fold=rate)
+    try:
+        _require_unit(source, metric.metric)
+    except RequestError as failure:
+        source.close()
+        raise failure.at(place) from None
     source = _checked(source, metric.metric)
     try:
         _within_time(lambda: look_at(source))

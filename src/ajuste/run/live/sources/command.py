@@ -16,12 +16,14 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import Final
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final
 
 from ajuste.catalogue.programs import search_hint
 from ajuste.executor.host.caller import callers_variables, invoking_user
 from ajuste.model.error import RequestError
 from ajuste.model.plan import User
+from ajuste.outputs.trial_status import LONGEST
 from ajuste.run.live.reading import READ_SECONDS, Figures, NothingShownError, Source, level
 
 KIND: Final = "command"
@@ -49,13 +51,18 @@ def open_source(where: str) -> Source:
 
 
 def _run(argv: list[str], caller: User | None) -> Figures:
+    with TemporaryFile() as complaints:
+        return _figure(argv, caller, complaints)
+
+
+def _figure(argv: list[str], caller: User | None, complaints: BinaryIO) -> Figures:
     deadline, tail = time.monotonic() + READ_SECONDS, b""
     try:
         running = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=complaints,
             cwd="/",
             env=callers_variables(caller),
             user=caller.uid if caller else None,
@@ -79,8 +86,14 @@ def _run(argv: list[str], caller: User | None) -> Figures:
             with suppress(ProcessLookupError):  # With all processes it has started.
                 os.killpg(running.pid, signal.SIGKILL)
     if code:
-        raise NothingShownError(f"{argv[0]} exited with code {code}")
+        raise NothingShownError(f"{argv[0]} exited with code {code}{_last_words(complaints)}")
     numbers = _NUMBER.findall(tail)
     if not numbers:
         raise NothingShownError(f"{argv[0]} printed no number")
     return (float(numbers[-1]),)
+
+
+def _last_words(complaints: BinaryIO) -> str:
+    size = os.fstat(complaints.fileno()).st_size
+    text = os.pread(complaints.fileno(), _MOST_BYTES, max(0, size - _MOST_BYTES)).decode(errors="replace").strip()
+    return f"; it said last: {text.splitlines()[-1][:LONGEST]}" if text else ""
