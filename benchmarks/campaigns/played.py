@@ -81,6 +81,7 @@ class PlayedBench:
     world: World
     random: np.random.Generator
     seeds: list[int] = field(default_factory=list)
+    noise: float = NOISE
 
     def check(self, study: Study) -> None: ...
 
@@ -99,7 +100,7 @@ class PlayedBench:
         return SealedTrials(both, trials, {names[1]: ReadBackPlan({0: write})})
 
     def _trial(self, study: Study, slot: Slot, baseline: str, level: str) -> Trial:
-        noise = float(np.exp(self.random.normal(0, NOISE)))
+        noise = float(np.exp(self.random.normal(0, self.noise)))
         if slot.configuration == baseline:
             return Trial(slot=slot, status="ok", metrics={"elapsed": noise, "latency": 100 * noise})
         played = self.world(Moment(study.name, slot, noise))

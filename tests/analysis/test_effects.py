@@ -54,11 +54,12 @@ def test_identical_counts_are_uncertain_by_the_rounding_of_both(switches: Metric
     assert math.sqrt(2 / 12) / 2 < estimated.interval.half_width < 1
 
 
-def test_without_a_resolution_identical_values_still_have_a_width() -> None:
+def test_without_a_resolution_identical_values_are_known_to_their_last_digit() -> None:
     metric = Metric(name="m", title="m", unit="s", direction="lower", resolution=0)
     estimated = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), metric, 0.05)
     assert estimated is not None
-    assert 0 < estimated.interval.half_width < 1e-6
+    assert (estimated.step, estimated.rounding) == (1.0, pytest.approx(1 / 8, rel=0.01))
+    assert estimated.interval.half_width > estimated.rounding
 
 
 def test_no_pair_no_effect(elapsed: Metric) -> None:

@@ -18,7 +18,7 @@ from ajuste.model.trial import Configuration, Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import counted, verdict_text
 
-TIME = Metric(name="time", title="Time", unit="s", direction="lower")
+TIME = Metric(name="time", title="Time", unit="s", direction="lower", resolution=1e-9)
 RATE = TIME.model_copy(update={"direction": "higher"})
 COUNT = TIME.model_copy(update={"scale": "difference", "resolution": 1.0})
 

@@ -18,7 +18,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Slot, Trial
 from ajuste.model.verdict import AcrossMachines, Verdict
 
-ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
+ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower", resolution=1e-9)
 BOTH = (
     Configuration(name="knob=1", levels={"knob": "1"}, baseline=True),
     Configuration(name="knob=2", levels={"knob": "2"}),

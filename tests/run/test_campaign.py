@@ -10,6 +10,7 @@ import pytest
 from benchmarks.campaigns import play
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, TUNABLE, PlayedBench, PlayedTrial, begin, promoted
 
+from ajuste.analysis.promotion import PROOF_BLOCKS
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_study_spec
 from ajuste.model.campaign import Campaign
@@ -33,6 +34,28 @@ def test_what_is_really_better_is_promoted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [*CHEATS, GUESSED])
 def test_no_cheat_is_promoted(kind: str, tmp_path: Path) -> None:
     assert promoted(kind, tmp_path, 1, tries=2) == 0
+
+
+@pytest.mark.parametrize(("share", "times"), [(0.02, 3.0), (0.03, 2.0), (0.05, 1.6)])
+def test_a_saving_that_a_few_trials_cost_again_is_not_promoted(share: float, times: float, tmp_path: Path) -> None:
+    """The others are 2 % faster, and the mean is 1 to 2 % slower."""
+    random = np.random.default_rng(3)
+    moments = PlayedBench(lambda _: PlayedTrial(times if random.random() < share else 0.98), random, noise=0.003)
+    evaluator = Evaluator(begin(tmp_path), catalogue(), moments)
+    records = [evaluator.propose({TUNABLE: str(number + 1)}) for number in range(20)]
+    assert sum(record.status == "promoted" for record in records) <= 1
+
+
+def test_a_rare_cost_is_the_reason_and_takes_more_blocks_than_the_confirmation(tmp_path: Path) -> None:
+    count = iter(range(10_000))
+    late = PlayedBench(
+        lambda _: PlayedTrial(3.0 if next(count) in (90, 120) else 0.98), np.random.default_rng(3), noise=0.003
+    )
+    record = Evaluator(begin(tmp_path), catalogue(), late).propose({TUNABLE: "1"})
+    assert record.status == "not confirmed"
+    assert record.e_value is not None
+    assert record.e_value > 4000
+    assert f"a few of {PROOF_BLOCKS} trials" in record.reason
 
 
 def test_useless_proposals_are_not_promoted_and_a_t_test_would_promote_them() -> None:

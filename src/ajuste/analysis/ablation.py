@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.confidence_sequences import fewest, mean_interval
-from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Trials, clean_trials
+from ajuste.analysis.rounding import figure_step
 from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
 from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
@@ -174,7 +175,7 @@ def _table(values: Weights, blocks: Sequence[int], metric: Metric) -> _Table | N
     if not values.size or np.all(np.isnan(values[0])):
         return None
     baseline_mean = float(np.nanmean(values[0]))
-    step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.nanmax(np.abs(values)))
+    step = figure_step(metric, values[np.isfinite(values)])
     ratio = metric.scale == "ratio" and bool(np.nanmin(values) > 0)
     rounding = step**2 / 12 / (baseline_mean**2 if ratio else 1)
     fell_back = metric.scale == "ratio" and not ratio

@@ -98,6 +98,11 @@ def fewest(alpha: float) -> int:
     return n
 
 
+def widened(interval: Interval, error: float) -> Interval:
+    """Return ``interval`` with ``error`` more to each side, for what no number of values tells."""
+    return replace(interval, half_width=interval.half_width + error)
+
+
 def mean_interval(values: NDArray[np.float64], *, alpha: float, floor: float = 0.0) -> Interval:
     """Return the interval for the mean of ``values``.
 

@@ -14,14 +14,13 @@ from scipy.special import stdtr, stdtrit
 
 from ajuste.analysis.confidence_sequences import Interval, interval_between, mean_interval, quantile_bounds
 from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
+from ajuste.analysis.rare_counts import RateRatio, are_rare, rate_ratio
+from ajuste.analysis.rounding import figure_step, is_count, log_rounding_error, rounding_error
 from ajuste.analysis.sign_intervals import sign_interval, wider_in_time
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
 
 Array = NDArray[np.float64]
-
-SMALLEST_RELATIVE_STEP = 1e-9
-"""The resolution, relative to the value, of a metric that states none: a nanosecond in a second."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,14 @@ def natural(value: float, scale: Scale) -> float | None:
 class Effect:
     """The effect of a configuration, with an ``interval`` of the mean log ratio or of the mean difference.
 
-    Differences, ``baseline_mean`` and ``step``, the metric's resolution, are in its unit. ``fell_back``: ratios were
+    Differences, ``baseline_mean`` and ``step``, that of the figures, are in its unit. ``fell_back``: ratios were
     wanted but a value is not positive. ``same``: every pair has twice the same value. ``same_order``: the same of the
     two ran first in every block, so that there is no interval yet. ``of_seeds``: blocks differ by seed only, as under
     the virtual clock. ``baseline_level`` is the baseline's mean on the scale of the interval: a geometric one of
     ratios. ``mean_ratio`` is the log of the ratio of arithmetic means, where ratios are compared. ``wider`` is the
-    factor for neighbouring blocks that resemble each other. ``trials`` are the values of both.
+    factor for neighbouring blocks that resemble each other. ``rounding`` is how far the steps of the figures may have
+    moved the estimate, on the scale of the interval, which includes it. ``rates`` bounds the ratio of rates where some
+    trials have none of what is counted. ``trials`` are the values of both.
     """
 
     scale: Scale
@@ -68,6 +69,8 @@ class Effect:
     baseline_level: float | None = None
     mean_ratio: float | None = None
     wider: float = 1.0
+    rounding: float = 0.0
+    rates: RateRatio | None = None
     trials: tuple[Array, Array] | None = field(default=None, compare=False, repr=False)
 
     def natural(self, value: float) -> float | None:
@@ -117,7 +120,8 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     the differences (see ``analysis.sign_intervals``), and is wider where those of neighbouring blocks resemble each
     other; seeds have no neighbours. The variance has a floor: a figure of resolution r carries a rounding error of
     variance r²/12 (Sheppard), each of the two of a pair. While the same of the two ran first in every block the
-    interval is unbounded: a drift would look just like an effect.
+    interval is unbounded: a drift would look just like an effect. Where figures are rounded to steps that their noise
+    does not cross, the interval is wider by what that may hide (see ``analysis.rounding``).
     """
     if not len(pairs):
         return None
@@ -127,8 +131,8 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     other_mean = float(np.mean(pairs.other))
     same = bool(np.all(pairs.baseline == pairs.other))
     positive = bool(np.all(pairs.baseline > 0) and np.all(pairs.other > 0))
-    largest = max(abs(baseline_mean), abs(other_mean))
-    rounding = (metric.resolution or SMALLEST_RELATIVE_STEP * largest) ** 2 / 12
+    step = figure_step(metric, np.concatenate([pairs.baseline, pairs.other]))
+    rounding = step**2 / 12
     as_ratio = metric.scale == "ratio" and positive
     if as_ratio:
         floor = rounding / baseline_mean**2 + rounding / other_mean**2
@@ -140,6 +144,10 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     if wider > 1:
         low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
         interval = interval_between(interval.n, interval.mean, low, high, interval.variance)
+    below, above = _rounded(pairs, metric, step, as_ratio=as_ratio)
+    interval = interval_between(
+        interval.n, interval.mean, interval.low - below, interval.high + above, interval.variance
+    )
     if pairs.same_order:
         interval = interval_between(interval.n, interval.mean, -math.inf, math.inf, interval.variance)
     return Effect(
@@ -149,13 +157,30 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         baseline_level=math.exp(float(np.mean(np.log(pairs.baseline)))) if as_ratio else baseline_mean,
         mean_ratio=math.log(other_mean / baseline_mean) if as_ratio else None,
         of_seeds=pairs.baseline_first is None,
-        step=metric.resolution,
+        step=step,
         same=same,
         fell_back=metric.scale == "ratio" and not as_ratio,
         same_order=pairs.same_order,
         wider=wider,
+        rounding=max(below, above),
+        rates=None
+        if as_ratio or not are_rare(pairs.baseline, pairs.other)
+        else rate_ratio(pairs.baseline, pairs.other, alpha),
         trials=(pairs.baseline, pairs.other),
     )
+
+
+def _rounded(pairs: Pairs, metric: Metric, step: float, *, as_ratio: bool) -> tuple[float, float]:
+    # How far below and above the estimate rounding may have hidden the true one.
+    if is_count(metric, np.concatenate([pairs.baseline, pairs.other])):
+        return 0.0, 0.0
+    if not as_ratio:
+        error = rounding_error(pairs.baseline, step) + rounding_error(pairs.other, step)
+        return error, error
+    (base_below, base_above), (below, above) = (
+        log_rounding_error(side, step) for side in (pairs.baseline, pairs.other)
+    )
+    return below + base_above, above + base_below
 
 
 UNLIKE: Final = 2.0
@@ -183,7 +208,7 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
     #
     # Each has an interval of half the error rate, and where both hold, so does the one from the least to the largest
     # ratio (Bonferroni). Bounds are widened by half a step of the figure.
-    step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs([pairs.baseline, pairs.other])))
+    step = figure_step(metric, np.concatenate([pairs.baseline, pairs.other]))
     positive = bool(np.min(pairs.baseline) > step / 2 and np.min(pairs.other) > step / 2)
     as_ratio = metric.scale == "ratio" and positive
     sides = []
@@ -204,7 +229,7 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
         baseline_mean=float(np.quantile(pairs.baseline, quantile)),
         baseline_level=float(np.quantile(pairs.baseline, quantile)),
         of_seeds=pairs.baseline_first is None,
-        step=metric.resolution,
+        step=step,
         same=bool(np.all(pairs.baseline == pairs.other)),
         fell_back=metric.scale == "ratio" and not as_ratio,
         same_order=unknown,
@@ -214,12 +239,12 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
 def margin(effect: Effect, smallest_effect: float) -> float:
     """Return the half width of the zone of equivalence around no effect, on the scale of ``effect.interval``.
 
-    Ratios between 1/(1+δ) and 1+δ are equivalent, and differences within δ × the baseline's mean. Nothing is relative
-    to a baseline of 0: there it is one step of the figure.
+    Ratios between 1/(1+δ) and 1+δ are equivalent, and differences within δ × the baseline's mean: of a baseline of 0
+    nothing is.
     """
     if effect.scale == "ratio":
         return math.log1p(smallest_effect)
-    return smallest_effect * abs(effect.baseline_mean) or effect.step
+    return smallest_effect * abs(effect.baseline_mean)
 
 
 @dataclass(frozen=True)

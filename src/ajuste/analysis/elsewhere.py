@@ -16,7 +16,6 @@ from scipy.special import nctdtr, ndtri, stdtrit
 
 from ajuste.analysis.confidence_sequences import Interval
 from ajuste.analysis.effects import (
-    SMALLEST_RELATIVE_STEP,
     Array,
     Effect,
     FixedContrast,
@@ -27,7 +26,14 @@ from ajuste.analysis.effects import (
     paired,
     unpaired,
 )
-from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason, verdict_word
+from ajuste.analysis.rounding import (
+    SMALLEST_RELATIVE_STEP,
+    figure_step,
+    is_count,
+    log_rounding_error,
+    rounding_error,
+)
+from ajuste.analysis.verdict import build_verdict, is_too_coarse, unmeasured, verdict_reason, verdict_word
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
@@ -163,7 +169,7 @@ def compare(first: Sample, second: Sample, metric: Metric, alpha: float) -> Comp
     spreads = tuple(
         side.sem * math.sqrt(side.n) / (side.mean if scale == "ratio" else 1) for side in (baseline, changed)
     )
-    effect = _effect(contrast, scale, metric, alpha, (baseline.mean, changed.mean))
+    effect = _effect(contrast, scale, metric, alpha, (baseline.mean, changed.mean), metric.resolution, 0.0)
     return Comparison(effect, contrast, "summaries", (baseline.n, changed.n), spreads)
 
 
@@ -198,9 +204,14 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
     contrast = paired(left, right) if basis == "blocks" else unpaired(left, right)
     samples = (right - left,) if basis == "blocks" else (left, right)
     spreads = tuple(float(np.std(sample, ddof=1)) if len(sample) > 1 else math.nan for sample in samples)
+    both = np.concatenate([baseline, changed])
+    step, rounding = figure_step(metric, both), 0.0
+    if not is_count(metric, both):
+        errors = (max(log_rounding_error(side, step)) for side in (baseline, changed))
+        rounding = sum(errors if scale == "ratio" else (rounding_error(side, step) for side in (baseline, changed)))
     typical = math.exp(float(np.mean(left))) if scale == "ratio" else float(np.mean(left))
     effect = replace(
-        _effect(contrast, scale, metric, alpha, averages),
+        _effect(contrast, scale, metric, alpha, averages, step, rounding),
         baseline_level=typical,
         mean_ratio=math.log(averages[1] / averages[0]) if scale == "ratio" else None,
         trials=(baseline, changed),
@@ -232,15 +243,21 @@ def _by_block(sample: Values) -> dict[str, float]:
 
 
 def _effect(
-    contrast: FixedContrast, scale: Scale, metric: Metric, alpha: float, averages: tuple[float, float]
+    contrast: FixedContrast,
+    scale: Scale,
+    metric: Metric,
+    alpha: float,
+    averages: tuple[float, float],
+    step: float,
+    rounding: float,
 ) -> Effect:
     baseline, other = averages
-    step = metric.resolution or SMALLEST_RELATIVE_STEP * max(abs(baseline), abs(other))
+    step = step or SMALLEST_RELATIVE_STEP * max(abs(baseline), abs(other))
     # Values that are all alike are known no better than a step of the figure (Sheppard's correction).
     floor = step / math.sqrt(6)
     if scale == "ratio":
         floor /= min(baseline, other)
-    half = math.inf if math.isnan(contrast.error) else max(contrast.half_width(alpha), floor)
+    half = math.inf if math.isnan(contrast.error) else max(contrast.half_width(alpha), floor) + rounding
     return Effect(
         scale=scale,
         interval=Interval(round(contrast.freedom) + 1, contrast.difference, contrast.error**2, half),
@@ -248,6 +265,7 @@ def _effect(
         step=step,
         same=contrast.difference == 0 and contrast.error == 0,
         fell_back=metric.scale == "ratio" and scale == "difference",
+        rounding=rounding,
     )
 
 
@@ -274,6 +292,7 @@ def judge_comparison(
         blocks=comparison.n[0] if comparison.basis == "blocks" else 0,
         values=None if comparison.basis == "blocks" else comparison.n,
         p_value=None if math.isnan(p_value) else p_value,
+        too_coarse=word == "undecided" and is_too_coarse(effect, margin(effect, smallest_effect)),
         deciding=deciding,
         reason=_reason(comparison, word, metric, alpha, smallest_effect),
     )
@@ -287,7 +306,8 @@ def without_partner(configuration: str, metric: Metric, confidence: float, lacki
 
 def _reason(comparison: Comparison, word: Word, metric: Metric, alpha: float, smallest_effect: float) -> str:
     effect, contrast = comparison.effect, comparison.contrast
-    if word == "undecided" and contrast.error > 0 and contrast.p_value >= alpha:
+    coarse = is_too_coarse(effect, margin(effect, smallest_effect))
+    if word == "undecided" and contrast.error > 0 and contrast.p_value >= alpha and not coarse:
         evidence = not_evidence(
             contrast,
             comparison.spreads,

@@ -10,9 +10,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval
-from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.confidence_sequences import fewest, mean_interval, widened
+from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.rounding import figure_step, is_count, rounding_error
 from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.analysis.verdict import Family, effect_fields, more_blocks, verdict_reason, verdict_word
 from ajuste.design.combinations import low_and_high
@@ -33,10 +34,12 @@ class Effects:
 
 @dataclass(frozen=True)
 class _Table:
-    # A metric in complete blocks by configuration; `rounding` is the values' variance from their resolution.
+    # A metric in complete blocks by configuration; `rounding` is the values' variance from their resolution,
+    # `errors` is how far it may move their means.
     values: NDArray[np.float64]
     scale: Scale
     rounding: NDArray[np.float64]
+    errors: NDArray[np.float64]
     baseline_mean: float
     fell_back: bool
 
@@ -84,18 +87,25 @@ def _table(clean: Clean, configurations: Sequence[Configuration], metric: Metric
     if not values.shape[1]:
         return None
     averages = np.abs(np.mean(values, axis=1))
-    rounding = np.full(len(values), (metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(averages))) ** 2 / 12)
+    step = figure_step(metric, values)
+    rounding = np.full(len(values), step**2 / 12)
+    errors = np.zeros(len(values))
+    if not is_count(metric, values):
+        errors = np.array([rounding_error(row, step) for row in values])
     baseline_mean = float(np.mean(values[next(place for place, c in enumerate(configurations) if c.baseline)]))
     if metric.scale == "ratio" and np.all(values > 0):
-        return _Table(np.log(values), "ratio", rounding / averages**2, baseline_mean, fell_back=False)
-    return _Table(values, "difference", rounding, baseline_mean, fell_back=metric.scale == "ratio")
+        return _Table(
+            np.log(values), "ratio", rounding / averages**2, errors / averages, baseline_mean, fell_back=False
+        )
+    return _Table(values, "difference", rounding, errors, baseline_mean, fell_back=metric.scale == "ratio")
 
 
 def _effect(table: _Table, weights: Weights, metric: Metric, alpha: float) -> Effect:
     block_sums = weights @ table.values
-    interval = mean_interval(block_sums, alpha=alpha, floor=float(weights**2 @ table.rounding))
+    error = float(np.abs(weights) @ table.errors)
+    interval = widened(mean_interval(block_sums, alpha=alpha, floor=float(weights**2 @ table.rounding)), error)
     same = bool(np.all(block_sums == 0))
-    return Effect(table.scale, interval, table.baseline_mean, metric.resolution, same, table.fell_back)
+    return Effect(table.scale, interval, table.baseline_mean, metric.resolution, same, table.fell_back, rounding=error)
 
 
 def _finding(

@@ -16,9 +16,10 @@ from ajuste.analysis.confidence_sequences import (
     mean_interval,
     quantile_bounds,
     values_needed,
+    widened,
 )
-from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.rounding import figure_step, is_count, rounding_error
 from ajuste.model.event import Written
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
@@ -78,11 +79,12 @@ def precisions(
 def estimate_interval(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
     """Return the interval for the mean or quantile of ``values``, at least one, with the floor of ``effects``."""
     table = np.asarray(values, dtype=np.float64)
-    step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs(table)))
+    step = figure_step(metric, table)
     if metric.quantile is not None:
         low, high = quantile_bounds(table, metric.quantile, alpha)
         return interval_between(len(table), float(np.quantile(table, metric.quantile)), low - step / 2, high + step / 2)
-    return mean_interval(table, alpha=alpha, floor=step**2 / 12)
+    interval = mean_interval(table, alpha=alpha, floor=step**2 / 12)
+    return interval if is_count(metric, table) else widened(interval, rounding_error(table, step))
 
 
 MOST_BLOCKS: Final = 10_000

@@ -130,6 +130,7 @@ def _verdict(effect: Effect, configuration: str, metric: Metric, required: _Requ
         deciding=deciding,
         precise=precise,
         few_seeds=word == "undecided" and too_few_seeds(effect) and is_within(effect, zone),
+        too_coarse=word == "undecided" and is_too_coarse(effect, zone),
         reason=verdict_reason(word, effect, metric, required.smallest_effect, _so_far(effect, metric, required.alpha)),
     )
 
@@ -140,7 +141,7 @@ def is_precise(effect: Effect, precision: float) -> bool:
     Ratios may be wrong by a factor of 1 + ``precision``, and differences from a baseline of 0 by one step of the
     figure.
     """
-    return (effect.interval.high - effect.interval.low) / 2 <= margin(effect, precision)
+    return (effect.interval.high - effect.interval.low) / 2 <= (margin(effect, precision) or effect.step)
 
 
 def build_verdict(effect: Effect, configuration: str, metric: Metric, word: Word, **more: Any) -> Verdict:
@@ -184,8 +185,21 @@ def verdict_word(effect: Effect, metric: Metric, zone: float) -> Word:
 
 def is_within(effect: Effect, zone: float) -> bool:
     """Return whether the interval lies within the zone of equivalence."""
-    low, high = effect.interval.low, effect.interval.high
-    return -zone < low and high < zone and (low <= 0 <= high or effect.baseline_mean != 0)
+    return -zone < effect.interval.low and effect.interval.high < zone and not too_few_events(effect, zone)
+
+
+def too_few_events(effect: Effect, zone: float) -> bool:
+    """Return whether so few events say too little of the ratio of rates; trials without any say nothing."""
+    if effect.rates is None:
+        return False
+    limit = zone / abs(effect.baseline_mean) if effect.baseline_mean else 0.0
+    return not 1 - limit < effect.rates.low <= effect.rates.high < 1 + limit
+
+
+def is_too_coarse(effect: Effect, zone: float) -> bool:
+    """Return whether the steps of the figures hide more than would decide, however many trials there are."""
+    known = effect.rounding > 0 and math.isfinite(effect.interval.half_width)
+    return known and deciding_width(effect.interval, zone) <= effect.rounding
 
 
 def averages_exceed(effect: Effect, zone: float) -> bool:
@@ -233,7 +247,7 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 
 def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
     """Return about how many more blocks would decide."""
-    more = _more_for(effect, deciding_width(effect.interval, zone), alpha)
+    more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, alpha)
     if more is None or not effect.of_seeds or abs(effect.interval.mean) >= zone / 2:
         return more
     return max(more, seeds_needed() - effect.interval.n)
@@ -330,6 +344,16 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
         if effect.interval.low > 0 or effect.interval.high < 0:
             return f"the difference, {interval}, is real but smaller than {around}"
         return f"the difference is within {around}: {interval}"
+    if word == "undecided" and is_too_coarse(effect, zone):
+        return _too_coarse(effect, metric)
+    if word == "undecided" and effect.rates is not None and effect.rates.events == 0:
+        times = count_of(effect.interval.n, "trial")
+        return f"nothing happened in {times} of either, which bounds no ratio: measure longer trials, or more of them"
+    if word == "undecided" and effect.rates is not None and not certain and too_few_events(effect, zone):
+        seen = count_of(round(effect.rates.events), "independent event")
+        low, high = number(effect.rates.low), number(effect.rates.high)
+        to = f"between {low} and {high} times" if math.isfinite(effect.rates.high) else f"at least {low} times"
+        return f"only {seen}: the rate is {to} the baseline's; trials without an event prove nothing"
     if word == "undecided" and effect.same:
         times = count_of(effect.interval.n, "block")
         return f"the same in each of {times}, too few to exclude a difference of more than {around}"
@@ -345,12 +369,16 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
     return f"{by}, and {metric.direction} is better"
 
 
+def _too_coarse(effect: Effect, metric: Metric) -> str:
+    step = amount(effect.step, metric.unit)
+    share = f", {percent(effect.step / abs(effect.baseline_mean))} of the baseline" if effect.baseline_mean else ""
+    return f"the figures are too coarse: they have steps of {step}{share}; print more digits"
+
+
 def _zone(effect: Effect, metric: Metric, smallest_effect: float) -> str:
     zone = margin(effect, smallest_effect)
     if effect.scale == "ratio":
         return f"±{percent(smallest_effect)}"
-    if effect.baseline_mean == 0:
-        return f"±{amount(zone, metric.unit)} (one step of the figure; the baseline is 0)"
     return f"±{amount(zone, metric.unit)} ({percent(smallest_effect)} of the baseline)"
 
 

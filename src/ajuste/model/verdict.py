@@ -32,7 +32,8 @@ class Finding(BaseModel):
     whether a limit is exceeded. ``unseen`` is the largest share of all trials that so few blocks may have missed.
     ``old`` and ``new`` are the typical figures under the baseline and otherwise, on the same scale as the estimate.
     ``means_disagree``: arithmetic means lie on the other side of no effect than typical trials. ``few_seeds``: the
-    interval lies within the zone of equivalence, and only the number of seeds is lacking.
+    interval lies within the zone of equivalence, and only the number of seeds is lacking. What is ``too_coarse`` is
+    undecided for good: the steps of the figures hide more than the verdict needs.
     """
 
     metric: str
@@ -56,6 +57,7 @@ class Finding(BaseModel):
     new: float | None = Field(default=None, exclude_if=lambda new: new is None)
     means_disagree: bool = Field(default=False, exclude_if=lambda disagree: not disagree)
     few_seeds: bool = Field(default=False, exclude_if=lambda few: not few)
+    too_coarse: bool = Field(default=False, exclude_if=lambda coarse: not coarse)
     reason: str
 
     @property
@@ -79,7 +81,7 @@ class Finding(BaseModel):
     @property
     def is_open(self) -> bool:
         """Return whether more blocks can be of use: undecided, or decided but not as precise as was asked for."""
-        return not self.depends_on_machine and (self.is_undecided or self.precise is False)
+        return not (self.depends_on_machine or self.too_coarse) and (self.is_undecided or self.precise is False)
 
     @property
     def is_undecided(self) -> bool:

@@ -42,6 +42,8 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
         return "depends on the machine"
     if words := verdict.within_limit(smallest_effect):
         return words
+    if verdict.too_coarse:
+        return "undecided: the figures are too coarse"
     if verdict.few_seeds:
         return f"undecided: within {effect_band(smallest_effect)} in {count_of(verdict.blocks, 'seed')}, too few"
     if verdict.verdict == "undecided":

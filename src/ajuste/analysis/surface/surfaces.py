@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma
 
 from ajuste.analysis.confidence_sequences import mixture_half_width
-from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.rounding import figure_step
 from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
 from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
@@ -108,7 +108,7 @@ def tabulate_blocks(clean: Clean, names: Sequence[str], metric: Metric, *, order
     used = np.any(np.isfinite(values), axis=0)
     places, values = places[:, used], values[:, used]
     averages = np.abs(np.nanmean(values, axis=1))
-    rounding = np.full(len(values), (metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(averages))) ** 2 / 12)
+    rounding = np.full(len(values), figure_step(metric, values[np.isfinite(values)]) ** 2 / 12)
     positive = bool(np.all(values[np.isfinite(values)] > 0))
     as_ratio = positive and (metric.scale == "ratio" or float(np.max(averages)) > _WIDE * float(np.min(averages)))
     order = None

@@ -15,7 +15,8 @@ from scipy.special import stdtr, stdtrit
 
 from ajuste.analysis.confidence_sequences import Interval
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.effects import Effect, margin
+from ajuste.analysis.rounding import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.sign_intervals import (
     LONG,
     Floats,

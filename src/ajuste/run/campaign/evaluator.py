@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Protocol
 
 from ajuste.analysis.promotion import (
+    PROOF_BLOCKS,
     ConfirmedPart,
     ReadBackPlan,
     incumbents,
     is_promoted,
     judgement,
+    rare_costs,
     standing,
 )
 from ajuste.analysis.verdict import judge
@@ -174,22 +176,7 @@ class Evaluator:
         if not self._entry(number, "confirming"):
             self._stored.ledger.add("confirming", proposal=number, level=self.standing().next_level)
         level = self.standing().proposals[number - 1].level or 0.0
-        parts = []
-        for place, study in enumerate(self._stored.studies(self._known)):
-            seed = self._stored.seed(number, "confirm", place)
-            proposed = self._proposed(study, settings, campaign.confirm).with_choices(seed=seed)
-            measured = self._bench.measured(proposed, self._stored.confirmed)
-            part = ConfirmedPart(
-                measured.trials,
-                next(configuration.name for configuration in measured.configurations if configuration.baseline),
-                next(configuration.name for configuration in measured.configurations if not configuration.baseline),
-                goals_of(campaign, study, self._known),
-                campaign.confirm,
-                measured.read_back,
-                hidden=place > 0,
-                order_matters=study.target.clock == "wall",
-            )
-            parts.append(part)
+        parts = self._parts(number, "confirm", settings, campaign.confirm)
         judged = judgement(parts)
         if judged.refused:
             self._stored.ledger.add("refused", proposal=number, e_value=0.0, promoted=False, reason=judged.refused)
@@ -197,7 +184,31 @@ class Evaluator:
         promoted = is_promoted(judged.e_value, level)
         evidence = f"the evidence for better {judged.metric} is {judged.e_value:.3g}"
         reason = "" if promoted else f"{evidence}; this level requires {1 / level:.3g}"
+        if promoted:
+            more = PROOF_BLOCKS - campaign.confirm
+            reason = rare_costs(parts, self._parts(number, "prove", settings, more) if more > 0 else ())
+            promoted = not reason
         self._stored.ledger.add("confirmed", proposal=number, e_value=judged.e_value, promoted=promoted, reason=reason)
+
+    def _parts(self, number: int, phase: str, settings: dict[str, str], blocks: int) -> list[ConfirmedPart]:
+        # Fresh blocks of the proposal on the visible workload and on all hidden ones.
+        campaign, parts = self._stored.campaign, []
+        for place, study in enumerate(self._stored.studies(self._known)):
+            seed = self._stored.seed(number, phase, place)
+            proposed = self._proposed(study, settings, blocks).with_choices(seed=seed)
+            measured = self._bench.measured(proposed, self._stored.confirmed)
+            part = ConfirmedPart(
+                measured.trials,
+                next(configuration.name for configuration in measured.configurations if configuration.baseline),
+                next(configuration.name for configuration in measured.configurations if not configuration.baseline),
+                goals_of(campaign, study, self._known),
+                blocks,
+                measured.read_back,
+                hidden=place > 0,
+                order_matters=study.target.clock == "wall",
+            )
+            parts.append(part)
+        return parts
 
     def _proposed(self, study: Study, settings: Mapping[str, str], blocks: int) -> Study:
         command = " ".join(f"--set {name}={level}" for name, level in settings.items())

@@ -1,0 +1,138 @@
+"""Figures that are coarse, and counts that are rare: *equivalent* is not said of what was not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ajuste.analysis.elsewhere import compare, judge_comparison
+from ajuste.analysis.rare_counts import rate_ratio
+from ajuste.analysis.rounding import printed_step, rounding_error
+from ajuste.analysis.summary import estimate_interval
+from ajuste.analysis.verdict import judge
+from ajuste.model.measurements import Values
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Verdict
+from ajuste.report.verdicts import verdict_text
+
+TIME = Metric(name="time", title="Time", unit="s", direction="lower")
+EVENTS = Metric(name="time", title="Events", unit="", direction="lower", scale="difference", resolution=1)
+
+
+def judged(
+    configurations: Any,
+    trials: Any,
+    metric: Metric,
+    base: Sequence[float],
+    other: Sequence[float],
+    smallest_effect: float = 0.02,
+) -> Verdict:
+    measured = trials({"knob=1": base, "knob=2": other}, metric="time")
+    (verdict,) = judge(configurations("1", "2"), measured, [metric], smallest_effect=smallest_effect)
+    return verdict
+
+
+@pytest.mark.parametrize("resolution", [0.0, 0.01])
+def test_a_difference_that_rounding_hides_is_not_equivalent(
+    configurations: Any, trials: Any, resolution: float
+) -> None:
+    """0.096 s and 0.104 s, both printed as 0.10."""
+    metric = TIME.model_copy(update={"resolution": resolution})
+    verdict = judged(configurations, trials, metric, [0.1] * 40, [0.1] * 40)
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert verdict.low < 0.096 / 0.104 < 0.104 / 0.096 < verdict.high
+    assert (verdict.verdict, verdict.too_coarse, verdict.is_open) == ("undecided", True, False)
+    assert "print more digits" in verdict.reason
+    assert "coarse" in verdict_text(verdict, 0.02)
+
+
+def test_a_step_that_decides_by_itself_is_no_difference(configurations: Any, trials: Any) -> None:
+    """0.1049 and 0.1051 are printed as 0.10 and 0.11."""
+    verdict = judged(configurations, trials, TIME, [0.10] * 20, [0.11] * 20)
+    assert verdict.verdict == "undecided"
+    far = judged(configurations, trials, TIME, [0.11] * 20, [0.19] * 20)
+    assert far.verdict == "worsens"
+
+
+def test_noise_that_crosses_many_steps_resolves_them(configurations: Any, trials: Any) -> None:
+    random = np.random.default_rng(1)
+    base, other = np.round(random.normal(10, 0.1, (2, 60)), 2)
+    assert rounding_error(base, 0.01) == 0
+    assert judged(configurations, trials, TIME, base.tolist(), other.tolist()).verdict == "equivalent"
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.1, 0.3, 0.5, 1.0, 3.0])
+def test_the_bound_of_the_rounding_error_holds(spread: float) -> None:
+    random = np.random.default_rng(2)
+    for centre in np.linspace(10, 11, 21):
+        values = np.round(random.normal(centre, spread, 2000))
+        assert abs(float(np.mean(values)) - centre) <= rounding_error(values, 1.0) + 4 * max(spread, 0.01) / math.sqrt(
+            2000
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [((0.1, 0.1), 0.1), ((0.1, 0.25), 0.01), ((3.0, 7.0), 1.0), ((0.00123, 0.0012), 1e-5), ((0.0, 0.0), 1.0)],
+)
+def test_the_step_is_that_of_the_last_digit(values: Sequence[float], step: float) -> None:
+    assert printed_step(np.array(values)) == pytest.approx(step)
+
+
+def test_figures_of_a_clock_have_no_step_that_matters() -> None:
+    assert printed_step(np.array([1.123456789, 2.5])) <= 1e-8
+    assert printed_step(np.array([math.pi, 1e6 * math.e])) <= 1e-2
+
+
+def test_the_mean_of_one_configuration_is_known_to_its_step() -> None:
+    interval = estimate_interval([0.1] * 40, TIME, 0.05)
+    assert interval.high >= 0.149
+
+
+def test_results_of_others_are_as_coarse() -> None:
+    both = Values((0.1,) * 20), Values((0.1,) * 20)
+    comparison = compare(*both, TIME, 0.05)
+    verdict = judge_comparison(
+        comparison, "other", TIME, confidence=0.95, alpha=0.05, smallest_effect=0.02, deciding=True
+    )
+    assert verdict.verdict == "undecided"
+    assert "print more digits" in verdict.reason
+
+
+@pytest.mark.parametrize(("rate", "times"), [(0.1, 1.9), (0.2, 1.6), (0.05, 2.0)])
+def test_rare_counts_are_not_equivalent(configurations: Any, trials: Any, rate: float, times: float) -> None:
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        base, other = random.poisson(rate, 30), random.poisson(times * rate, 30)
+        verdict = judged(configurations, trials, EVENTS, base, other, 0.3)
+        assert verdict.verdict != "equivalent"
+        assert verdict.verdict != "undecided" or verdict.reason
+
+
+def test_counts_that_happen_in_each_trial_are_equivalent(configurations: Any, trials: Any) -> None:
+    verdict = judged(configurations, trials, EVENTS, [50] * 40, [50] * 40, 0.05)
+    assert verdict.verdict == "equivalent"
+
+
+def test_many_events_decide_although_some_trials_have_none(configurations: Any, trials: Any) -> None:
+    base, other = np.random.default_rng(4).poisson(4, (2, 600))
+    assert 0 in base
+    assert judged(configurations, trials, EVENTS, base, other, 0.2).verdict == "equivalent"
+
+
+@pytest.mark.parametrize("shape", [None, 0.5])
+def test_the_ratio_of_rates_holds_at_all_looks(shape: float | None) -> None:
+    """Of counts of Poisson, and of bursts: with rates of a gamma distribution for each trial."""
+    random = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(200):
+        rates = np.full((2, 40), 0.5) if shape is None else 0.5 * random.gamma(shape, 1 / shape, (2, 40))
+        counts = random.poisson(rates).astype(float)
+        bounds = [rate_ratio(*counts[:, :n], 0.05) for n in range(6, 41, 2)]
+        wrong += any(not bound.low <= 1 <= bound.high for bound in bounds)
+    assert wrong <= 0.05 * 200
