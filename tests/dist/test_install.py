@@ -301,7 +301,7 @@ def test_nothing_of_the_present_directory_is_imported(user: User) -> None:
     for name in ("venv", "ensurepip", "pip", "compileall"):
         (downloads / f"{name}.py").write_text(f"open('/tmp/imported-{user.home.name}', 'a').write('{name}\\n')\n")
     user.must("sh install ajuste-*.whl")
-    assert not Path(f"/tmp/imported-{user.home.name}").exists()  # noqa: S108 - where every user can write
+    assert not Path(f"/tmp/imported-{user.home.name}").exists()
 
 
 @pytest.mark.slow
