@@ -42,6 +42,14 @@ HARMFUL: dict[str, tuple[Kind, dict[str, Any]]] = {
         },
     ),
     "a service": ("command", HOST | {"workload": {"kind": "matrix", "service": [{"command": ["id"]}]}}),
+    "a setting of the catalogue's server": (
+        "command",
+        HOST
+        | {
+            "factor": [{"name": "service.loadmodule", "levels": ["/tmp/a.so", "/tmp/b.so"]}],
+            "workload": {"kind": "redis-benchmark"},
+        },
+    ),
     "root": ("root command", HOST | {"workload": {"kind": "matrix", "as_root": True}}),
     "a user of a service": (
         "root command",
