@@ -161,13 +161,29 @@
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   }
 
+  // On a telephone a section of more than about a screen is folded; its title and the contents open it.
+  const narrow = window.matchMedia("(max-width: 640px)");
+  function foldLong() {
+    document.querySelectorAll("[data-long]").forEach((part) => {
+      part.open = !narrow.matches || part.offsetHeight <= 900;
+    });
+    unfold(location.hash);
+  }
+
+  function unfold(hash) {
+    const target = hash.length > 1 ? document.getElementById(hash.slice(1)) : null;
+    if (!target) return;
+    const inside = target.querySelector(":scope > details");
+    if (inside) inside.open = true;
+    for (let around = target; around; around = around.parentElement) {
+      if (around.tagName === "DETAILS") around.open = true;
+    }
+  }
+
+  narrow.addEventListener("change", foldLong);
+  window.addEventListener("hashchange", () => unfold(location.hash));
   document.addEventListener("recolour", drawAll);
-  document.querySelectorAll(".contents a").forEach((link) =>
-    link.addEventListener("click", () => {
-      const folded = document.getElementById(link.hash.slice(1)).closest("details");
-      if (folded) folded.open = true;
-    })
-  );
+  document.querySelectorAll(".contents a").forEach((link) => link.addEventListener("click", () => unfold(link.hash)));
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", () => copy(button)));
   document.querySelectorAll("[data-download]").forEach((button) =>
     button.addEventListener("click", async () => {
@@ -193,5 +209,6 @@
     drawAll();
   });
 
+  foldLong();
   unpack().then(drawAll, saySoInstead).then(() => { root.dataset.drawn = "yes"; });
 })();
