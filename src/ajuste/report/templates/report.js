@@ -62,6 +62,12 @@
     return Promise.all(places.filter((place) => place.clientWidth > 0).map(draw));
   }
 
+  // Of many that are opened at once, all are drawn together.
+  let waiting = 0;
+  function drawSoon() {
+    if (!waiting) waiting = setTimeout(() => { waiting = 0; drawAll(); });
+  }
+
   function offer(name, url) {
     const link = document.createElement("a");
     link.href = url;
@@ -194,7 +200,7 @@
   document.querySelectorAll("[data-stem]").forEach((button) => button.addEventListener("click", () => save(button)));
   document.querySelectorAll("details").forEach((details) =>
     details.addEventListener("toggle", () => {
-      if (details.open) drawAll();
+      if (details.open) drawSoon();
     })
   );
   window.addEventListener("beforeprint", () => {
