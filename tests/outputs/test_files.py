@@ -112,7 +112,7 @@ def test_fio_says_the_same_of_its_run(tmp_path: Path) -> None:
 
 
 def test_groups_of_fio_that_ran_after_one_another_have_no_sum(tmp_path: Path) -> None:
-    """Each set of jobs has what fio says of it with ``--group_reporting``; the live reader agrees."""
+    """Compare each set of jobs with what fio says of it (``--group_reporting``), and with the live reader."""
     path = tmp_path / "fio.json"
     jobs = ("--name=a", "--rw=write", "--name=b", "--stonewall", "--rw=read", "--numjobs=2")
     again = ("--name=a", "--stonewall", "--rw=write")
@@ -131,8 +131,8 @@ def test_groups_of_fio_that_ran_after_one_another_have_no_sum(tmp_path: Path) ->
         "b.read.iops": second["read"]["iops"],
         "a-group2.write.iops": third["write"]["iops"],
     }
-    found = {m.name: values(table, "fio", m.name) for m in table.metrics if m.name.endswith("iops")}
-    assert found == {name: (pytest.approx(value, rel=1e-6),) for name, value in expected.items()}
+    rates = {m.name: values(table, "fio", m.name) for m in table.metrics if m.name.endswith("iops")}
+    assert rates == {name: (pytest.approx(value, rel=1e-6),) for name, value in expected.items()}
     live = {name: value for name, value in parse_fio(path.read_text()).items() if name.endswith("iops")}
     assert live == {f"fio.{name}": pytest.approx(value, rel=1e-6) for name, value in expected.items()}
     assert any("one after the other" in note for note in table.notes)

@@ -105,12 +105,12 @@ def test_it_fits_and_draws_every_trial(
     page = opened(name, width, theme)
     assert page.locator(".answer .badge").first.is_visible()
     assert results.answer.replace("\x1b", "\\x1b") in plain(page.locator("#answer"))
-    assert marks(page, "metric-0-trials") == len(results.trials)
-    assert page.locator("[id^=metric-0-forest] .js-line").count() >= len(results.configurations) - 1
     with all_details_open(page):
         page.wait_for_function(
             "() => Array.from(document.querySelectorAll('[data-figure]')).every((d) => d.querySelector('.main-svg'))"
         )
+        assert marks(page, "metric-0-trials") == len(results.trials)
+        assert page.locator("[id^=metric-0-forest] .js-line").count() >= len(results.configurations) - 1
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
         for canvas in page.locator("[data-figure]").all():
             box, frame = canvas.bounding_box(), canvas.locator(".main-svg").first.bounding_box()
@@ -130,7 +130,10 @@ def test_timelines_stand_one_below_the_other(
     opened: Open, name: str, width: int, request: pytest.FixtureRequest
 ) -> None:
     results = request.getfixturevalue(name)
-    plot = opened(name, width).locator("#timelines")
+    page = opened(name, width)
+    with all_details_open(page):
+        page.wait_for_selector("#timelines .js-line")
+    plot = page.locator("#timelines")
     assert plot.locator(".js-line").count() == sum(len(figure.lines) for figure in results.timelines)
     assert plot.locator(".point").count() == len(results.configurations)
     titles = [title.bounding_box() for title in plot.locator(".annotation-text").all()]
@@ -193,6 +196,8 @@ def test_the_data_can_be_downloaded(opened: Open, name: str, tmp_path: Path, req
 @pytest.mark.parametrize("theme", ["light", *slow("dark")])
 def test_a_picture_can_be_saved_with_its_title_and_legend(opened: Open, theme: str, tmp_path: Path) -> None:
     page = opened("grid", width=390, theme=theme)
+    with all_details_open(page):
+        page.wait_for_selector("[data-figure] .main-svg", state="attached")
     for form, head in (("svg", b"<svg"), ("png", b"\x89PNG")):
         with page.expect_download() as download:
             page.locator(f"[data-form={form}]").first.click()
@@ -228,6 +233,18 @@ def test_text_and_tables_need_no_script(opened: Open, granularity: Results) -> N
     assert page.locator("#verdicts .badge").first.is_visible()
     assert not page.locator("[data-figure]").first.is_visible()
     assert not page.locator("[data-source=trials-csv]").is_visible()
+
+
+def test_a_telephone_folds_long_sections_and_links_open_them(opened: Open) -> None:
+    page = opened("grid", 390)
+    assert page.evaluate("document.documentElement.scrollHeight") < 6 * 900
+    folded = "section:has(> [data-long]:not([open]))"
+    name = page.locator(folded).first.get_attribute("id")
+    page.evaluate(f"location.hash = '{name}'")
+    page.wait_for_selector(f"#{name} > details[open]")
+    assert page.locator(folded).count() > 0
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.wait_for_function("document.querySelector('[data-long]:not([open])') === null")
 
 
 def test_a_browser_that_cannot_unpack_says_so(opened: Open, granularity: Results) -> None:

@@ -82,8 +82,8 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
     decided = [metric for metric in results.metrics if metric.name in deciding]
     first = [metric for metric in results.metrics if metric.name in metrics] or decided
     answers = headlines(results, labels)
-    said = [answer.metric for answer in answers]
-    decided.sort(key=lambda metric: said.index(metric.name) if metric.name in said else len(said))
+    order = [answer.metric for answer in answers]
+    decided.sort(key=lambda metric: order.index(metric.name) if metric.name in order else len(order))
     pictures = {
         metric.name: metric_pictures(results, excerpt, metric, labels, f"metric-{place}")
         for place, metric in enumerate(decided)

@@ -110,27 +110,27 @@ def _shortened(report: Report, width: int, most: int) -> tuple[Report, list[str]
     # stays, and so do the verdicts, which come first.
     sections = list(report.sections)
 
-    def lines(shown: Sequence[Section]) -> int:
+    def lines(parts: Sequence[Section]) -> int:
         text = io.StringIO()
         plain = Console(file=text, width=width, color_system=None)
-        _print(replace(report, sections=tuple(shown)), plain, verbose=False, path=None, left=())
+        _print(replace(report, sections=tuple(parts)), plain, verbose=False, path=None, left=())
         return text.getvalue().count("\n")
 
     bare = lines(())
     lengths = {place: lines([section]) - bare for place, section in enumerate(sections)}
-    shown = [place for place, length in lengths.items() if length > 0]
-    optional = [place for place in shown[1:] if not any(isinstance(b, _KEPT) for b in sections[place].blocks)]
+    places = [place for place, length in lengths.items() if length > 0]
+    optional = [place for place in places[1:] if not any(isinstance(b, _KEPT) for b in sections[place].blocks)]
     dropped: set[int] = set()
-    for place in sorted(optional, key=lambda place: (-lengths[place], -place)):
-        if bare + sum(lengths[kept] for kept in shown if kept not in dropped) <= most:
+    for longest in sorted(optional, key=lambda place: (-lengths[place], -place)):
+        if bare + sum(lengths[place] for place in places if place not in dropped) <= most:
             break
-        dropped.add(place)
+        dropped.add(longest)
     sections = [section for place, section in enumerate(sections) if place not in dropped]
     titles = [report.sections[place].title for place in sorted(dropped)]
-    rest = bare + sum(lengths[place] for place in shown[1:] if place not in dropped)
-    if not shown or rest + lengths[shown[0]] <= most:
+    rest = bare + sum(lengths[place] for place in places[1:] if place not in dropped)
+    if not places or rest + lengths[places[0]] <= most:
         return replace(report, sections=tuple(sections)), titles
-    first = report.sections[shown[0]]
+    first = report.sections[places[0]]
     counts = [len(group.rows) for table in _tables(first) for group in table.groups]
     allowed, cut = list(counts), first
     while (excess := rest + lines([cut]) - bare - most) > 0:

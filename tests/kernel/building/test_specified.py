@@ -156,7 +156,7 @@ config TICKS
 
 @pytest.mark.usefixtures("untouched")
 def test_an_option_that_follows_from_a_choice_names_what_to_set(tree: Path, home: Home) -> None:
-    """At once: from the sources where they are here, and HZ of a package without fetching it."""
+    """Read the sources where they are here; know HZ of a package without fetching it."""
     with (tree / "Kconfig").open("a") as kconfig:
         kconfig.write(HZ)
     for spec, hint in ((f"build:{tree}+TICKS=250", "HZ_250=y"), ("build:debian:6.1+HZ=100", "HZ_100=y")):

@@ -62,6 +62,12 @@
     return Promise.all(places.filter((place) => place.clientWidth > 0).map(draw));
   }
 
+  // Of many that are opened at once, all are drawn together.
+  let waiting = 0;
+  function drawSoon() {
+    if (!waiting) waiting = setTimeout(() => { waiting = 0; drawAll(); });
+  }
+
   function offer(name, url) {
     const link = document.createElement("a");
     link.href = url;
@@ -161,13 +167,29 @@
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   }
 
+  // On a telephone a section of more than about a screen is folded; its title and the contents open it.
+  const narrow = window.matchMedia("(max-width: 640px)");
+  function foldLong() {
+    document.querySelectorAll("[data-long]").forEach((part) => {
+      part.open = !narrow.matches || part.offsetHeight <= 900;
+    });
+    unfold(location.hash);
+  }
+
+  function unfold(hash) {
+    const target = hash.length > 1 ? document.getElementById(hash.slice(1)) : null;
+    if (!target) return;
+    const inside = target.querySelector(":scope > details");
+    if (inside) inside.open = true;
+    for (let around = target; around; around = around.parentElement) {
+      if (around.tagName === "DETAILS") around.open = true;
+    }
+  }
+
+  narrow.addEventListener("change", foldLong);
+  window.addEventListener("hashchange", () => unfold(location.hash));
   document.addEventListener("recolour", drawAll);
-  document.querySelectorAll(".contents a").forEach((link) =>
-    link.addEventListener("click", () => {
-      const folded = document.getElementById(link.hash.slice(1)).closest("details");
-      if (folded) folded.open = true;
-    })
-  );
+  document.querySelectorAll(".contents a").forEach((link) => link.addEventListener("click", () => unfold(link.hash)));
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", () => copy(button)));
   document.querySelectorAll("[data-download]").forEach((button) =>
     button.addEventListener("click", async () => {
@@ -178,7 +200,7 @@
   document.querySelectorAll("[data-stem]").forEach((button) => button.addEventListener("click", () => save(button)));
   document.querySelectorAll("details").forEach((details) =>
     details.addEventListener("toggle", () => {
-      if (details.open) drawAll();
+      if (details.open) drawSoon();
     })
   );
   window.addEventListener("beforeprint", () => {
@@ -193,5 +215,6 @@
     drawAll();
   });
 
+  foldLong();
   unpack().then(drawAll, saySoInstead).then(() => { root.dataset.drawn = "yes"; });
 })();
