@@ -151,8 +151,8 @@ def ajuste_words(
 
 
 def _of_means(baseline: Array, other: Array, zone: float) -> tuple[Flags, Flags]:
-    """Whether mean trials may change by more than the zone, and whether they may change the other way than typical
-    ones, as ``ajuste.analysis.effects`` asks.
+    """Return whether mean trials may change by more than the zone, and whether they may change the other way than
+    typical ones, as ``ajuste.analysis.effects`` asks.
     """
     n = np.arange(1, baseline.shape[1] + 1)
     logs, trials = other - baseline, np.exp(other) - np.exp(baseline)
@@ -168,11 +168,11 @@ def _of_means(baseline: Array, other: Array, zone: float) -> tuple[Flags, Flags]
     for side, far, near in ((mean < 0, most, least), (mean >= 0, -least, -most)):
         sign = np.where(side, 1, -1)
         centre = sign * middle
-        asked = side & unlike & (far - centre > centre - near)
+        doubtful = side & unlike & (far - centre > centre - near)
         average = (sign * sums + far) / (n + 1)
         variance = np.maximum((squares + far**2) / (n + 1) - average**2, 0) * (n + 1) / n
         bound = average + np.sqrt(variance / (n + 1)) * stdtrit(n, 1 - ALPHA)
-        opposes |= asked & (bound >= 0)
+        opposes |= doubtful & (bound >= 0)
     return exceeds, opposes
 
 

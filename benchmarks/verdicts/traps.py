@@ -54,7 +54,7 @@ class Trap:
 
 @dataclass(frozen=True)
 class TrapCell:
-    """Of ``studies`` studies: how many say something ``wrong``, how many anything, after how many ``blocks``."""
+    """Counts of ``studies`` studies: how many say something ``wrong``, how many anything, after how many ``blocks``."""
 
     kind: str
     name: str

@@ -137,7 +137,7 @@ def test_many_events_decide_although_some_trials_have_none(configurations: Any, 
 
 @pytest.mark.parametrize("shape", [None, 0.5])
 def test_the_ratio_of_rates_holds_at_all_looks(shape: float | None) -> None:
-    """Of counts of Poisson, and of bursts: with rates of a gamma distribution for each trial."""
+    """Counts are of Poisson, and of bursts: with rates of a gamma distribution for each trial."""
     random = np.random.default_rng(5)
     wrong = 0
     for _ in range(200):

@@ -26,7 +26,7 @@ def judged(
 
 
 def test_what_was_seen_once_may_happen_twice_as_often(configurations: Any, trials: Any, elapsed: Metric) -> None:
-    """One of 40 trials is 30 % slower: the mean is 0.75 % slower, but that is one event."""
+    """A single trial of 40 is 30 % slower: the mean is 0.75 % slower, but that is one event."""
     base = np.exp(0.002 * np.random.default_rng(1).standard_normal(40))
     other = base * np.exp(0.002 * np.random.default_rng(2).standard_normal(40))
     assert judged(configurations, trials, elapsed, base, other, 0.01).verdict == "equivalent"

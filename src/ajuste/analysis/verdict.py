@@ -245,7 +245,7 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
     """Return about how many more blocks would decide."""
     more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, alpha)
-    if more is None or not too_few_trials(effect) or abs(effect.interval.mean) >= zone / 2:
+    if more is None or not effect.seen or not too_few_trials(effect) or abs(effect.interval.mean) >= zone / 2:
         return more
     return max(more, math.ceil(trials_needed() * effect.interval.n / effect.seen) - effect.interval.n)
 
