@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.verdicts.traps import TRAPS, played
+from numpy.typing import NDArray
 
 from ajuste.analysis.effects import effect, margin
 from ajuste.analysis.pairs import Pairs, by_round, clean_trials
@@ -16,11 +16,11 @@ from ajuste.analysis.verdict import averages_exceed, disagree, judge, too_few_tr
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 
+Floats = NDArray[np.float64]
 
-def judged(
-    configurations: Any, trials: Any, elapsed: Metric, base: Sequence[float], other: Sequence[float], limit: float
-) -> Verdict:
-    measured = trials({"knob=1": base, "knob=2": other})
+
+def judged(configurations: Any, trials: Any, elapsed: Metric, base: Floats, other: Floats, limit: float) -> Verdict:
+    measured = trials({"knob=1": base.tolist(), "knob=2": other.tolist()})
     (verdict,) = judge(configurations("1", "2"), measured, [elapsed], smallest_effect=limit)
     return verdict
 
@@ -95,7 +95,7 @@ def test_29_trials_see_what_happens_in_a_tenth() -> None:
     assert 0.9 ** trials_needed() <= 0.05 < 0.9 ** (trials_needed() - 1)
     values = np.exp(0.01 * np.random.default_rng(8).standard_normal((2, 28)))
     quantile = Metric(name="m@p50", title="m", unit="s", direction="lower", quantile=0.5)
-    known = effect(Pairs(*values, np.arange(28) % 2 == 0), quantile, 0.05)
+    known = effect(Pairs(values[0], values[1], np.arange(28) % 2 == 0), quantile, 0.05)
     assert known is not None
     assert not too_few_trials(known)
     assert math.isfinite(known.interval.half_width)
