@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Final
 
 from benchmarks.comparison import RESULTS, Comparison
@@ -29,6 +30,7 @@ from benchmarks.verdicts.noise import NOISES
 from benchmarks.verdicts.page import tables, write
 from benchmarks.verdicts.picture import PICTURE, picture
 from benchmarks.verdicts.planning import plans
+from benchmarks.verdicts.traps import TrapCell, simulate_before, simulate_traps, trap_table
 
 MORE_THAN_FIXED: Final = 1.3
 """Multiple of the trials of the fixed t test that a study of a 2 % effect may take on average."""
@@ -42,6 +44,7 @@ def measure() -> tuple[Comparison, ...]:
     """Simulates everything (about a minute), and writes tables, picture and ``results/verdict-cells.json``."""
     cells, planned, counted, cased, taken = simulate(), plans(), counts(), simulate_cases(), efficiency()
     estimates, best, factors = reported(), winners(), simulate_factors()
+    trapped, before = simulate_traps(), simulate_before()
     RESULTS.mkdir(exist_ok=True)
     document = {
         "cells": [c.model_dump() for c in cells],
@@ -52,15 +55,24 @@ def measure() -> tuple[Comparison, ...]:
         "reported": [r.model_dump() for r in estimates],
         "winners": [w.model_dump() for w in best],
         "factors": [f.model_dump() for f in factors],
+        "traps": [asdict(t) for t in trapped],
+        "traps before": [asdict(t) for t in before],
     }
     (RESULTS / "verdict-cells.json").write_text(json.dumps(document, indent=1) + "\n")
     write(
         tables(cells, planned, counted)
         + "\n"
-        + "\n".join((case_tables(cased, taken), factor_table(factors), estimate_tables(estimates, best)))
+        + "\n".join(
+            (
+                case_tables(cased, taken),
+                trap_table(trapped, before),
+                factor_table(factors),
+                estimate_tables(estimates, best),
+            )
+        )
     )
     PICTURE.write_text(picture(cells))
-    return (*judged(cells), *judged_cases(cased, taken))
+    return (*judged(cells), *judged_cases(cased, taken), judged_traps(trapped, before))
 
 
 def judged(cells: Sequence[Cell]) -> tuple[Comparison, ...]:
@@ -123,6 +135,23 @@ def judged_cases(cells: Sequence[CaseCell], taken: Sequence[Efficiency]) -> tupl
             goal=f"at most {NINE_OF_TEN:g}",
             reached=round(max(late), 1) <= NINE_OF_TEN,
         ),
+    )
+
+
+def judged_traps(cells: Sequence[TrapCell], before: Sequence[TrapCell] = ()) -> Comparison:
+    """The goal: no trap is fallen into, but for those that so few blocks cannot see, which the verdict says."""
+    figures = {
+        f"{name}{cell.kind}: {cell.name}": [100 * cell.wrong / cell.studies]
+        for name, side in (("before, ", before), ("", cells))
+        for cell in side
+    }
+    return Comparison(
+        name="verdicts-traps",
+        what="wrong verdicts of coarse figures, rare counts, rare trials and means that disagree",
+        unit="%",
+        figures=figures,
+        goal=f"at most {100 * ALPHA:g} % in each, but for what so few blocks cannot see",
+        reached=all(cell.wrong <= ALPHA * cell.studies for cell in cells if not cell.remark),
     )
 
 

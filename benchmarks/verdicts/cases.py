@@ -22,7 +22,6 @@ from scipy import stats
 
 from ajuste.analysis.effects import unpaired
 from ajuste.analysis.elsewhere import compare
-from ajuste.analysis.verdict import seeds_needed
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from benchmarks.verdicts.cells import MOST_BLOCKS, SEED, STUDIES, wilson
@@ -196,9 +195,6 @@ def simulate_cases(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Cas
         baseline, other = case.draw(np.random.default_rng((SEED, 97, number)), (studies, most))
         zone = math.log1p(case.zone)
         word, held = ajuste_words(baseline, other, case.truth, zone, of_seeds=case.of_seeds)
-        if case.of_seeds:
-            early = word[:, : seeds_needed() - 1]
-            early[early == EQUIVALENT] = NOTHING
         cells.append(_cell(case, "signs", word, held))
         word, held = words(other - baseline, case.truth, zone, mixture_evidence)
         word[:, : PEEK_FROM - 1] = NOTHING

@@ -19,6 +19,7 @@ from ajuste.analysis.confidence_sequences import MIXTURE
 from ajuste.analysis.effects import ALSO, UNLIKE
 from ajuste.analysis.sign_intervals import FEWEST_IN_TIME, SHORT, log_evidence, wider_in_time
 from ajuste.analysis.three_sigma import SIGMAS
+from ajuste.analysis.verdict import trials_needed
 from ajuste.study.schema import BudgetTable
 from benchmarks.verdicts.noise import Array
 from benchmarks.verdicts.studies import Runs, Studies
@@ -123,8 +124,8 @@ def words(differences: Array, truth: float, zone: float, evidence: Evidence) -> 
 def ajuste_words(
     baseline: Array, other: Array, truth: float, zone: float, *, of_seeds: bool = False
 ) -> tuple[NDArray[np.int64], Flags]:
-    """Ajuste's: intervals are wider where neighbouring blocks resemble each other, unless they are seeds; and nothing
-    is said where means disagree with typical trials.
+    """Ajuste's: intervals are wider where neighbouring blocks resemble each other, unless they are seeds; nothing is
+    said where means disagree with typical trials, or may, and *equivalent* not of so few trials that rare ones hide.
     """
     differences = other - baseline
     evidence = product_evidence(baseline, other)
@@ -141,12 +142,38 @@ def ajuste_words(
             shift = mean + (at - mean) / wider[rows]
             evidence_at[rows, blocks - 1] = row_evidence(until[rows] - shift[:, None])[:, -1]
     word, held = _words(differences, truth, zone, against)
-    n = np.arange(1, differences.shape[1] + 1)
-    means, typical = (np.cumsum(np.exp(side), axis=1) / n for side in (other, baseline))
-    ratio, mean = np.log(means / typical), np.cumsum(differences, axis=1) / n
-    word[((word == HIGHER) | (word == LOWER)) & (ratio * mean < 0)] = NOTHING
-    word[(word == EQUIVALENT) & (np.abs(ratio) > zone)] = NOTHING
+    exceeds, opposes = _of_means(baseline, other, zone)
+    word[((word == HIGHER) | (word == LOWER)) & opposes] = NOTHING
+    word[(word == EQUIVALENT) & exceeds] = NOTHING
+    early = word[:, : trials_needed() - 1]
+    early[early == EQUIVALENT] = NOTHING
     return word, held
+
+
+def _of_means(baseline: Array, other: Array, zone: float) -> tuple[Flags, Flags]:
+    """Return whether mean trials may change by more than the zone, and whether they may change the other way than
+    typical ones, as ``ajuste.analysis.effects`` asks.
+    """
+    n = np.arange(1, baseline.shape[1] + 1)
+    logs, trials = other - baseline, np.exp(other) - np.exp(baseline)
+    level = np.cumsum(np.exp(baseline), axis=1) / n
+    sums, squares = np.cumsum(trials, axis=1), np.cumsum(trials**2, axis=1)
+    most, least = np.maximum.accumulate(trials, axis=1), np.minimum.accumulate(trials, axis=1)
+    mean = np.cumsum(logs, axis=1) / n
+    exceeds = np.any([np.abs(np.log1p((sums + far) / (n + 1) / level)) > zone for far in (most, least)], axis=0)
+    median, middle = (np.stack([np.median(values[:, :k], axis=1) for k in n], axis=1) for values in (logs, trials))
+    opposes = (np.log1p(sums / n / level) * mean < 0) | ((median * mean < 0) & (np.abs(median) > zone))
+    spreads = [np.sqrt(_moments(side)[1]) for side in (baseline, other)]
+    unlike = np.maximum(*spreads) > UNLIKE * np.minimum(*spreads)
+    for side, far, near in ((mean < 0, most, least), (mean >= 0, -least, -most)):
+        sign = np.where(side, 1, -1)
+        centre = sign * middle
+        doubtful = side & unlike & (far - centre > centre - near)
+        average = (sign * sums + far) / (n + 1)
+        variance = np.maximum((squares + far**2) / (n + 1) - average**2, 0) * (n + 1) / n
+        bound = average + np.sqrt(variance / (n + 1)) * stdtrit(n, 1 - ALPHA)
+        opposes |= doubtful & (bound >= 0)
+    return exceeds, opposes
 
 
 def _words(

@@ -104,11 +104,21 @@ def test_results_of_others_are_as_coarse() -> None:
     assert "print more digits" in verdict.reason
 
 
+def test_results_of_others_that_are_all_0_say_that_nothing_happened() -> None:
+    metric = Metric(name="errors", title="Errors", unit="", direction="lower")
+    comparison = compare(Values((0.0,) * 5), Values((0.0,) * 4), metric, 0.05)
+    verdict = judge_comparison(
+        comparison, "other", metric, confidence=0.95, alpha=0.05, smallest_effect=0.05, deciding=True
+    )
+    assert (verdict.verdict, verdict.too_coarse) == ("undecided", False)
+    assert "nothing happened in 4 trials" in verdict.reason
+
+
 @pytest.mark.parametrize(("rate", "times"), [(0.1, 1.9), (0.2, 1.6), (0.05, 2.0)])
 def test_rare_counts_are_not_equivalent(configurations: Any, trials: Any, rate: float, times: float) -> None:
     random = np.random.default_rng(3)
     for _ in range(20):
-        base, other = random.poisson(rate, 30), random.poisson(times * rate, 30)
+        base, other = random.poisson(rate, 30).tolist(), random.poisson(times * rate, 30).tolist()
         verdict = judged(configurations, trials, EVENTS, base, other, 0.3)
         assert verdict.verdict != "equivalent"
         assert verdict.verdict != "undecided" or verdict.reason
@@ -120,19 +130,19 @@ def test_counts_that_happen_in_each_trial_are_equivalent(configurations: Any, tr
 
 
 def test_many_events_decide_although_some_trials_have_none(configurations: Any, trials: Any) -> None:
-    base, other = np.random.default_rng(4).poisson(4, (2, 600))
+    base, other = np.random.default_rng(4).poisson(4, (2, 600)).tolist()
     assert 0 in base
     assert judged(configurations, trials, EVENTS, base, other, 0.2).verdict == "equivalent"
 
 
 @pytest.mark.parametrize("shape", [None, 0.5])
 def test_the_ratio_of_rates_holds_at_all_looks(shape: float | None) -> None:
-    """Of counts of Poisson, and of bursts: with rates of a gamma distribution for each trial."""
+    """Counts are of Poisson, and of bursts: with rates of a gamma distribution for each trial."""
     random = np.random.default_rng(5)
     wrong = 0
     for _ in range(200):
         rates = np.full((2, 40), 0.5) if shape is None else 0.5 * random.gamma(shape, 1 / shape, (2, 40))
         counts = random.poisson(rates).astype(float)
-        bounds = [rate_ratio(*counts[:, :n], 0.05) for n in range(6, 41, 2)]
+        bounds = [rate_ratio(counts[0, :n], counts[1, :n], 0.05) for n in range(6, 41, 2)]
         wrong += any(not bound.low <= 1 <= bound.high for bound in bounds)
     assert wrong <= 0.05 * 200

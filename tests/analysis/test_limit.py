@@ -141,7 +141,7 @@ def test_a_gate_stops_where_a_comparison_would_go_on() -> None:
     assert judged(shaky, limited=False).within_limit(0.01) == ""
     (count,) = counted([gate])
     assert count.text == "within the limit"
-    few = gate.model_copy(update={"few_seeds": True})
+    few = gate.model_copy(update={"few_trials": True})
     assert verdict_text(few, 0.01) == "at most 1 % worse", "that seeds are too few for equivalent was not asked"
     assert stop([gate], 10, 0.1, limits) is not None
 

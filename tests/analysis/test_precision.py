@@ -44,6 +44,21 @@ def test_the_interval_holds_the_true_mean_at_all_numbers_of_runs_together(trials
     assert missed <= 10 + 9  # 10 of 100 are allowed; 9 is three standard deviations of such a count
 
 
+def test_the_mean_of_runs_that_resemble_each_other_is_not_known_too_early(trials: Any, elapsed: Metric) -> None:
+    """A first-order autoregression of 0.9, looked at until the mean is said to be known to 1 %."""
+    random, missed = np.random.default_rng(1), 0
+    for _ in range(60):
+        noise = random.normal(0, 0.03, 400)
+        for run in range(1, 400):
+            noise[run] = 0.9 * noise[run - 1] + np.sqrt(1 - 0.81) * noise[run]
+        for n in (15, 30, 60, 100, 200, 400):
+            (mean,) = precisions(trials({"only": 1 + noise[:n]}), [elapsed], confidence=0.95, smallest_effect=0.01)
+            if mean.known and mean.interval is not None:
+                missed += not mean.interval.low <= 1 <= mean.interval.high
+                break
+    assert missed <= 6  # 5 % are 3, half of 60 without the correlation
+
+
 def test_outliers_are_named_with_their_block(trials: Any, elapsed: Metric) -> None:
     drawn = values(20, 0.01)
     assert outlier_notes(clean_trials(trials({"only": drawn})), [elapsed]) == []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.confidence_sequences import half_width
 from ajuste.analysis.sign_intervals import SHORT, blind_spot, fewest_blocks, log_evidence, sign_interval, wider_in_time
-from ajuste.analysis.verdict import judge, seeds_needed
+from ajuste.analysis.verdict import judge, trials_needed
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
@@ -69,21 +69,22 @@ def test_what_many_blocks_cannot_see_is_not_nothing(configurations: Any, trials:
     assert "fewer than 0.4 % of trials" in verdict.cannot_see
 
 
+@pytest.mark.parametrize("order_matters", [False, True])
 @pytest.mark.parametrize(("seeds", "word"), [(3, "undecided"), (28, "undecided"), (29, "equivalent")])
-def test_a_few_seeds_alike_are_not_equivalent_in_a_guest(
-    configurations: Any, trials: Any, elapsed: Metric, seeds: int, word: str
+def test_a_few_trials_alike_are_not_equivalent_in_a_guest_or_on_the_host(
+    configurations: Any, trials: Any, elapsed: Metric, seeds: int, word: str, order_matters: bool
 ) -> None:
     alike = trials({"knob=1": [1.0] * seeds, "knob=2": [1.0] * seeds})
-    (verdict,) = judge(configurations("1", "2"), alike, [elapsed], order_matters=False)
+    (verdict,) = judge(configurations("1", "2"), alike, [elapsed], order_matters=order_matters)
     assert verdict.verdict == word
     assert verdict.unseen == pytest.approx(blind_spot(seeds, 0.95))
     assert str(seeds) in verdict.cannot_see
-    assert verdict.few_seeds == (word == "undecided" and seeds >= 6)
-    if verdict.few_seeds:
-        assert verdict_text(verdict, 0.05) == f"undecided: within ±5 % in {seeds} seeds, too few"
+    assert verdict.few_trials == (word == "undecided" and seeds >= 6)
+    if verdict.few_trials:
+        assert verdict_text(verdict, 0.05) == f"undecided: within ±5 % in {seeds} blocks, too few"
     if word == "undecided" and seeds > 6:
-        assert "seeds" in verdict.reason
-        assert verdict.more_blocks == seeds_needed() - seeds
+        assert ("trials" if order_matters else "seeds") in verdict.reason
+        assert verdict.more_blocks == trials_needed() - seeds
 
 
 def test_from_and_to_agree_with_the_percentage(configurations: Any, trials: Any, elapsed: Metric) -> None:

@@ -97,7 +97,7 @@ def test_a_few_values_that_look_apart_are_called_different_by_the_rule_only(
 
 
 def test_a_difference_too_small_to_matter_is_named_as_such(compare: Callable[..., tuple[ThreeSigma, ...]]) -> None:
-    _, row = compare(normal(10, 0.001, 20, 1), normal(10.1, 0.001, 20, 2))
+    _, row = compare(normal(10, 0.001, 30, 1), normal(10.1, 0.001, 30, 2))
     assert (row.means_differ, row.verdict) == (True, "equivalent")
     assert "too small to matter" in row.why
 

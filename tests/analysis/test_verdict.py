@@ -12,7 +12,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 
-BASE = [10.0, 11.0, 10.5, 9.8, 10.2, 10.9, 10.1, 10.4, 10.3, 10.6, 9.9, 10.7]
+BASE = [10.0, 11.0, 10.5, 9.8, 10.2, 10.9, 10.1, 10.4, 10.3, 10.6, 9.9, 10.7] * 3
 
 
 def single_verdict(
@@ -210,7 +210,7 @@ def test_the_same_order_in_every_block_decides_nothing_and_says_why(configuratio
     both = configurations("1", "2")
     (verdict,) = judge(both, measured(0), [elapsed])
     assert verdict.verdict == "undecided"
-    assert "the same configuration ran first in each of 12 blocks" in verdict.reason
+    assert "the same configuration ran first in each of 36 blocks" in verdict.reason
     (verdict,) = judge(both, measured(1), [elapsed])
     assert verdict.verdict == "worsens"
     (verdict,) = judge(both, measured(0), [elapsed], order_matters=False)
@@ -232,7 +232,7 @@ def test_what_was_repeated_ran_after_everything_else_of_its_block(configurations
 
 def test_a_difference_is_explained_in_the_unit_that_suits_it(configurations: Any, trials: Any) -> None:
     metric = Metric(name="user-time", title="User time", unit="s", direction="lower", scale="difference")
-    base = [value / 1e4 for value in BASE]
+    base = [value / 1e4 for value in BASE[:12]]
     verdict = single_verdict(configurations, trials, metric, [*base[1:], base[0]], base)
     assert verdict.verdict == "undecided"
     assert verdict.reason.endswith("µs, includes zero and extends beyond ±51.8 µs (5 % of the baseline)")

@@ -75,3 +75,9 @@ def test_where_nothing_is_known_nothing_is_promised() -> None:
 def test_there_is_none_where_all_is_settled(more: dict[str, Any]) -> None:
     unsettled = results(verdict(), **more)
     assert unsettled_sections(unsettled, result_labels(unsettled)) == ()
+
+
+@pytest.mark.parametrize("more", [{"unseen": 0.31}, {"too_coarse": True}, {"few_trials": True}])
+def test_no_effect_is_promised_that_more_trials_or_digits_must_show(more: dict[str, Any]) -> None:
+    unsettled = results(verdict(low=0.98, high=1.02, **more))
+    assert "Decided now" not in str(unsettled_sections(unsettled, result_labels(unsettled)))

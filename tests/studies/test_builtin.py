@@ -101,7 +101,7 @@ def test_the_budget_can_decide_what_the_study_asks(name: str) -> None:
     """Every verdict is possible within it, *equivalent* too; the plan has nothing to warn of."""
     study = resolved(name)
     compared = family(configurations(study), study.deciding, study.study.analysis.confidence)
-    needed = blocks_to_decide(compared.alpha, of_seeds=study.study.target.clock == "virtual")
+    needed = blocks_to_decide(compared.alpha)
     assert needed <= study.study.budget.max_blocks
     assert not [note for note in planned_study(study, catalogue()).notes if "No verdict" in note]
 

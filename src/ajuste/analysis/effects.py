@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,8 @@ class Effect:
     Differences, ``baseline_mean`` and ``step``, that of the figures, are in its unit. ``fell_back``: ratios were
     wanted but a value is not positive. ``same``: every pair has twice the same value. ``same_order``: the same of the
     two ran first in every block, so that there is no interval yet. ``of_seeds``: blocks differ by seed only, as under
-    the virtual clock. ``baseline_level`` is the baseline's mean on the scale of the interval: a geometric one of
+    the virtual clock. ``seen`` is how many trials of each show what happens seldom; ``None`` where
+    that is not asked. ``baseline_level`` is the baseline's mean on the scale of the interval: a geometric one of
     ratios. ``mean_ratio`` is the log of the ratio of arithmetic means, where ratios are compared. ``wider`` is the
     factor for neighbouring blocks that resemble each other. ``rounding`` is how far the steps of the figures may have
     moved the estimate, on the scale of the interval, which includes it. ``rates`` bounds the ratio of rates where some
@@ -66,6 +68,7 @@ class Effect:
     fell_back: bool = False
     same_order: bool = False
     of_seeds: bool = False
+    seen: int | None = None
     baseline_level: float | None = None
     mean_ratio: float | None = None
     wider: float = 1.0
@@ -93,6 +96,62 @@ class Effect:
         """Return whether arithmetic means change in the other direction than typical trials."""
         return self.mean_ratio is not None and self.mean_ratio * self.interval.mean < 0
 
+    @cached_property
+    def differences(self) -> Array | None:
+        """Return the differences of pairs as shares of the baseline's mean, or in the unit; their mean is a mean's.
+
+        A ratio of means is 1 more than their mean; ``None`` where the trials are in no pairs.
+        """
+        if self.seen is None or self.trials is None or len(self.trials[0]) != len(self.trials[1]):
+            return None
+        baseline, other = self.trials
+        return (other - baseline) / (float(np.mean(baseline)) if self.scale == "ratio" else 1.0)
+
+    def on_scale(self, share: float) -> float:
+        """Return a mean of ``differences`` on the scale of the interval."""
+        if self.scale == "difference":
+            return share
+        return math.log1p(share) if share > -1 else -math.inf
+
+    @cached_property
+    def mean_range(self) -> tuple[float, float]:
+        """Return the mean change if the farthest trial on either side had come twice, on the scale of the interval.
+
+        What was seen once in n trials happens in at most 5 of n by chance 5 %; without it the mean of few is too sure.
+        """
+        values = self.differences
+        if values is None:
+            mean = self.mean_ratio if self.mean_ratio is not None else self.interval.mean
+            return mean, mean
+        return tuple(self.on_scale(float(_twice(values, far).mean())) for far in (np.min, np.max))  # type: ignore[return-value]
+
+    @property
+    def typical(self) -> float:
+        """Return the median change on the scale of the interval."""
+        if self.differences is None or self.trials is None:
+            return self.interval.mean
+        baseline, other = (np.log(side) if self.scale == "ratio" else side for side in self.trials)
+        return float(np.median(other - baseline))
+
+    def means_oppose(self, alpha: float) -> bool:
+        """Return whether rare trials may cost more than typical ones save.
+
+        That is asked where one of the two varies more than ``UNLIKE`` times as much and its far trials lie on the other
+        side of the effect: then the mean change must be on the side of the typical one by a one-sided t test, with the
+        farthest trial taken twice.
+        """
+        values = self.differences
+        if values is None or self.trials is None or len(values) < 2:
+            return False
+        values = values if self.interval.mean < 0 else -values
+        middle = float(np.median(values))
+        less, more = sorted(float(np.std(np.log(side) if self.scale == "ratio" else side)) for side in self.trials)
+        if more <= UNLIKE * less or float(np.max(values)) - middle <= middle - float(np.min(values)):
+            return False
+        values = _twice(values, np.max)
+        mean, error, n = moments(values)
+        return mean + error * float(stdtrit(n - 1, 1 - alpha)) >= 0
+
     @property
     def tails(self) -> tuple[Tail, ...]:
         """Return high quantiles of both, as far as both have values beyond."""
@@ -111,6 +170,10 @@ class Effect:
     @property
     def high(self) -> float | None:
         return self.natural(self.interval.high)
+
+
+def _twice(values: Array, far: Callable[[Array], Any]) -> Array:
+    return np.append(values, far(values))
 
 
 def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
@@ -157,6 +220,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         baseline_level=math.exp(float(np.mean(np.log(pairs.baseline)))) if as_ratio else baseline_mean,
         mean_ratio=math.log(other_mean / baseline_mean) if as_ratio else None,
         of_seeds=pairs.baseline_first is None,
+        seen=len(pairs) * pairs.each,
         step=step,
         same=same,
         fell_back=metric.scale == "ratio" and not as_ratio,
@@ -229,6 +293,7 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
         baseline_mean=float(np.quantile(pairs.baseline, quantile)),
         baseline_level=float(np.quantile(pairs.baseline, quantile)),
         of_seeds=pairs.baseline_first is None,
+        seen=len(pairs) if pairs.baseline_first is None else None,
         step=step,
         same=bool(np.all(pairs.baseline == pairs.other)),
         fell_back=metric.scale == "ratio" and not as_ratio,

@@ -26,6 +26,7 @@ from ajuste.analysis.effects import (
     paired,
     unpaired,
 )
+from ajuste.analysis.rare_counts import rate_ratio
 from ajuste.analysis.rounding import (
     SMALLEST_RELATIVE_STEP,
     figure_step,
@@ -214,6 +215,7 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
         _effect(contrast, scale, metric, alpha, averages, step, rounding),
         baseline_level=typical,
         mean_ratio=math.log(averages[1] / averages[0]) if scale == "ratio" else None,
+        rates=None if np.any(both) else rate_ratio(baseline, changed, alpha),
         trials=(baseline, changed),
     )
     return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -122,7 +122,8 @@ def _parts(by_machine: Mapping[str, Clean], both: tuple[str, str], metric: Metri
     for name, clean in by_machine.items():
         matched = pairs(clean, *both, metric.column)
         if (its_effect := effect(matched, metric, alpha)) is not None:
-            machine_parts.append(_Part(name, matched, its_effect))
+            # Seldom events are asked of all machines together.
+            machine_parts.append(_Part(name, matched, replace(its_effect, seen=None)))
     return machine_parts
 
 

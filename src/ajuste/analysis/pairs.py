@@ -30,13 +30,14 @@ class Clean:
 
     ``blocks`` are the numbers of the blocks that have any, in order. ``rows`` has for each configuration (in the order
     of ``measured.configuration.values``) and block the row of its trial in ``measured``, -1 where there is none. With
-    ``of_rounds`` the blocks are rounds of boots.
+    ``of_rounds`` the blocks are rounds of boots, each with up to ``each`` trials of a configuration.
     """
 
     measured: Measurements
     blocks: NDArray[np.int64]
     rows: NDArray[np.int64]
     of_rounds: bool = False
+    each: int = 1
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.rows >= 0))
@@ -68,12 +69,14 @@ Trials: TypeAlias = Iterable[Trial] | Measurements | Clean
 class Pairs:
     """Values of one metric in the blocks where both trials are clean, in block order.
 
-    ``baseline_first`` says for each block which of the two ran first; ``None`` where that cannot matter.
+    ``baseline_first`` says for each block which of the two ran first; ``None`` where that cannot matter. A value is
+    the mean of ``each`` trials.
     """
 
     baseline: NDArray[np.float64]
     other: NDArray[np.float64]
     baseline_first: NDArray[np.bool_] | None = None
+    each: int = 1
 
     def __len__(self) -> int:
         return len(self.baseline)
@@ -122,7 +125,7 @@ def pairs(clean: Clean, baseline: str, other: str, metric: str, *, order_matters
     first, second = column[baseline_rows], column[other_rows]
     measured = ~(np.isnan(first) | np.isnan(second))
     order = _baseline_first(clean.measured, baseline_rows, other_rows)[measured] if order_matters else None
-    return Pairs(first[measured], second[measured], order)
+    return Pairs(first[measured], second[measured], order, clean.each)
 
 
 def _baseline_first(
@@ -223,7 +226,7 @@ def by_round(clean: Clean, size: int) -> Clean:
         not_supported=_taken(measured.not_supported, first),
         written=_taken(measured.written, first),
     )
-    return replace(clean_trials(made), of_rounds=True)
+    return replace(clean_trials(made), of_rounds=True, each=size)
 
 
 def _taken(column: Categorical[Any], rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Categorical[Any]:

@@ -24,7 +24,7 @@ from scipy.special import betaln
 Array = NDArray[np.float64]
 
 FARTHEST: Final = 40.0
-"""Log odds farther than this from the estimate are not told from infinite ones."""
+"""Log odds farther than this from the estimate count as infinite."""
 _HALVINGS: Final = 50
 
 
@@ -63,8 +63,8 @@ def rate_ratio(baseline: Array, other: Array, alpha: float) -> RateRatio:
             return direction * math.inf
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            kept = mixed + few * math.log1p(math.exp(-middle)) + more * math.log1p(math.exp(middle)) < 0
-            near, far = (middle, far) if kept else (near, middle)
+            possible = mixed + few * math.log1p(math.exp(-middle)) + more * math.log1p(math.exp(middle)) < 0
+            near, far = (middle, far) if possible else (near, middle)
         return far
 
     return RateRatio(math.exp(bound(-1)), math.exp(bound(1)), events / dispersion)

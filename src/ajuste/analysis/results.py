@@ -198,6 +198,7 @@ def mean_precisions(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision,
         resolved.deciding,
         confidence=analysis.confidence,
         smallest_effect=analysis.precision or analysis.smallest_effect,
+        order_matters=_order_matters(resolved),
     )
 
 

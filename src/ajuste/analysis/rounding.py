@@ -54,7 +54,8 @@ def is_count(metric: Metric, values: Array) -> bool:
     """Return whether the figures are whole numbers of something, which no rounding has made so."""
     if metric.unit or metric.resolution not in (0, 1):
         return False
-    return metric.resolution == 1 or (metric.scale == "difference" and bool(np.all(values == np.round(values))))
+    by_difference = metric.scale == "difference" or bool(np.any(values <= 0))
+    return metric.resolution == 1 or (by_difference and bool(np.all(values == np.round(values))))
 
 
 def rounding_error(values: Array, step: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from ajuste.analysis.confidence_sequences import (
 )
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.rounding import figure_step, is_count, rounding_error
+from ajuste.analysis.sign_intervals import wider_in_time
 from ajuste.model.event import Written
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
@@ -57,11 +58,18 @@ class Precision:
 
 
 def precisions(
-    trials: Trials, metrics: Sequence[Metric], *, confidence: float, smallest_effect: float
+    trials: Trials,
+    metrics: Sequence[Metric],
+    *,
+    confidence: float,
+    smallest_effect: float,
+    order_matters: bool = True,
 ) -> tuple[Precision, ...]:
     """Return how well the mean of each of ``metrics`` is known; all intervals together hold with ``confidence``.
 
-    Good enough is ``smallest_effect`` of the mean, and one step of the figure where the mean is 0.
+    Good enough is ``smallest_effect`` of the mean, and one step of the figure where the mean is 0. Where
+    ``order_matters`` the interval is wider if trials resemble the ones before: they carry less information than as many
+    independent ones.
     """
     clean = clean_trials(trials)
     alpha = (1 - confidence) / max(1, len(metrics))
@@ -70,7 +78,13 @@ def precisions(
         samples = [clean.values(name, metric.column) for name in clean.measured.configuration.values]
         interval, zone = None, 0.0
         if sum(map(len, samples)):
-            interval = estimate_interval(np.concatenate(samples), metric, alpha)
+            values = np.concatenate(samples)
+            interval = estimate_interval(values, metric, alpha)
+            if order_matters and metric.quantile is None and math.isfinite(interval.half_width):
+                times = float(wider_in_time(values))
+                interval = replace(
+                    interval, half_width=times * interval.half_width, variance=times**2 * interval.variance
+                )
             zone = smallest_effect * abs(interval.mean) or metric.resolution
         known.append(Precision(metric, interval, zone, alpha))
     return tuple(known)

@@ -22,7 +22,7 @@ from ajuste.model.verdict import LimitWord, Verdict, Word
 from ajuste.model.wording import amount, change, count_of, number, percent
 
 SEEN: Final = 0.1
-"""*Equivalent* needs enough seeds that what happens in this share of them is in at least one."""
+"""*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class _Requirement:
 
 def _verdict(effect: Effect, configuration: str, metric: Metric, required: _Requirement, deciding: bool) -> Verdict:
     zone = margin(effect, required.smallest_effect)
-    word = verdict_word(effect, metric, zone)
+    word = verdict_word(effect, metric, zone, required.alpha)
     precise = None if required.precision is None else is_precise(effect, required.precision)
     more = [more_blocks(effect, zone, required.alpha)] if word == "undecided" else []
     if required.precision and not precise:
@@ -129,7 +129,7 @@ def _verdict(effect: Effect, configuration: str, metric: Metric, required: _Requ
         more_blocks=max(known) if known and len(known) == len(more) else None,
         deciding=deciding,
         precise=precise,
-        few_seeds=word == "undecided" and too_few_seeds(effect) and is_within(effect, zone),
+        few_trials=word == "undecided" and too_few_trials(effect) and is_within(effect, zone),
         too_coarse=word == "undecided" and is_too_coarse(effect, zone),
         reason=verdict_reason(word, effect, metric, required.smallest_effect, _so_far(effect, metric, required.alpha)),
     )
@@ -170,13 +170,13 @@ def _without_rounding(figure: float | None) -> float | None:
     return None if figure is None else float(f"{figure:.12g}")
 
 
-def verdict_word(effect: Effect, metric: Metric, zone: float) -> Word:
+def verdict_word(effect: Effect, metric: Metric, zone: float, alpha: float = 0.05) -> Word:
     """Return the verdict in a word. ``zone`` is the half width of the zone of equivalence, see ``effects.margin``."""
     low, high = effect.interval.low, effect.interval.high
     includes_none = low <= 0 <= high
     if is_within(effect, zone):
-        return "undecided" if too_few_seeds(effect) or averages_exceed(effect, zone) else "equivalent"
-    if includes_none or effect.averages_disagree:
+        return "undecided" if too_few_trials(effect) or averages_exceed(effect, zone) else "equivalent"
+    if includes_none or disagree(effect, zone, alpha):
         return "undecided"
     if metric.direction == "none":
         return "differs"
@@ -203,23 +203,29 @@ def is_too_coarse(effect: Effect, zone: float) -> bool:
 
 
 def averages_exceed(effect: Effect, zone: float) -> bool:
-    """Return whether typical trials are alike and mean ones are not: a few cost more than does not matter."""
-    return effect.mean_ratio is not None and abs(effect.mean_ratio) > zone
+    """Return whether typical trials are alike and mean ones may not be: a few cost more than does not matter."""
+    return any(abs(mean) > zone for mean in effect.mean_range)
 
 
-def seeds_needed(confidence: float = 0.95) -> int:
-    """Return how many seeds *equivalent* needs: what happens in a share of ``SEEN`` is in at least one of them."""
-    return next(blocks for blocks in count(1) if blind_spot(blocks, confidence) <= SEEN)
+def disagree(effect: Effect, zone: float, alpha: float = 0.05) -> bool:
+    """Return whether typical trials change for one side, and mean ones, or the median, may for the other."""
+    opposite = effect.typical * effect.interval.mean < 0 and abs(effect.typical) > zone
+    return effect.averages_disagree or opposite or effect.means_oppose(alpha)
 
 
-def blocks_to_decide(alpha: float, *, of_seeds: bool) -> int:
+def blocks_to_decide(alpha: float) -> int:
     """Return the smallest number of blocks with which every verdict is possible, *equivalent* among them."""
-    return max(fewest_blocks(alpha), seeds_needed() if of_seeds else 1)
+    return max(fewest_blocks(alpha), trials_needed())
 
 
-def too_few_seeds(effect: Effect) -> bool:
-    """Return whether blocks differ by seed only and are too few for *equivalent*: alike ones have no spread."""
-    return effect.of_seeds and effect.interval.n < seeds_needed()
+def trials_needed(confidence: float = 0.95) -> int:
+    """Return how many trials *equivalent* needs: what happens in a share of ``SEEN`` is in at least one of them."""
+    return next(trials for trials in count(1) if blind_spot(trials, confidence) <= SEEN)
+
+
+def too_few_trials(effect: Effect) -> bool:
+    """Return whether so few trials are alike that what happens in a share of ``SEEN`` may be in none of them."""
+    return effect.seen is not None and effect.seen < trials_needed()
 
 
 def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
@@ -248,9 +254,9 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
     """Return about how many more blocks would decide."""
     more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, alpha)
-    if more is None or not effect.of_seeds or abs(effect.interval.mean) >= zone / 2:
+    if more is None or not effect.seen or not too_few_trials(effect) or abs(effect.interval.mean) >= zone / 2:
         return more
-    return max(more, seeds_needed() - effect.interval.n)
+    return max(more, math.ceil(trials_needed() * effect.interval.n / effect.seen) - effect.interval.n)
 
 
 def _more_for(effect: Effect, half_width: float, alpha: float) -> int | None:
@@ -324,10 +330,11 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
     around = _zone(effect, metric, smallest_effect)
     zone, within = margin(effect, smallest_effect), is_within(effect, margin(effect, smallest_effect))
     certain = not effect.interval.low <= 0 <= effect.interval.high
-    if word == "undecided" and ((effect.averages_disagree and certain) or (within and averages_exceed(effect, zone))):
-        averages = say(effect.natural(effect.mean_ratio or 0.0))
+    if word == "undecided" and ((certain and disagree(effect, zone)) or (within and averages_exceed(effect, zone))):
         disagreement = (
-            f"typical and mean trials disagree: the typical ratio is {say(effect.estimate)}, that of means {averages}"
+            f"typical and mean trials disagree, or may: {_apart(effect, metric)}"
+            if within or not effect.averages_disagree
+            else f"typical and mean trials disagree: {_apart(effect, metric)}"
         )
         unit = metric.unit
         tails = (
@@ -335,10 +342,10 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
             for tail in effect.tails
         )
         return "; ".join((disagreement, *tails))
-    if word == "undecided" and too_few_seeds(effect) and within:
+    if word == "undecided" and too_few_trials(effect) and within:
         return (
-            f"alike in {count_of(effect.interval.n, 'seed')}, too few to see what happens in fewer than "
-            f"{percent(SEEN)} of them; {seeds_needed()} are needed"
+            f"alike in {count_of(effect.seen or 0, 'seed' if effect.of_seeds else 'trial')}, too few to see what "
+            f"happens in fewer than {percent(SEEN)} of them; {trials_needed()} are needed"
         )
     if word == "equivalent":
         if effect.interval.low > 0 or effect.interval.high < 0:
@@ -347,7 +354,7 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
     if word == "undecided" and is_too_coarse(effect, zone):
         return _too_coarse(effect, metric)
     if word == "undecided" and effect.rates is not None and effect.rates.events == 0:
-        times = count_of(effect.interval.n, "trial")
+        times = count_of(effect.interval.n if effect.trials is None else min(map(len, effect.trials)), "trial")
         return f"nothing happened in {times} of either, which bounds no ratio: measure longer trials, or more of them"
     if word == "undecided" and effect.rates is not None and not certain and too_few_events(effect, zone):
         seen = count_of(round(effect.rates.events), "independent event")
@@ -364,9 +371,20 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
         ("higher", effect.low, effect.high) if effect.interval.mean > 0 else ("lower", effect.high, effect.low)
     )
     by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
+    if abs(effect.typical - sum(effect.mean_range) / 2) > zone:
+        by += f" (typical and mean trials differ: {_apart(effect, metric)})"
     if word == "differs":
         return f"{by}; neither higher nor lower counts as better"
     return f"{by}, and {metric.direction} is better"
+
+
+def _apart(effect: Effect, metric: Metric) -> str:
+    mean = effect.interval.mean if effect.mean_ratio is None else effect.mean_ratio
+    typical, average = (
+        change(effect.natural(value), effect.scale, metric.unit, like=effect.estimate)
+        for value in (effect.typical, mean)
+    )
+    return f"the typical change is {typical}, that of means {average}"
 
 
 def _too_coarse(effect: Effect, metric: Metric) -> str:

@@ -31,8 +31,8 @@ class Finding(BaseModel):
     undecided for good: two machines certainly say different things. ``against_limit`` is there where a study decides
     whether a limit is exceeded. ``unseen`` is the largest share of all trials that so few blocks may have missed.
     ``old`` and ``new`` are the typical figures under the baseline and otherwise, on the same scale as the estimate.
-    ``means_disagree``: arithmetic means lie on the other side of no effect than typical trials. ``few_seeds``: the
-    interval lies within the zone of equivalence, and only the number of seeds is lacking. What is ``too_coarse`` is
+    ``means_disagree``: arithmetic means lie on the other side of no effect than typical trials. ``few_trials``: the
+    interval lies within the zone of equivalence, and only the number of trials is lacking. What is ``too_coarse`` is
     undecided for good: the steps of the figures hide more than the verdict needs.
     """
 
@@ -56,7 +56,7 @@ class Finding(BaseModel):
     old: float | None = Field(default=None, exclude_if=lambda old: old is None)
     new: float | None = Field(default=None, exclude_if=lambda new: new is None)
     means_disagree: bool = Field(default=False, exclude_if=lambda disagree: not disagree)
-    few_seeds: bool = Field(default=False, exclude_if=lambda few: not few)
+    few_trials: bool = Field(default=False, exclude_if=lambda few: not few)
     too_coarse: bool = Field(default=False, exclude_if=lambda coarse: not coarse)
     reason: str
 

@@ -15,6 +15,7 @@ from statistics import fmean, geometric_mean
 from typing import Final
 
 from ajuste.analysis.prediction import worst_miss
+from ajuste.analysis.verdict import SEEN
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import explains_all
 from ajuste.model.results import Prediction, Results
@@ -104,7 +105,9 @@ def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
 
 
 def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
-    # The smallest effect that would make all of them equivalent as they stand.
+    # The smallest effect that would make all of them equivalent as they stand; not where trials or digits are lacking.
+    if any(f.too_coarse or f.few_trials or (isinstance(f, Verdict) and (f.unseen or 0.0) > SEEN) for f in findings):
+        return
     wanted = [_reach(results, finding) for finding in findings]
     largest = max(wanted)
     if largest >= _LARGEST:

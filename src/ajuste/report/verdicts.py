@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from ajuste.model.metric import Scale
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
-from ajuste.model.wording import count_of, factor, is_percentage, visible_line
+from ajuste.model.wording import block_words, factor, is_percentage, visible_line
 from ajuste.report.document import Badge
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, signed
 
@@ -44,8 +44,9 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
         return words
     if verdict.too_coarse:
         return "undecided: the figures are too coarse"
-    if verdict.few_seeds:
-        return f"undecided: within {effect_band(smallest_effect)} in {count_of(verdict.blocks, 'seed')}, too few"
+    if verdict.few_trials:
+        blocks = block_words(verdict.blocks, of_rounds=verdict.of_rounds)
+        return f"undecided: within {effect_band(smallest_effect)} in {blocks}, too few"
     if verdict.verdict == "undecided":
         return ", ".join(filter(None, ("undecided", verdict.about_more)))
     return f"{verdict.verdict}{_imprecise(verdict)}"

@@ -145,7 +145,7 @@ def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
     if not compared.comparisons:
         return ()
     if most >= least:
-        all_verdicts = blocks_to_decide(compared.alpha, of_seeds=study.target.clock == "virtual")
+        all_verdicts = blocks_to_decide(compared.alpha)
         equivalent = (
             f"No verdict can be equivalent: {count_of(most, 'block')} at most, and it needs {all_verdicts} seeds."
         )

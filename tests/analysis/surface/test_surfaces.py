@@ -110,7 +110,7 @@ def test_one_factor_has_one_curve() -> None:
 
 
 def test_a_flat_surface_says_so() -> None:
-    (elapsed, _) = measured([M, W], flat, blocks=16)
+    (elapsed, _) = measured([M, W], flat, blocks=30)
     assert elapsed.flat
     assert elapsed.within is not None
     assert 0 < elapsed.within < 0.05

@@ -59,7 +59,8 @@ def spread(residuals: Residuals) -> DiagnosticFinding | None:
         naive_error=error_of_unequal_spread(min(ratio, 1e6)),
         configuration=residuals.names[widest],
         says=f"{residuals.names[widest]} varies more than {residuals.names[least]}: {times}.",
-        why="The interval is computed from the differences, so it assumes nothing about the single spreads.",
+        why="Signs of differences assume that both have noise of one shape. Above twice the spread the interval is "
+        "also as wide as normal noise needs.",
         spoils=ratio >= 2,
     )
 

@@ -1,0 +1,249 @@
+"""Traps: studies whose verdict is easily wrong, played by the product itself, block by block, as a user would.
+
+``python -m benchmarks verdicts`` plays them here and, if ``AJUSTE_BEFORE`` names a checkout of an earlier version, by
+that version, too. Only public functions that both have are used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.effects import effect, margin
+from ajuste.analysis.pairs import Pairs
+from ajuste.analysis.verdict import verdict_word
+from ajuste.model.metric import Metric
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], tuple[Array, Array]]
+
+ALPHA: Final = 0.05
+STUDIES: Final = 400
+LOOKS: Final = (*range(6, 13), 15, 18, 21, 25, 29, 30)
+"""Blocks after which a study is looked at, up to as many as it has by default."""
+LIMIT: Final = 0.01
+BEFORE: Final = "AJUSTE_BEFORE"
+
+TIME: Final = Metric(name="time", title="Time", unit="s", direction="lower")
+CLOCK: Final = TIME.model_copy(update={"resolution": 1e-9})
+EVENTS: Final = Metric(name="events", title="Events", unit="", direction="lower", scale="difference", resolution=1)
+
+
+@dataclass(frozen=True)
+class Trap:
+    """``draw`` gives the values of baseline and other; of ``wrong`` words none is true."""
+
+    kind: str
+    name: str
+    draw: Draw
+    wrong: tuple[str, ...]
+    metric: Metric = CLOCK
+    limit: float = LIMIT
+    of_seeds: bool = False
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class TrapCell:
+    """Counts of ``studies`` studies: how many say something ``wrong``, how many anything, after how many ``blocks``."""
+
+    kind: str
+    name: str
+    studies: int
+    wrong: int
+    decided: int
+    blocks: float
+    remark: str = ""
+
+
+def _printed(first: float, second: float, spread: float) -> Draw:
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, Array]:
+        base, other = (np.round(mean + spread * random.standard_normal(n), 2) for mean in (first, second))
+        return base, other
+
+    return draw
+
+
+def _counted(base: Callable[[np.random.Generator, int], Array], times: float) -> Draw:
+    # The other has `times` as many: its counts are those of that much longer trials.
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, Array]:
+        more = base(random, n)
+        extra = np.where(random.random(n) < times - 1, base(random, n), 0) if times <= 2 else base(random, n)
+        return base(random, n), more + extra
+
+    return draw
+
+
+def _few(random: np.random.Generator, n: int) -> Array:
+    return random.choice([0.0, 1.0, 2.0], n, p=[0.92, 0.06, 0.02])
+
+
+def _poisson(rate: float) -> Callable[[np.random.Generator, int], Array]:
+    return lambda random, n: random.poisson(rate, n).astype(np.float64)
+
+
+def _mostly_none(random: np.random.Generator, n: int) -> Array:
+    return np.where(random.random(n) < 0.05, random.integers(1, 9, n), 0).astype(np.float64)
+
+
+def _slower(share: float, mean: float, others: float = 0.0, noise: float = 0.003) -> Draw:
+    """Return a draw in which a ``share`` of one's trials is so much slower that its mean changes by ``mean``, while
+    the others change by ``others``.
+    """
+    slow = (1 + mean - (1 - share) * (1 + others)) / share
+
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, Array]:
+        base, other = np.exp(noise * random.standard_normal((2, n)))
+        return base, other * np.where(random.random(n) < share, slow, 1 + others)
+
+    return draw
+
+
+def _white(effect: float, noise: float) -> Draw:
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, Array]:
+        base, other = np.exp(noise * random.standard_normal((2, n)))
+        return base, other * (1 + effect)
+
+    return draw
+
+
+EQUAL: Final = ("equivalent",)
+ANY: Final = ("improves", "worsens")
+
+TRAPS: Final = (
+    Trap("coarse", "0.096 and 0.104 s, printed as 0.10", _printed(0.096, 0.104, 0.0), EQUAL, TIME, 0.02),
+    Trap("coarse", "the same, noise of 1 ms", _printed(0.096, 0.104, 0.001), EQUAL, TIME, 0.02),
+    Trap("coarse", "0.1049 and 0.1051 s, printed as 0.10 and 0.11", _printed(0.1049, 0.1051, 0), ANY, TIME, 0.02),
+    Trap("coarse", "1.004 and 0.996 s, noise of 3 ms", _printed(1.004, 0.996, 0.003), ANY[1:], TIME, 0.005),
+    *(
+        Trap("rare", f"{name}, {times:g} times as many", _counted(base, times), EQUAL, EVENTS, 0.3)
+        for name, base in (
+            ("0, 1 or 2, 0.1 on average", _few),
+            ("Poisson of 0.2", _poisson(0.2)),
+            ("95 % zeros", _mostly_none),
+        )
+        for times in (1.31, 1.9)
+    ),
+    *(
+        Trap("blind", f"{percent} % of trials slower, 3 % on average", _slower(percent / 100, 3 * LIMIT), EQUAL)
+        for percent in (30, 20, 10)
+    ),
+    Trap(
+        "blind",
+        "5 % of trials slower, 3 % on average",
+        _slower(0.05, 3 * LIMIT),
+        EQUAL,
+        remark="29 trials may miss it: the verdict says so",
+    ),
+    Trap("blind", "in guests: 10 %, 3 % on average", _slower(0.1, 3 * LIMIT), EQUAL, of_seeds=True),
+    *(
+        Trap(
+            "means",
+            f"{percent} % slower, the others 3 % faster, equal means",
+            _slower(percent / 100, 0.0, -0.03),
+            ANY,
+            remark=remark,
+        )
+        for percent, remark in (
+            (50, ""),
+            (30, "6 blocks have none of them in 12 %"),
+            (20, "6 blocks have none of them in 26 %"),
+            (10, "6 blocks have none of them in 53 %"),
+        )
+    ),
+    Trap(
+        "means",
+        "20 % slower, 2 % on average, the others 3 % faster",
+        _slower(0.2, 0.02, -0.03),
+        ("improves",),
+        remark="6 blocks have none of them in 26 %",
+    ),
+    Trap("power", "none, noise 0.3 %", _white(0, 0.003), ANY),
+    Trap("power", "none, noise 1 %, limit 5 %", _white(0, 0.01), ANY, limit=0.05),
+    Trap("power", "2 %, noise 1 %", _white(0.02, 0.01), ("improves", "equivalent")),
+    Trap("power", "−5 %, noise 3 %", _white(-0.05, 0.03), ("worsens", "equivalent")),
+)
+
+
+def played(trap: Trap, studies: int = STUDIES) -> TrapCell:
+    """Play ``studies`` studies, each until its first verdict."""
+    wrong = decided = blocks = 0
+    for study in range(studies):
+        random = np.random.default_rng((20_262, TRAPS.index(trap), study))
+        base, other = trap.draw(random, LOOKS[-1])
+        first = random.random(LOOKS[-1]) < 0.5
+        for n in LOOKS:
+            pairs = Pairs(base[:n], other[:n], None if trap.of_seeds else first[:n])
+            known = effect(pairs, trap.metric, ALPHA)
+            assert known is not None
+            word = verdict_word(known, trap.metric, margin(known, trap.limit))
+            if word != "undecided":
+                wrong, decided = wrong + (word in trap.wrong), decided + 1
+                break
+        blocks += n
+    return TrapCell(trap.kind, trap.name, studies, wrong, decided, blocks / studies, trap.remark)
+
+
+def simulate_traps(studies: int = STUDIES) -> tuple[TrapCell, ...]:
+    """Play all of them."""
+    return tuple(played(trap, studies) for trap in TRAPS)
+
+
+def simulate_before(studies: int = STUDIES) -> tuple[TrapCell, ...]:
+    """Play all of them by the checkout that ``AJUSTE_BEFORE`` names; nothing without."""
+    checkout = os.environ.get(BEFORE)
+    if not checkout:
+        return ()
+    env = os.environ | {"PYTHONPATH": str(Path(checkout) / "src")}
+    argv = [sys.executable, __file__, str(studies)]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
+    return tuple(TrapCell(**cell) for cell in json.loads(done.stdout))
+
+
+def trap_table(cells: Sequence[TrapCell], before: Sequence[TrapCell]) -> str:
+    """Return the table as Markdown, with what an earlier version said beside it."""
+    earlier = {(cell.kind, cell.name): cell for cell in before}
+    rows = []
+    for cell in cells:
+        was = earlier.get((cell.kind, cell.name))
+        sides = [
+            (wrong_percent(was), f"{was.blocks:.1f}") if was else ("", ""),
+            (wrong_percent(cell), f"{cell.blocks:.1f}"),
+        ]
+        (was_wrong, was_blocks), (wrong, blocks) = sides
+        rows.append(
+            f"| {cell.kind} | {cell.name} | {was_wrong} | {wrong} | {was_blocks} | {blocks} | "
+            f"{100 * cell.decided / cell.studies:.0f} | {cell.remark} |"
+        )
+    return "\n".join(
+        [
+            f"**Traps**: wrong verdicts of {cells[0].studies:,} studies of up to {LOOKS[-1]} blocks in per cent, and "
+            "blocks until the verdict. *Before* is an earlier version in the same studies.\n",
+            "| trap | what happens | before: wrong | wrong | before: blocks | blocks | decided | remark |",
+            "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+            *rows,
+            "",
+        ]
+    )
+
+
+def wrong_percent(cell: TrapCell) -> str:
+    return f"{100 * cell.wrong / cell.studies:.1f}"
+
+
+def main() -> int:
+    print(json.dumps([asdict(cell) for cell in simulate_traps(int(sys.argv[1]))]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

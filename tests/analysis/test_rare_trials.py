@@ -1,0 +1,107 @@
+"""Trials that seldom cost much: *equivalent* and *improves* are not said of typical trials alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.verdicts.traps import TRAPS, played
+from numpy.typing import NDArray
+
+from ajuste.analysis.effects import effect, margin
+from ajuste.analysis.pairs import Pairs, by_round, clean_trials
+from ajuste.analysis.verdict import averages_exceed, disagree, judge, too_few_trials, trials_needed
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Verdict
+
+Floats = NDArray[np.float64]
+
+
+def judged(configurations: Any, trials: Any, elapsed: Metric, base: Floats, other: Floats, limit: float) -> Verdict:
+    measured = trials({"knob=1": base.tolist(), "knob=2": other.tolist()})
+    (verdict,) = judge(configurations("1", "2"), measured, [elapsed], smallest_effect=limit)
+    return verdict
+
+
+def test_what_was_seen_once_may_happen_twice_as_often(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    """A single trial of 40 is 30 % slower: the mean is 0.75 % slower, but that is one event."""
+    base = np.exp(0.002 * np.random.default_rng(1).standard_normal(40))
+    other = base * np.exp(0.002 * np.random.default_rng(2).standard_normal(40))
+    assert judged(configurations, trials, elapsed, base, other, 0.01).verdict == "equivalent"
+    other[17] *= 1.3
+    verdict = judged(configurations, trials, elapsed, base, other, 0.01)
+    assert verdict.verdict == "undecided"
+    known = effect(Pairs(base, other, np.arange(40) % 2 == 0), elapsed, 0.05)
+    assert known is not None
+    assert abs(known.mean_ratio or 0) < margin(known, 0.01)
+    assert averages_exceed(known, margin(known, 0.01))
+
+
+def test_typical_and_mean_trials_are_said_apart(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    """Half of the trials take 1.3 times as long, and the others are 0.2 % faster."""
+    random = np.random.default_rng(3)
+    base = np.exp(0.001 * random.standard_normal(60))
+    other = base * np.where(np.arange(60) % 5 < 2, 1.35, 0.998)
+    verdict = judged(configurations, trials, elapsed, base, other, 0.02)
+    assert verdict.verdict == "worsens"
+    assert "typical change is −0." in verdict.reason
+    assert "that of means +13.9 %" in verdict.reason or "that of means +14" in verdict.reason
+
+
+def test_a_median_on_the_other_side_decides_nothing(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    """Trials that are 5 % faster, and two fifths that take twice as long."""
+    base = np.exp(0.001 * np.random.default_rng(4).standard_normal(60))
+    other = base * np.where(np.arange(60) % 5 < 2, 2.0, 0.95)
+    verdict = judged(configurations, trials, elapsed, base, other, 0.02)
+    assert verdict.low is not None
+    assert verdict.low > 1
+    assert verdict.verdict == "undecided"
+    assert "−5" in verdict.reason
+
+
+def test_a_saving_that_few_trials_may_cost_again_is_no_improvement(elapsed: Metric) -> None:
+    random = np.random.default_rng(5)
+    base = np.exp(0.003 * random.standard_normal(24))
+    other = 0.97 * base
+    other[5] = 1.6
+    known = effect(Pairs(base, other, np.arange(24) % 2 == 0), elapsed, 0.05)
+    assert known is not None
+    assert (known.mean_ratio or 0) < 0
+    assert disagree(known, margin(known, 0.01))
+    gone = effect(Pairs(other, base, np.arange(24) % 2 == 0), elapsed, 0.05)
+    assert gone is not None
+    assert not disagree(effect(Pairs(base, 0.97 * base, np.arange(24) % 2 == 0), elapsed, 0.05) or gone, 0.01)
+
+
+def test_far_trials_of_the_baseline_that_vanish_are_no_doubt(elapsed: Metric) -> None:
+    base = np.exp(0.003 * np.random.default_rng(6).standard_normal(24))
+    other = 0.97 * base * np.exp(0.003 * np.random.default_rng(7).standard_normal(24))
+    base[[3, 9]] *= 2
+    known = effect(Pairs(base, other, np.arange(24) % 2 == 0), elapsed, 0.05)
+    assert known is not None
+    assert not disagree(known, margin(known, 0.01))
+
+
+def test_rounds_of_boots_have_all_their_trials(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    alike = trials({"knob=1": [1.0, 1.001] * 30, "knob=2": [1.001, 1.0] * 30})
+    rounds = by_round(clean_trials(alike), 6)
+    (verdict,) = judge(configurations("1", "2"), rounds, [elapsed], order_matters=False)
+    assert (verdict.blocks, verdict.verdict) == (10, "equivalent")
+
+
+def test_29_trials_see_what_happens_in_a_tenth() -> None:
+    assert 0.9 ** trials_needed() <= 0.05 < 0.9 ** (trials_needed() - 1)
+    values = np.exp(0.01 * np.random.default_rng(8).standard_normal((2, 28)))
+    quantile = Metric(name="m@p50", title="m", unit="s", direction="lower", quantile=0.5)
+    known = effect(Pairs(values[0], values[1], np.arange(28) % 2 == 0), quantile, 0.05)
+    assert known is not None
+    assert not too_few_trials(known)
+    assert math.isfinite(known.interval.half_width)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trap", [trap for trap in TRAPS if not trap.remark], ids=lambda trap: trap.name)
+def test_no_trap_is_fallen_into(trap: Any) -> None:
+    assert played(trap, 200).wrong <= 0.08 * 200  # 5 %, and what 200 studies vary
