@@ -183,7 +183,7 @@ def test_a_client_that_opens_sessions_without_end_fills_no_terminal(
             time.sleep(0.21 if len(answers) > 25 else 0)
             assert len(answers) < 100
     assert answers.count(200) == 64
-    assert capfd.readouterr().err == ""
+    assert capfd.readouterr().err == "Stopped.\n"
 
 
 @pytest.mark.vm

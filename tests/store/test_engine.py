@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -63,6 +64,44 @@ def test_a_connection_that_is_lost_is_told_once_and_replaced(
         store.add_trials(run, trials)
         assert store.trials(run) == trials
     assert capfd.readouterr().err == ""
+
+
+BEGINNING = """
+import sys
+from ajuste.store.store import Store
+
+print("here", flush=True)
+sys.stdin.readline()
+with Store(sys.argv[1]) as store:
+    named = dict(study=sys.argv[2], fingerprint=sys.argv[2], seed=1, ajuste="0", named="s", resolved="", environment={})
+    store.new_run(**named)
+"""
+
+
+def test_those_who_begin_a_shared_store_at_once_find_one_store_with_all_their_runs(postgresql: Server) -> None:
+    url = postgresql.new_database()
+    with ExitStack() as stack:
+        everybody = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", BEGINNING, url, str(number)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for number in range(6)
+        ]
+        for process in everybody:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "here\n"
+        for process in everybody:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert [process.communicate()[1] for process in everybody] == [""] * len(everybody)
+    assert (inspect_store(url).damaged, inspect_store(url).runs) == ([], len(everybody))
 
 
 INTERRUPTED = """
