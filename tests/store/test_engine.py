@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -125,9 +125,11 @@ def test_a_server_that_stands_still_keeps_nobody_who_interrupts(postgresql: Serv
         assert client.stdout is not None
         assert client.stdout.readline() == b"reserved\n"
         with psycopg.connect(url) as other:
-            processes = other.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()").fetchall()
-        standing = [psutil.Process(pid) for (pid,) in processes if psutil.pid_exists(pid)]
-        standing.append(standing[0].parent() or standing[0])
+            rows = other.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            ).fetchall()
+        standing = [psutil.Process(pid) for (pid,) in rows]
+        standing.append(standing[0].parent() or standing[0])  # It takes the request to cancel.
         try:
             for process in standing:
                 process.suspend()
@@ -138,7 +140,8 @@ def test_a_server_that_stands_still_keeps_nobody_who_interrupts(postgresql: Serv
             client.wait(timeout=45)
         finally:
             for process in standing:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):  # Its client has left.
+                    process.resume()
             client.kill()
 
 
