@@ -63,9 +63,9 @@ class OwnScheduler:
 def read_schedulers(
     files: Sequence[Path], within: Path | None = None, *, cached: bool = False
 ) -> tuple[OwnScheduler, ...]:
-    """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another: ``cached`` ones,
-    or those that a person names. Raises RequestError for any other file, and for one outside of the
-    directory ``within``, to which names are relative.
+    """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another: those of the
+    cache if ``cached``, or else those that a person names. Raises RequestError for any other file, and for one outside
+    of the directory ``within``, to which names are relative.
     """
     schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
