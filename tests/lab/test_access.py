@@ -469,36 +469,36 @@ def browsed(home: Home, tmp_path: Path) -> Iterator[tuple[str, str]]:
         try:
             assert server.stdout is not None
             address = server.stdout.readline().removeprefix("Lab page: ").strip()
-            kept = Path(f"{program}.address")
-            until(lambda: kept.exists() and kept.read_text().endswith("\n"))
+            record = Path(f"{program}.address")
+            until(lambda: record.exists() and record.read_text().endswith("\n"))
             assert urlsplit(address).query.encode() not in Path(f"{program}.seen").read_bytes()
-            yield address, kept.read_text().strip()
+            yield address, record.read_text().strip()
         finally:
             os.killpg(server.pid, signal.SIGKILL)
 
 
 def test_the_token_in_the_browsers_command_line_works_once(browsed: tuple[str, str]) -> None:
-    address, shown = browsed
-    token = urlsplit(shown).query.partition("=")[2]
-    for tried in (shown.replace("/?", "/machine?"), shown.replace("/?", "/api/runs?")):
+    address, opened = browsed
+    token = urlsplit(opened).query.partition("=")[2]
+    for tried in (opened.replace("/?", "/machine?"), opened.replace("/?", "/api/runs?")):
         assert httpx.get(tried, follow_redirects=True).status_code == 403
-    assert httpx.post(shown, headers={"origin": shown.partition("/?")[0]}).status_code == 403
-    assert httpx.get(shown.partition("?")[0], headers={"authorization": f"Bearer {token}"}).status_code == 403
+    assert httpx.post(opened, headers={"origin": opened.partition("/?")[0]}).status_code == 403
+    assert httpx.get(opened.partition("?")[0], headers={"authorization": f"Bearer {token}"}).status_code == 403
     with httpx.Client(follow_redirects=True) as browser:
-        assert browser.get(shown).status_code == 200
-        assert browser.get(shown.partition("?")[0]).status_code == 200
-    assert httpx.get(shown, follow_redirects=True).status_code == 403
+        assert browser.get(opened).status_code == 200
+        assert browser.get(opened.partition("?")[0]).status_code == 200
+    assert httpx.get(opened, follow_redirects=True).status_code == 403
     assert httpx.get(address, follow_redirects=True).status_code == 200
 
 
 @needs_root
 def test_another_user_who_reads_the_browsers_command_line_first_does_not_get_in(browsed: tuple[str, str]) -> None:
-    address, shown = browsed
-    for tried, status in ((shown, "403"), (address, "303")):
+    address, opened = browsed
+    for tried, status in ((opened, "403"), (address, "303")):
         place = urlsplit(tried)
         other = [sys.executable, "-c", ASKED_BY_ANOTHER, str(place.port), f"/?{place.query}"]
         assert subprocess.run(other, capture_output=True, text=True, check=True).stdout.strip() == status
-    assert httpx.get(shown, follow_redirects=True).status_code == 200
+    assert httpx.get(opened, follow_redirects=True).status_code == 200
 
 
 @needs_root

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -166,6 +167,23 @@ def test_by_http_only_who_has_the_token_is_served(tmp_path: Path) -> None:
         assert httpx.post(place["address"], json=begin, headers=rebound).status_code == 421
         large = begin | {"params": {"x": "x" * (1 << 20)}}
         assert httpx.post(place["address"], json=large, headers=right).status_code == 413
+
+
+@pytest.mark.slow
+def test_a_client_that_opens_sessions_without_end_fills_no_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    version = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": version}
+    with by_http(tmp_path) as place:
+        headers = {"Authorization": f"Bearer {place['token']}", "Accept": "application/json, text/event-stream"}
+        answers = []
+        while 503 not in answers:
+            answers.append(httpx.post(place["address"], json=begin, headers=headers).status_code)
+            time.sleep(0.21 if len(answers) > 25 else 0)
+            assert len(answers) < 100
+    assert answers.count(200) == 64
+    assert capfd.readouterr().err == "Stopped.\n"
 
 
 @pytest.mark.vm

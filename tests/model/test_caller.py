@@ -107,7 +107,7 @@ DOORS: dict[str, Callable[[Path], object]] = {
     "profile": read_text,
     "program or file in a guest": lambda file: guest_with(file),
 }
-"""All that reads a file that a person names on the command line or in a study."""
+"""Readers of files that a person names on the command line or in a study."""
 
 
 def home_of(directory: Path) -> Home:

@@ -103,15 +103,15 @@ def test_a_candidate_that_was_changed_meanwhile_is_not_trusted(bench: CandidateB
 
 
 def test_a_name_with_a_line_feed_is_not_taken_for_another_candidate(tmp_path: Path) -> None:
-    two, one = tmp_path / "two" / "candidate", tmp_path / "one" / "candidate"
+    two, single = tmp_path / "two" / "candidate", tmp_path / "single" / "candidate"
     two.mkdir(parents=True)
     (two / "a").write_text("A")
     (two / "b").write_text("B")
-    inside = one / f"a\n{file_sha256(two / 'b')} 0 candidate"
+    inside = single / f"a\n{file_sha256(two / 'b')} 0 candidate"
     inside.mkdir(parents=True)
     (inside / "b").write_text("A")
     candidates = Candidates(tmp_path / "kept")
-    assert candidates.take(two) != candidates.take(one)
+    assert candidates.take(two) != candidates.take(single)
 
 
 def test_other_rules_require_another_campaign(bench: CandidateBench, tmp_path: Path) -> None:

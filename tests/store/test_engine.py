@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -67,6 +68,44 @@ def test_a_connection_that_is_lost_is_told_once_and_replaced(
     assert capfd.readouterr().err == ""
 
 
+BEGINNING = """
+import sys
+from ajuste.store.store import Store
+
+print("here", flush=True)
+sys.stdin.readline()
+with Store(sys.argv[1]) as store:
+    named = dict(study=sys.argv[2], fingerprint=sys.argv[2], seed=1, ajuste="0", named="s", resolved="", environment={})
+    store.new_run(**named)
+"""
+
+
+def test_those_who_begin_a_shared_store_at_once_find_one_store_with_all_their_runs(postgresql: Server) -> None:
+    url = postgresql.new_database()
+    with ExitStack() as stack:
+        everybody = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", BEGINNING, url, str(number)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for number in range(6)
+        ]
+        for process in everybody:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "here\n"
+        for process in everybody:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert [process.communicate()[1] for process in everybody] == [""] * len(everybody)
+    assert (inspect_store(url).damaged, inspect_store(url).runs) == ([], len(everybody))
+
+
 INTERRUPTED = """
 import sys
 from ajuste.store.store import Store
@@ -88,9 +127,11 @@ def test_a_server_that_stands_still_keeps_nobody_who_interrupts(postgresql: Serv
         assert client.stdout is not None
         assert client.stdout.readline() == b"reserved\n"
         with psycopg.connect(url) as other:
-            processes = other.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()").fetchall()
-        standing = [psutil.Process(pid) for (pid,) in processes if psutil.pid_exists(pid)]
-        standing.append(standing[0].parent() or standing[0])
+            rows = other.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            ).fetchall()
+        standing = [psutil.Process(pid) for (pid,) in rows]
+        standing.append(standing[0].parent() or standing[0])  # It takes the request to cancel.
         try:
             for process in standing:
                 process.suspend()
@@ -101,7 +142,8 @@ def test_a_server_that_stands_still_keeps_nobody_who_interrupts(postgresql: Serv
             client.wait(timeout=45)
         finally:
             for process in standing:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):  # Its client has left.
+                    process.resume()
             client.kill()
 
 

@@ -134,7 +134,7 @@ def matching_files(wanted: Path) -> list[Path]:
                 return [wanted]
             files = [path for path in paths if path.is_file()]
     except OSError as error:
-        raise RequestError(error.strerror, place=Place(wanted)) from None
+        raise RequestError(error.strerror or str(error), place=Place(wanted)) from None
     if not files:
         raise RequestError("has no files; expected at least one", place=Place(wanted))
     return files

@@ -142,7 +142,7 @@ def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
                 f"the program of {table.name} is not in the cache",
                 hint="run the study again: ajuste run FILE" + (" --build" if table.build else ""),
             )
-    require_loadable(read_schedulers(stored, kept=True), kernel_options(image), image.spec)
+    require_loadable(read_schedulers(stored, cached=True), kernel_options(image), image.spec)
     others = sorted(image.schedulers.iterdir()) if image.schedulers else []
     files = {file.name: file for file in (*others, *stored)}
     digest = hashlib.sha256(

@@ -177,6 +177,9 @@ def _server(url: str) -> sa.URL:
         raise lacking(error) or error from None
 
 
+_MAKING: Final = lock_number("the layout of the store", LAYOUT)
+
+
 def open_database(url: str) -> Database:
     """Open the store at ``url``, made if it is not there. Raises RequestError if it cannot be opened or is of a newer
     Ajuste, RunError if it is damaged or its disk fails.
@@ -187,6 +190,8 @@ def open_database(url: str) -> Database:
             layout = _layout(connection, url)
         if layout < LAYOUT:
             with database.writer.begin() as connection:
+                if database.file is None:  # Of those who begin a store at once one makes it, and the others wait.
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
                 if _layout(connection, url) < LAYOUT:  # Another process may have been quicker.
                     _upgrade(connection)
         if database.file is not None and database.file.stat().st_size <= CHECKED_BYTES:

@@ -61,11 +61,11 @@ class OwnScheduler:
 
 
 def read_schedulers(
-    files: Sequence[Path], within: Path | None = None, *, kept: bool = False
+    files: Sequence[Path], within: Path | None = None, *, cached: bool = False
 ) -> tuple[OwnScheduler, ...]:
-    """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another; those that
-    Ajuste has ``kept``, or else that a person names. Raises RequestError for any other file, and for one outside of the
-    directory ``within``, to which names are relative.
+    """Read programs of schedulers, each of which has its file's name unless ``NAME=FILE`` says another: those of the
+    cache if ``cached``, or else those that a person names. Raises RequestError for any other file, and for one outside
+    of the directory ``within``, to which names are relative.
     """
     schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
@@ -92,7 +92,7 @@ def read_schedulers(
                 hint=f"name one of them, such as --scheduler {name}_2={file}",
             )
         try:
-            with (open_found if kept else open_given)(file) as content:
+            with (open_found if cached else open_given)(file) as content:
                 is_elf = content.peek(len(ELF)).startswith(ELF)
                 schedulers[name] = OwnScheduler(name, file, hashlib.file_digest(content, "sha256").hexdigest())
         except OSError as error:

@@ -24,6 +24,7 @@ from ajuste.machine.home import ajuste_version
 from ajuste.model.error import AjusteError
 
 _LOG: Final = logging.getLogger(__name__)
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # A client could fill the terminal with its mistakes.
 
 PATH: Final = "/api/mcp"
 PORT: Final = 8643
