@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -219,14 +220,14 @@ def test_a_recording_of_another_block_than_the_baselines_is_not_compared() -> No
     assert explanations(results(), {"m=1": BASELINE, "m=16": OWN.model_copy(update={"block": 3})}) == ()
 
 
-def trials(*blocks: tuple[dict[str, float], dict[str, float]]) -> list[Trial]:
+def trials(*blocks: tuple[Mapping[str, float], Mapping[str, float]]) -> list[Trial]:
     """Return the trials of m=1 and m=16 in each block, with these metrics."""
     return [
         Trial(
             slot=Slot(block=number, position=position, configuration=name, seed=number, warm_up=False),
             attempt=0,
             status="ok",
-            metrics=metrics,
+            metrics=dict(metrics),
         )
         for number, both in enumerate(blocks)
         for position, (name, metrics) in enumerate(zip(("m=1", "m=16"), both, strict=True))
