@@ -1,5 +1,5 @@
-"""Each structure of a modelled machine against a published measurement: whether what real processors carry out more
-slowly is slower on it, too. The same programs run on this machine beside it.
+"""Structures of a modelled machine against published measurements: whether what real processors carry out more slowly
+is slower on it, too. The same programs run on this machine beside it.
 
 Of a structure that the model lacks, the known difference is said; it is no failure.
 """

@@ -244,7 +244,7 @@ def test_new_code_stands_before_what_varies_a_little() -> None:
 
 
 def test_events_of_the_kernel_are_told_by_what_they_mean() -> None:
-    """Of BBR's losses and PREEMPT_RT's locks the scheduler knows nothing."""
+    """The scheduler knows nothing of BBR's losses and PREEMPT_RT's locks."""
 
     def calling(**calls: int) -> NamedCosts:
         names = {name.replace("__dot__", "."): count for name, count in calls.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -219,14 +220,14 @@ def test_a_recording_of_another_block_than_the_baselines_is_not_compared() -> No
     assert explanations(results(), {"m=1": BASELINE, "m=16": OWN.model_copy(update={"block": 3})}) == ()
 
 
-def trials(*blocks: tuple[dict[str, float], dict[str, float]]) -> list[Trial]:
+def trials(*blocks: tuple[Mapping[str, float], Mapping[str, float]]) -> list[Trial]:
     """Return the trials of m=1 and m=16 in each block, with these metrics."""
     return [
         Trial(
             slot=Slot(block=number, position=position, configuration=name, seed=number, warm_up=False),
             attempt=0,
             status="ok",
-            metrics=metrics,
+            metrics=dict(metrics),
         )
         for number, both in enumerate(blocks)
         for position, (name, metrics) in enumerate(zip(("m=1", "m=16"), both, strict=True))
@@ -251,22 +252,24 @@ def test_the_block_nearest_to_the_estimated_effect_is_explained(scale: str, esti
 
 def test_a_mechanism_that_the_runs_trials_do_not_bear_out_is_not_said() -> None:
     """Two trials have 1,226 migrations instead of 672; over all blocks there are 720 instead of 732."""
-    own, baseline = recorded("m=16", migrations=1226, wakeups=50), recorded("m=1", migrations=672, wakeups=100)
+    other, baseline = recorded("m=16", migrations=1226, wakeups=50), recorded("m=1", migrations=672, wakeups=100)
     counts = [(700, 1226), (732, 720), (732, 720), (740, 690), (730, 720)]
     measured = trials(*(({"cpu-migrations": before}, {"cpu-migrations": now}) for before, now in counts))
-    assert "1,226 migrations" in " ".join(explanation(own, baseline).sentences)
-    (explained,) = explanations(results(), {"m=16": own, "m=1": baseline}, measured)
+    assert "1,226 migrations" in " ".join(explanation(other, baseline).sentences)
+    (explained,) = explanations(results(), {"m=16": other, "m=1": baseline}, measured)
     assert "migrations" not in " ".join(explained.sentences)
     assert "50 wake-ups instead of 100" in " ".join(explained.sentences)
     assert any("cpu-migrations" in note for note in explained.notes)
-    shown = trials(*(({"cpu-migrations": before}, {"cpu-migrations": 2 * before}) for before, _ in counts))
-    assert "1,226 migrations" in " ".join(explanations(results(), {"m=16": own, "m=1": baseline}, shown)[0].sentences)
+    doubled = trials(*(({"cpu-migrations": before}, {"cpu-migrations": 2 * before}) for before, _ in counts))
+    assert "1,226 migrations" in " ".join(
+        explanations(results(), {"m=16": other, "m=1": baseline}, doubled)[0].sentences
+    )
 
 
 @pytest.mark.parametrize("word", ["undecided", "equivalent", "improves"])
 def test_where_the_verdict_proves_no_effect_two_trials_explain_none(word: str) -> None:
     run = results(("m=16", word, 0.98))
-    (first, *_) = explanation(OWN, BASELINE, shown=evidence(run, [], "m=16")).sentences
+    (first, *_) = explanation(OWN, BASELINE, proof=evidence(run, [], "m=16")).sentences
     assert first.startswith(f"The verdict on the time is *{word}*") == (word != "improves")
 
 

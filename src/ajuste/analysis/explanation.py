@@ -73,8 +73,8 @@ class _Change:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What all trials of a run show of a configuration: its ``verdicts`` by metric, and by what ratio counts typically
-    differ from the baseline's in the same block, by the metrics that are added up. ``titles`` are those of metrics.
+    """Findings of all trials of a run on a configuration: its ``verdicts`` by metric, and by what ratio counts
+    typically differ from the baseline's in the same block, by the metrics that are added up. ``titles`` are of metrics.
     """
 
     verdicts: Mapping[str, Verdict]
@@ -170,10 +170,10 @@ def explanation(
     other: Recorded,
     baseline: Recorded,
     timed_ns: Mapping[str, float] = NOT_TIMED,
-    shown: Evidence = NO_EVIDENCE,
+    proof: Evidence = NO_EVIDENCE,
 ) -> Explanation:
     """Explain ``other`` against the ``baseline``; ``timed_ns`` is the mean time of the run's trials by name, and
-    ``shown`` what they show.
+    ``proof`` what they show.
     """
     costs = (
         compare_costs(baseline.costs, other.costs) if baseline.costs is not None and other.costs is not None else None
@@ -198,11 +198,11 @@ def explanation(
             sentences=(), notes=(*missing, *uncounted), own=other, baseline=baseline, costs=costs, divergence=parting
         )
     changes = sorted(_changes(other.recording, baseline.recording), key=lambda change: -change.weight)
-    refuted = [change for change in changes if shown.refutes(change)]
+    refuted = [change for change in changes if proof.refutes(change)]
     proved = [change for change in changes if change not in refuted][:MOST_CHANGES]
     return Explanation(
         sentences=(
-            *_unproved(shown),
+            *_unproved(proof),
             *_sentences(other, other.recording, baseline.recording, proved, bool(refuted)),
         ),
         notes=(*_notes(other, baseline, timed_ns), *_left_out(refuted), *uncounted),
@@ -213,9 +213,9 @@ def explanation(
     )
 
 
-def _unproved(shown: Evidence) -> Iterator[str]:
-    if (verdict := shown.unproved) is not None:
-        what = in_sentence(shown.titles.get(verdict.metric, verdict.metric))
+def _unproved(proof: Evidence) -> Iterator[str]:
+    if (verdict := proof.unproved) is not None:
+        what = in_sentence(proof.titles.get(verdict.metric, verdict.metric))
         yield f"The verdict on the {what} is *{verdict.verdict}*: what follows is how two trials differ, not why."
 
 
@@ -260,15 +260,15 @@ def _distance(verdict: Verdict) -> float:
 def _changes(other: Recording, baseline: Recording) -> Iterator[_Change]:
     # Yield all that changed enough. Counts of incomplete recordings are compared per second.
     rate = _incomplete(other) or _incomplete(baseline)
-    found = [*_switches(other, baseline, rate), *_spreads(other, baseline)]
+    changes = [*_switches(other, baseline, rate), *_spreads(other, baseline)]
     now, before = _queue(other), _queue(baseline)
     if now > 0 and before > 0:
         words = f"on average {number(now)} tasks compete for a CPU instead of {number(before)}"
-        found += _noteworthy(_Change(now / before, words))
-    found += _counts("there are {} wake-ups instead of {}", other, baseline, "wakeups", rate)
-    found += _counts("there are {} migrations to another CPU instead of {}", other, baseline, "migrations", rate)
-    found += _shares(other, baseline)
-    yield from found or _longest(other, baseline)
+        changes += _noteworthy(_Change(now / before, words))
+    changes += _counts("there are {} wake-ups instead of {}", other, baseline, "wakeups", rate)
+    changes += _counts("there are {} migrations to another CPU instead of {}", other, baseline, "migrations", rate)
+    changes += _shares(other, baseline)
+    yield from changes or _longest(other, baseline)
 
 
 def _spreads(other: Recording, baseline: Recording) -> Iterator[_Change]:

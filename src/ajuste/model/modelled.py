@@ -58,7 +58,7 @@ class OuterCache(ModelledCache):
 
 
 class Prefetcher(_Table):
-    """It brings the next line to L2 where two neighbours were asked for, in so many pages of 4 KiB at once."""
+    """A prefetcher of L2: where two neighbouring lines were asked for it has the next, in so many pages at once."""
 
     streams: _Few
 

@@ -115,7 +115,7 @@ def test_the_steps_of_a_chase_are_where_the_sizes_say(target: GuestExecutor) -> 
 def test_pages_are_as_large_as_the_guests_own(
     place: Home, kernel: Callable[[str], KernelImage], accesses: Path
 ) -> None:
-    """Of 256 pages of 4 KiB the TLBs know 64; in pages of 2 MiB the same memory is one."""
+    """The TLBs know 64 of 256 pages of 4 KiB; in pages of 2 MiB the same memory is one."""
     files = GuestFiles(study_files={"accesses": accesses})
     # With less than 512 MiB Linux gives no huge pages unless it is told to.
     guest = GuestExecutor(kernel("debian:6.1"), clock="virtual", memory_mib=640, files=files, home=place)
