@@ -161,9 +161,9 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
     by_sentence: dict[str, Headline] = {}
     for metric in metrics[:MOST_METRICS]:
-        for found in _Subject(results, metric, labels).headlines(MOST_LEVELS if not by_sentence else 1):
+        for plain in _Subject(results, metric, labels).headlines(MOST_LEVELS if not by_sentence else 1):
             first = results.clock == "virtual" and not by_sentence
-            headline = replace(found, sentence=in_emulation(found.sentence, metric)) if first else found
+            headline = replace(plain, sentence=in_emulation(plain.sentence, metric)) if first else plain
             by_sentence.setdefault(headline.sentence, headline)
     return tuple(by_sentence.values())
 
