@@ -19,7 +19,7 @@ from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranking, Verdict
+from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import (
     block_words,
     in_sentence,
@@ -382,7 +382,11 @@ class _Subject:
         # The configurations that may be better than `best` by more than what matters.
         if (ranking := self._ranking) is not None and ranking.winner == best.configuration:
             rivals = set(ranking.contenders)  # Others are worse for certain, be it by less than matters.
-            return [o.configuration for o in ranking.others if o.verdict == "undecided" and o.configuration in rivals]
+            return [
+                other.configuration
+                for other in ranking.others
+                if other.verdict == "undecided" and other.configuration in rivals and self._may_matter(other)
+            ]
         if (surface := self._surface) is not None and surface.best == best.configuration:
             return [name for name in surface.best_set if name != surface.best]
         others = (v for v in verdicts if v is not best and v.verdict in ("improves", "undecided"))
@@ -391,6 +395,13 @@ class _Subject:
             for v in others
             if best.estimate is None or v.scale != best.scale or self._reaches(v, best.estimate)
         ]
+
+    def _may_matter(self, ranked: Ranked) -> bool:
+        # Whether it may be better than the winner by more than what matters, as far as its interval says.
+        if ranked.scale != "ratio" or ranked.low is None or ranked.high is None:
+            return True
+        most = 1 + self.results.smallest_effect
+        return ranked.low < 1 / most if self.metric.direction == "lower" else ranked.high > most
 
     def _reaches(self, verdict: Verdict, effect: float) -> bool:
         # Whether the interval reaches to the better side of `effect`.
