@@ -60,8 +60,8 @@ def test_each_is_compared_with_the_baseline_of_its_condition(
 def test_each_level_of_a_condition_has_its_ranking(
     made: list[Configuration], clean: list[Trial], elapsed: Metric
 ) -> None:
-    found = rankings(made, clean_trials(clean), [elapsed], family(made, [elapsed], 0.95), smallest_effect=0.05)
-    by_reference = {ranking.reference: ranking for ranking in found}
+    ranked = rankings(made, clean_trials(clean), [elapsed], family(made, [elapsed], 0.95), smallest_effect=0.05)
+    by_reference = {ranking.reference: ranking for ranking in ranked}
     assert list(by_reference) == ["nice=0 load=alone", "nice=0 load=beside"]
     assert by_reference["nice=0 load=beside"].contenders == ("nice=19 load=beside",)
     assert len(by_reference["nice=0 load=alone"].contenders) == 3

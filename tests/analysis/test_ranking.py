@@ -144,8 +144,8 @@ def narrowed(seed: int, blocks: int = 20) -> Iterator[Study]:
         if block + 1 == review:
             clean, group = clean_trials(trials), family(made, [ELAPSED], 0.95)
             verdicts = judge(made, clean, [ELAPSED], order_matters=False)
-            found = rankings(made, clean, [ELAPSED], group, smallest_effect=0.05, order_matters=False)
-            yield from ((truth, verdicts, ranking) for ranking in found)
+            ranked = rankings(made, clean, [ELAPSED], group, smallest_effect=0.05, order_matters=False)
+            yield from ((truth, verdicts, ranking) for ranking in ranked)
             if not any(verdict.is_open for verdict in verdicts):
                 return
             going_on, review = members(tuple(truth), "knob=0", verdicts), next(looks)
@@ -157,7 +157,7 @@ def _apart(verdict: Verdict, other: Verdict) -> bool:
 
 @pytest.mark.parametrize("studies", [6, *slow(120)])
 def test_verdict_and_ranking_agree_where_a_configuration_was_decided_early(studies: int) -> None:
-    """No configuration is both proved worse and one that may be as good; the best is left out in few studies."""
+    """Nothing is proved worse and yet may be as good; the best is left out in few studies."""
     left_out = 0
     for seed in range(studies):
         without_best = False

@@ -77,16 +77,15 @@ def test_another_question_about_the_same_trials_is_a_run_beside_the_first(ajuste
 
 @pytest.mark.usefixtures("machine_lock")
 def test_the_three_sigma_rule_is_asked_of_a_run_later(ajuste: Shell) -> None:
-    """It stands beside the verdicts, which stay, and the stored results have none of it."""
     first = run_study(ajuste)
     assert first["three_sigma"] == []
-    asked = ajuste.json("report", "first", "--three-sigma")
-    assert [row["configuration"] for row in asked["three_sigma"]] == ["command=one", "command=two"]
-    assert asked["verdicts"] == first["verdicts"]
-    assert asked["three_sigma"][1]["verdict"] == first["verdicts"][0]["verdict"]
-    shown = ajuste("report", "first", "--three-sigma").stdout
-    assert "3-sigma" in shown
-    assert "ignores" in shown
+    later = ajuste.json("report", "first", "--three-sigma")
+    assert [row["configuration"] for row in later["three_sigma"]] == ["command=one", "command=two"]
+    assert later["verdicts"] == first["verdicts"]
+    assert later["three_sigma"][1]["verdict"] == first["verdicts"][0]["verdict"]
+    output = ajuste("report", "first", "--three-sigma").stdout
+    assert "3-sigma" in output
+    assert "ignores" in output
     assert ajuste.json("report", "first") == first
 
 

@@ -80,6 +80,15 @@ def test_what_is_worse_for_certain_is_not_shown_as_what_may_be_as_good() -> None
     assert seen.count("slightly worse") == 1
 
 
+def test_what_can_be_better_by_less_than_matters_leaves_nothing_open() -> None:
+    """Nine seeds are too few for *equivalent*, and yet no figure reaches beyond the band."""
+    results = ranked({"plain": 0.2, "pinned": 0.1, "isolated": 0.1002}, blocks=9, of_seeds=True)
+    (ranking,) = results.rankings
+    assert set(ranking.contenders) == {"pinned", "isolated"}
+    results = results.model_copy(update={"smallest_effect": 0.05})
+    assert results_report(results).headline.startswith(f"{ranking.winner} cuts elapsed time")
+
+
 def test_what_cannot_be_told_from_the_winner_is_named() -> None:
     output = printed(ranked({"a": 0.1, "b": 0.1001, "c": 0.2}))
     assert "has the best mean" in output

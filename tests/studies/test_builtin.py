@@ -28,7 +28,7 @@ from tiers import slow
 
 @dataclass(frozen=True)
 class Asked:
-    """What a study's question is about: the factors that are chosen, and those that are circumstances."""
+    """The factors of a study's question: those that are chosen, and those that are circumstances."""
 
     choices: tuple[str, ...]
     conditions: tuple[str, ...] = ()
@@ -73,13 +73,13 @@ def version_of(spec: str) -> KernelVersion:
 
 def measured(study: ResolvedStudy, blocks: int) -> Results:
     """Return results where the last levels of what is chosen help together, at the last levels of the conditions."""
-    asked, generator = QUESTIONS[study.study.name], np.random.default_rng(2)
+    question, generator = QUESTIONS[study.study.name], np.random.default_rng(2)
     varied = {factor.name: factor for factor in study.factors if len(factor.levels) > 1}
     trials = []
     for block in range(blocks):
         for position, made in enumerate(study.configurations):
             levels = made.configuration.levels
-            helps = all(levels[name] == varied[name].levels[-1] for name in (*asked.choices, *asked.conditions))
+            helps = all(levels[name] == varied[name].levels[-1] for name in (*question.choices, *question.conditions))
             metrics = {
                 metric.column: 100
                 * (1 if not helps else 2 if metric.direction == "higher" else 0.5)
@@ -98,7 +98,6 @@ def test_every_built_in_study_has_its_question_here() -> None:
 
 @each(QUESTIONS)
 def test_the_budget_can_decide_what_the_study_asks(name: str) -> None:
-    """Every verdict is possible within it, *equivalent* too; the plan has nothing to warn of."""
     study = resolved(name)
     compared = family(configurations(study), study.deciding, study.study.analysis.confidence)
     needed = blocks_to_decide(compared.alpha)
@@ -108,16 +107,15 @@ def test_the_budget_can_decide_what_the_study_asks(name: str) -> None:
 
 @each(QUESTIONS)
 def test_what_is_no_choice_is_a_condition(name: str) -> None:
-    """All that can be chosen is judged at each level of it."""
-    study, asked = resolved(name), QUESTIONS[name]
+    study, question = resolved(name), QUESTIONS[name]
     varied = {factor.name for factor in study.factors if len(factor.levels) > 1}
-    assert {entry.name for entry in study.explained if entry.condition} == set(asked.conditions)
-    assert varied == {*asked.choices, *asked.conditions}
+    assert {entry.name for entry in study.explained if entry.condition} == set(question.conditions)
+    assert varied == {*question.choices, *question.conditions}
     for made in study.configurations:
         levels, reference = made.configuration.levels, made.configuration.against or study.baseline
         there = study.find(reference).configuration.levels
         if not made.configuration.baseline and made.configuration.against:
-            assert all(there[condition] == levels[condition] for condition in asked.conditions)
+            assert all(there[condition] == levels[condition] for condition in question.conditions)
 
 
 @pytest.mark.parametrize("names", [("linpack-priority", "linpack-isolation"), *slow(tuple(QUESTIONS))])
@@ -127,28 +125,28 @@ def test_the_headline_answers_the_question(names: tuple[str, ...]) -> None:
 
 
 def unanswered(name: str) -> list[str]:
-    study, asked = resolved(name), QUESTIONS[name]
+    study, question = resolved(name), QUESTIONS[name]
     results = measured(study, 30)
     labels = result_labels(results)
-    said = [headline.sentence for headline in headlines(results, labels)]
-    words = [f"{name}: {sentence}" for sentence in said]
+    sentences = [headline.sentence for headline in headlines(results, labels)]
+    words = [f"{name}: {sentence}" for sentence in sentences]
     wrong = [sentence for sentence in words if "on average over" in sentence or "ot settled" in sentence]
     if study.study.analysis.prediction is not None:
-        return [] if "predict" in said[0] else words
+        return [] if "predict" in sentences[0] else words
     by_name = {factor.name: factor for factor in labels.factors}
-    choice = next(factor for factor in labels.factors if factor.name in asked.choices)
+    choice = next(factor for factor in labels.factors if factor.name in question.choices)
     level = labels.level(choice.name, choice.levels[-1])
-    if not (level in said[0] and choice.name in said[0]):
-        wrong.append(f"{said[0]} (nothing of {choice.name} = {level})")
-    for condition in asked.conditions:
+    if not (level in sentences[0] and choice.name in sentences[0]):
+        wrong.append(f"{sentences[0]} (nothing of {choice.name} = {level})")
+    for condition in question.conditions:
         last = labels.level(condition, by_name[condition].levels[-1])
-        if f"{condition} = {last}" not in said[0]:
-            wrong.append(f"{said[0]} (not with {condition} = {last})")
-    if len(asked.conditions) == 1:
-        (condition,) = asked.conditions
+        if f"{condition} = {last}" not in sentences[0]:
+            wrong.append(f"{sentences[0]} (not with {condition} = {last})")
+    if len(question.conditions) == 1:
+        (condition,) = question.conditions
         rest = [labels.level(condition, each_level) for each_level in by_name[condition].levels[:-1]]
         if len(rest) < MOST_LEVELS and not all(
-            any(each_level in sentence for sentence in said[1:]) for each_level in rest
+            any(each_level in sentence for sentence in sentences[1:]) for each_level in rest
         ):
-            wrong.append(f"{name}: {said} (not with {rest})")
+            wrong.append(f"{name}: {sentences} (not with {rest})")
     return wrong

@@ -131,16 +131,16 @@ class _Table:
         return tuple(other for other in self.names if other != name and self._is_worse(name, other))
 
     def _is_worse(self, name: str, other: str) -> bool:
-        own, others = self._verdicts.get(name), self._verdicts.get(other)
-        if own is not None and others is not None and own[1] > others[2] and self._comparable(own, others):
+        mine, others = self._verdicts.get(name), self._verdicts.get(other)
+        if mine is not None and others is not None and mine[1] > others[2] and self._comparable(mine, others):
             return True
         if (span := self._span(self._every.get((other, name)))) is not None:
             return span[1] > 0
         return (span := self._span(self._every.get((name, other)))) is not None and span[2] < 0
 
-    def _comparable(self, own: tuple[Scale, float, float], others: tuple[Scale, float, float]) -> bool:
+    def _comparable(self, mine: tuple[Scale, float, float], others: tuple[Scale, float, float]) -> bool:
         # Beside no effect any scale will do.
-        return own[0] == others[0] or own[1:] == (0.0, 0.0) or others[1:] == (0.0, 0.0)
+        return mine[0] == others[0] or mine[1:] == (0.0, 0.0) or others[1:] == (0.0, 0.0)
 
     def best(self, names: Sequence[str]) -> str:
         """Return the one of `names` that is better than most in the blocks with both; the first of several."""

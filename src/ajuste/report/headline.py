@@ -21,7 +21,7 @@ from ajuste.model.relevance import explains_all
 from ajuste.model.results import Prediction, Results
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranking, Verdict
+from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import (
     block_words,
     in_sentence,
@@ -166,9 +166,9 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
     metrics.sort(key=lambda metric: (metric.cpu_time, not _is_changed(results, metric.name)))
     by_sentence: dict[str, Headline] = {}
     for metric in metrics[:MOST_METRICS]:
-        for found in _Subject(results, metric, labels).headlines(MOST_LEVELS if not by_sentence else 1):
+        for plain in _Subject(results, metric, labels).headlines(MOST_LEVELS if not by_sentence else 1):
             first = results.clock == "virtual" and not by_sentence
-            headline = replace(found, sentence=in_emulation(found.sentence, metric)) if first else found
+            headline = replace(plain, sentence=in_emulation(plain.sentence, metric)) if first else plain
             by_sentence.setdefault(headline.sentence, headline)
     return tuple(by_sentence.values())
 
@@ -403,7 +403,11 @@ class _Subject:
         # The configurations that may be better than `best` by more than what matters.
         if (ranking := self._ranking) is not None and ranking.winner == best.configuration:
             rivals = set(ranking.contenders)  # Others are worse for certain, be it by less than matters.
-            return [o.configuration for o in ranking.others if o.verdict == "undecided" and o.configuration in rivals]
+            return [
+                other.configuration
+                for other in ranking.others
+                if other.verdict == "undecided" and other.configuration in rivals and self._may_matter(other)
+            ]
         if (surface := self._surface) is not None and surface.best == best.configuration:
             return [name for name in surface.best_set if name != surface.best]
         others = (v for v in verdicts if v is not best and v.verdict in ("improves", "undecided"))
@@ -412,6 +416,13 @@ class _Subject:
             for v in others
             if best.estimate is None or v.scale != best.scale or self._reaches(v, best.estimate)
         ]
+
+    def _may_matter(self, ranked: Ranked) -> bool:
+        # Whether it may be better than the winner by more than what matters, as far as its interval says.
+        if ranked.scale != "ratio" or ranked.low is None or ranked.high is None:
+            return True
+        most = 1 + self.results.smallest_effect
+        return ranked.low < 1 / most if self.metric.direction == "lower" else ranked.high > most
 
     def _reaches(self, verdict: Verdict, effect: float) -> bool:
         # Whether the interval reaches to the better side of `effect`.

@@ -185,11 +185,11 @@ def three_sigma_section(results: Results, labels: Labels) -> Section | None:
 
 def _disagreements(results: Results, metric: Metric, labels: Labels) -> str:
     names = labels.by_name(results)
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for row in results.three_sigma:
         if row.metric == metric.name and row.disagrees and row.configuration in names:
-            found.setdefault(row.why, []).append(names[row.configuration])
-    disagreements = " ".join(f"{'; '.join(configurations)}: {why}" for why, configurations in found.items())
+            by_reason.setdefault(row.why, []).append(names[row.configuration])
+    disagreements = " ".join(f"{'; '.join(configurations)}: {why}" for why, configurations in by_reason.items())
     return f"{visible_line(metric.title)}: {disagreements or 'rule and verdict agree.'}"
 
 

@@ -97,8 +97,8 @@ def _within_conditions(
 
     def reference(configuration: Configuration) -> str:
         levels = {**baseline.levels, **{name: configuration.levels[name] for name in conditions}}
-        found = by_levels.get(tuple(levels.values()))
-        return "" if found is None or found.baseline or found is configuration else found.name
+        there = by_levels.get(tuple(levels.values()))
+        return "" if there is None or there.baseline or there is configuration else there.name
 
     return tuple(
         each.model_copy(
