@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import ajuste as package
+from ajuste.machine.home import AGENT, native_program
 from ajuste.machine.session import boot_id
 from shell import Shell
 
@@ -276,7 +279,10 @@ def test_a_cpu_that_is_not_there_is_named(ajuste: Shell) -> None:
 
 WITHOUT_ROOT = """
 import email, os, sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
+import ajuste
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.machine.home import ajuste_version
 from ajuste.catalogue.loader import catalogue
@@ -290,6 +296,8 @@ from ajuste.study.read import read_study
 
 known, place = catalogue(), Home(*(Path("home") / name for name in ("data", "cache", "state")))
 # What is loaded only when it is needed, is loaded now.
+for module in walk_packages(ajuste.__path__, "ajuste."):
+    import_module(module.name)
 with Store(f"sqlite:///{Path('warm.sqlite').absolute()}"):
     ajuste_version(), take_inventory(), email.message_from_string("")
 os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
@@ -309,10 +317,23 @@ sys.exit(exit_code(work))
 @needs_root
 class TestWithoutRoot:
     def run(self, ajuste: Shell) -> subprocess.CompletedProcess[str]:
-        """Run as nobody, in a process that has loaded all it needs before: the tests' Python may be root's alone."""
+        """Run as nobody, by a copy of Ajuste, in a process that has loaded all else that it needs before: this tree
+        and the tests' Python may be root's alone.
+        """
         open_to_all(ajuste.directory)
+        programs = ajuste.directory / "programs"
+        packages = ajuste.directory / "packages"
+        shutil.copytree(Path(package.__file__).parent, packages / "ajuste")
+        programs.mkdir()
+        for program in native_program(AGENT).parent.glob("ajuste-*"):
+            shutil.copy(program, programs)
         return subprocess.run(
-            [sys.executable, "-c", WITHOUT_ROOT], cwd=ajuste.directory, capture_output=True, text=True, check=False
+            [sys.executable, "-c", WITHOUT_ROOT],
+            cwd=ajuste.directory,
+            env={**os.environ, "AJUSTE_NATIVE": str(programs), "PYTHONPATH": str(packages)},
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     def test_much_can_be_done(self, ajuste: Shell) -> None:

@@ -354,3 +354,24 @@ def test_levels_bring_the_modules_of_the_kernel_that_they_need() -> None:
     named = resolve(study, load_catalogue(), KERNELS, lambda name: f"/usr/bin/{name}")
     assert named.modules == ("sch_fq", "tcp_dctcp")
     assert fingerprint(congestion) != fingerprint(congestion.model_copy(update={"modules": ()}))
+
+
+def test_file_systems_are_compared_from_the_command_line() -> None:
+    def study_of(**options: Any) -> ResolvedStudy:
+        study = adhoc_study(Request((("true",),), **options), load_catalogue(), parse_kernel=parse_spec)
+        versions = KERNELS | {HOST_KERNEL: KernelVersion(major=6, minor=12)}
+        return resolve(study, load_catalogue(), versions, lambda name: f"/sbin/{name}")
+
+    here = study_of(scratch="ext4,xfs", scratch_size="1G")
+    assert [c.scratch and (c.scratch.filesystem, c.scratch.size_bytes) for c in here.configurations] == [
+        ("ext4", 1 << 30),
+        ("xfs", 1 << 30),
+    ]
+    guest = study_of(scratch="btrfs,xfs", kernel="debian:6.12", scratch_size="1500MiB")
+    assert guest.study.target.modules == ("null_blk gb=2 memory_backed=1",)
+    assert set(guest.modules) == {"btrfs", "xfs"}
+    assert {c.scratch.device for c in guest.configurations if c.scratch} == {"/dev/nullb0"}
+    one = study_of(scratch="ext4", set=("fs.data=ordered,journal",))
+    assert [factor.name for factor in one.factors] == ["fs.data"]
+    with pytest.raises(RequestError, match="requires --scratch"):
+        study_of(scratch_size="1G")

@@ -147,7 +147,8 @@ def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
     if most >= least:
         all_verdicts = blocks_to_decide(compared.alpha)
         equivalent = (
-            f"No verdict can be equivalent: {count_of(most, 'block')} at most, and it needs {all_verdicts} seeds."
+            f"No verdict can be equivalent: {count_of(most, 'block')} at most, and it needs {all_verdicts} trials of "
+            "each configuration."
         )
         return () if most >= all_verdicts else (equivalent,)
     comparisons = "1 comparison" if compared.comparisons == 1 else f"{compared.comparisons} comparisons at once"

@@ -212,7 +212,10 @@ def _scratch(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         for index, factor in enumerate(study.factors):
             for name in names_set(factor):
                 if name.startswith(PREFIX):
-                    yield Problem(("factor", index), f"{name} requires a file system made for the trial; add [scratch]")
+                    yield Problem(
+                        ("factor", index),
+                        f"{name} requires a file system made for the trial; add [scratch], or --scratch TYPE",
+                    )
         return
     for name, level in study.scratch.options.items():
         path: KeyPath = ("scratch", "options", name)

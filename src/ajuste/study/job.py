@@ -190,7 +190,7 @@ class ScratchTable(StudyTable):
     device: str | None = Field(
         default=None,
         description="A block device to overwrite, on this machine only with --accept-risk (default: a loop device on a "
-        "temporary file; in a guest, modules must name loop and the file system's module).",
+        "temporary file).",
     )
     directory: str | None = Field(default=None, description="The directory of that file: on the disk to measure.")
     make_options: tuple[Argument, ...] = Field(

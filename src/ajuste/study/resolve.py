@@ -42,7 +42,7 @@ from ajuste.study.metrics import (
 from ajuste.study.ranges import factor_span
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.site import GUEST, Site, study_files
+from ajuste.study.site import GUEST, PREFIX, Site, study_files
 
 # Function from a program's name to its absolute path on this machine, like `shutil.which`.
 FindProgram = Callable[[str], str | None]
@@ -198,13 +198,16 @@ class Resolver:
     def _modules(self) -> tuple[str, ...]:
         # Those that the study does not name itself, with or without parameters.
         given = {words.split()[0] for words in self.study.target.modules}
-        levels = (set_by(table, level) for table in self.study.factors for level in table.levels)
-        needed = (
+        levels = [set_by(table, level) for table in self.study.factors for level in table.levels]
+        needed = [
             factor_knob.tunable.modules.get(value, "")
             for settings in levels
             for name, value in settings.items()
             for factor_knob in self.knobs.get(name, {}).values()
-        )
+        ]
+        made, types = self.study.scratch, self.catalogue.tunables.get(f"{PREFIX}type")
+        if made is not None and types is not None:
+            needed += ["" if made.device else "loop", types.modules.get(made.filesystem, "")]
         return tuple(dict.fromkeys(name for name in needed if name and name not in given))
 
 

@@ -51,6 +51,14 @@ class Request:
     policy: str | None = option("Scheduling policies of the command.", "POLICY,...", SETTINGS)
     cpus: str | None = option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...", SETTINGS)
     cgroup_weight: str | None = option("cpu.weight of the command's control group.", "N,...", SETTINGS)
+    scratch: str | None = option(
+        "Make this file system for each trial, and run the command in it; several to compare: ext4,xfs.",
+        "TYPE,...",
+        SETTINGS,
+    )
+    scratch_size: str | None = option(
+        "Size of the --scratch file system (default: 512MiB), in a guest in whole GiB.", "SIZE", RARE
+    )
     boot: tuple[str, ...] = texts(
         "A word of this machine's kernel command line and its values; default: as it boots by itself, set: a word "
         "without a value (repeatable). Requires --reboots.",

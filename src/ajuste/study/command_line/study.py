@@ -6,6 +6,7 @@ machine as it is; beside other factors it is the same in every configuration.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -57,6 +58,11 @@ if TYPE_CHECKING:
 
 AS_IT_IS: Final = "as it is"
 PROFILE_FACTOR: Final = "profile"
+FILE_SYSTEM: Final = "fs.type"
+DEFAULT_SCRATCH: Final = "512MiB"
+"""Size of a file system; mkfs.xfs requires 300 MiB."""
+MEMORY_WITH_DISK: Final = 512
+_DISK_IN_MEMORY: Final = "/dev/nullb0"
 
 _CPUS: Final = ("cpu-list", "cpu-mask")
 
@@ -84,6 +90,7 @@ def adhoc_document(
         "analysis": _analysis(request, request_metrics, workload, catalogue, options),
         "design": _design(request, options),
         "budget": _budget(request, compared=bool(request_factors.tables), options=options),
+        **_scratch(request, options),
     }
     for name, option, value in valued_options(request):
         if name in _FIELDS:
@@ -268,6 +275,10 @@ def _target(request: Request, request_factors: Factors, options: dict[Keys, str]
     last = 0 if request.topology is not None else _last_cpu(request_factors.tables)
     if last >= MOST_CPUS:
         raise RequestError(f"CPU {last} is not available; expected CPUs among 0-{MOST_CPUS - 1} in a guest", hint=HINT)
+    if request.scratch is not None:
+        # A file would take its whole size from the guest's memory, this disk only what is written.
+        target["modules"] = [f"null_blk gb={math.ceil(_scratch_mib(request) / 1024)} memory_backed=1"]
+        target["memory_mib"] = MEMORY_WITH_DISK
     return target | ({"cpus": last + 1} if last else {})
 
 
@@ -330,6 +341,21 @@ def _budget(request: Request, *, compared: bool, options: dict[Keys, str]) -> di
     elif detailed:
         budget["min_seconds"] = DETAILED_SECONDS
     return budget
+
+
+def _scratch(request: Request, options: dict[Keys, str]) -> dict[str, Any]:
+    if request.scratch is None:
+        if request.scratch_size is not None:
+            raise RequestError("requires --scratch", hint=HINT, place=Place("--scratch-size"))
+        return {}
+    options["scratch",] = option = f"--scratch {request.scratch}"
+    filesystem = _several(option, request.scratch)[0]
+    place = {"device": _DISK_IN_MEMORY} if request.in_guest else {"size_mib": _scratch_mib(request)}
+    return {"scratch": {"filesystem": filesystem, **place}}
+
+
+def _scratch_mib(request: Request) -> int:
+    return mebibytes("--scratch-size", request.scratch_size or DEFAULT_SCRATCH)
 
 
 def _title(request_factors: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
@@ -469,6 +495,11 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
     ):
         if level is not None:
             requested.append(varied(name, f"{option} {level}", level, catalogue))
+    if (
+        request.scratch is not None
+        and len(levels := _several(option := f"--scratch {request.scratch}", request.scratch)) > 1
+    ):
+        requested.append(Varied(FILE_SYSTEM, levels, option))
     requested += _boot_settings(request)
     seen: dict[str, Varied] = {}
     for setting in requested:
