@@ -79,7 +79,10 @@ class Meddled:
             self.queue / "nr_requests",
             *(self.queue / "iosched").glob("*"),
         )
-        values = {str(path): path.read_text() for path in files}
+        values = {}
+        for path in files:
+            with suppress(FileNotFoundError):  # A daemon whose agent was killed goes on, until all is restored.
+                values[str(path)] = path.read_text()
         for words in (("tc", "qdisc", "show", "dev", LINK), ("ethtool", "-k", LINK)):
             values[words[0]] = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         return values
