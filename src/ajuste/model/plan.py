@@ -241,10 +241,10 @@ class Scratch(ClosedModel):
 class Plan(ClosedModel):
     """The plan of one trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
 
-    In this order: ``reads``, what ``keeps`` names noted, ``writes``, ``scratch`` made, ``before`` (commands that are not
-    measured, one after the other, each of which must exit with 0), ``background`` started, ``settle_ns``, the workload,
-    ``observe_ns`` during which only the samplers go on, ``after`` (as ``before``; run whatever became of the workload).
-    On a host everything that was written is restored at the end, and what others changed of ``keeps``; that is reported.
+    In this order: ``reads``, what ``keeps`` names noted, ``writes``, ``scratch`` made, ``before`` (commands that are
+    not measured, one after the other, each of which must exit with 0), ``background`` started, ``settle_ns``, the
+    workload, ``observe_ns`` during which only the samplers go on, ``after`` (as ``before``; run whatever became of it).
+    On a host all that was written is restored at the end, and what others changed of ``keeps``, which is reported.
 
     ``settle_ns`` passes between the start of the background load and that of the workload. ``timeout_ns`` is for the
     workload's whole process group. ``output_limit_bytes`` is kept of each output stream, the rest is counted.
