@@ -108,7 +108,7 @@ def meddled() -> Iterator[Meddled]:
         path for path in Path("/sys/block").glob("loop*") if "mq-deadline" in (path / "queue/scheduler").read_text()
     ]
     queue = max(disks) / "queue"
-    kept = {path: path.read_text() for path in (queue / "scheduler", queue / "nr_requests")}
+    originals = {path: path.read_text() for path in (queue / "scheduler", queue / "nr_requests")}
     with suppress(subprocess.CalledProcessError):
         _run("ip", "link", "delete", LINK)
     _run("ip", "link", "add", LINK, "up", "type", "veth")
@@ -119,7 +119,7 @@ def meddled() -> Iterator[Meddled]:
         yield Meddled(queue)
     finally:
         _run("ip", "link", "delete", LINK)
-        for path, content in kept.items():
+        for path, content in originals.items():
             marked = re.search(r"\[([\w-]+)\]", content)
             path.write_text(marked[1] if marked else content)
 
