@@ -79,7 +79,10 @@ class Meddled:
             self.queue / "nr_requests",
             *(self.queue / "iosched").glob("*"),
         )
-        values = {str(path): path.read_text() for path in files}
+        values = {}
+        for path in files:
+            with suppress(FileNotFoundError):  # A daemon whose agent was killed goes on, until all is restored.
+                values[str(path)] = path.read_text()
         for words in (("tc", "qdisc", "show", "dev", LINK), ("ethtool", "-k", LINK)):
             values[words[0]] = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         return values
@@ -105,7 +108,7 @@ def meddled() -> Iterator[Meddled]:
         path for path in Path("/sys/block").glob("loop*") if "mq-deadline" in (path / "queue/scheduler").read_text()
     ]
     queue = max(disks) / "queue"
-    kept = {path: path.read_text() for path in (queue / "scheduler", queue / "nr_requests")}
+    originals = {path: path.read_text() for path in (queue / "scheduler", queue / "nr_requests")}
     with suppress(subprocess.CalledProcessError):
         _run("ip", "link", "delete", LINK)
     _run("ip", "link", "add", LINK, "up", "type", "veth")
@@ -116,7 +119,7 @@ def meddled() -> Iterator[Meddled]:
         yield Meddled(queue)
     finally:
         _run("ip", "link", "delete", LINK)
-        for path, content in kept.items():
+        for path, content in originals.items():
             marked = re.search(r"\[([\w-]+)\]", content)
             path.write_text(marked[1] if marked else content)
 

@@ -118,17 +118,17 @@ def test_a_journal_is_found_wherever_it_is(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("is_in_memory", [True, False])
-@pytest.mark.parametrize("kept", [1, 3])
+@pytest.mark.parametrize("whole_lines", [1, 3])
 def test_a_step_that_was_acted_on_is_missed_even_if_its_whole_line_is_gone(
-    machine: Machine, as_before: dict[str, str], kept: int, is_in_memory: bool
+    machine: Machine, as_before: dict[str, str], whole_lines: int, is_in_memory: bool
 ) -> None:
     left = machine.leave()
     lines = left.read_bytes().splitlines(keepends=True)
-    left.write_bytes(b"".join(lines[:kept]))
+    left.write_bytes(b"".join(lines[:whole_lines]))
     if not is_in_memory:
         (roll,) = Path("/dev/shm").glob("ajuste-*-{}".format(left.stem.rpartition("-")[2]))
         roll.unlink()
-    lost = list(CHANGES)[kept - 1 :]
+    lost = list(CHANGES)[whole_lines - 1 :]
     for _ in range(2):
         trial = machine("restore", "--all")
         assert outcome(trial) == (["damaged"], 1)

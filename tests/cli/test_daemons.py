@@ -138,7 +138,7 @@ def test_settings_of_every_kind_are_back_after_each_trial_and_said(ajuste: Shell
 
 def test_what_a_daemon_has_changed_is_restored_when_ajuste_is_killed(ajuste: Shell, settings: Meddled) -> None:
     before = settings.values()
-    process = begun(ajuste, settings)
+    process = running(ajuste, settings)
     process.kill()
     process.communicate()
     ajuste("restore")  # There is nothing left to do if the agent was quicker.
@@ -150,7 +150,7 @@ def test_what_is_left_when_all_are_killed_stands_in_the_way_of_every_home(
     ajuste: Shell, settings: Meddled, tmp_path: Path
 ) -> None:
     before = settings.values()
-    process = begun(ajuste, settings)
+    process = running(ajuste, settings)
     victims = [process.pid, holder_named("ajuste-guardian"), holder_named("ajuste-agent")]
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for victim in filter(None, victims):
@@ -165,7 +165,7 @@ def test_what_is_left_when_all_are_killed_stands_in_the_way_of_every_home(
     assert not workloads()
 
 
-def begun(ajuste: Shell, settings: Meddled) -> subprocess.Popen[str]:
+def running(ajuste: Shell, settings: Meddled) -> subprocess.Popen[str]:
     """Return `ajuste run` in the middle of a trial with the daemon."""
     before, sign = settings.values(), ajuste.directory / "sign"
     asleep = f"grep -q '.none.' {settings.queue}/scheduler && touch {sign} && exec sleep 600; true"

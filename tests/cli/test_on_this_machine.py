@@ -219,9 +219,9 @@ class TestLeftBehind:
         before = EXPIRE.read_text().strip()
         journal.write_text(journal.read_text().replace(f'"before": "{before}"', '"before": "no number"'))
         for _ in range(2):
-            told, complained = ajuste("restore", expect=1)
-            assert f'vm.dirty_expire_centisecs is "{before}" and cannot be put back to "no number"' in told
-            assert "Invalid argument" in told
+            output, complained = ajuste("restore", expect=1)
+            assert f'vm.dirty_expire_centisecs is "{before}" and cannot be put back to "no number"' in output
+            assert "Invalid argument" in output
             assert "(vm.dirty_expire_centisecs)" in complained
             discard = f"ajuste restore --discard {journal}"
             assert discard in " ".join(complained.split())

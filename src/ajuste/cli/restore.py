@@ -111,8 +111,7 @@ def _incomplete(events: Sequence[dict[str, Any]]) -> RunError:
     discard = f"ajuste restore --discard {shlex.join(left) or 'JOURNAL'}"
     return RunError(
         f"not everything was restored{which}; the rest stays in its journal",
-        hint="fix the cause and run `ajuste restore` again, or set the values by hand and give up the rest: "
-        f"`{discard}`",
+        hint=f"fix the cause and run `ajuste restore` again, or set the values by hand and give up the rest: {discard}",
     )
 
 

@@ -206,7 +206,7 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
     if end.ok:
         _check_complete(kinds, plan)
         restored, written = {e.tunable for e in kinds.of(Restored)}, {w.tunable for w in plan.writes}
-        if restores and not written <= restored <= written | {kept.tunable for kept in plan.keeps}:
+        if restores and not written <= restored <= written | {setting.tunable for setting in plan.keeps}:
             raise _Wrong("not all values that were written are reported as put back")
 
 

@@ -270,7 +270,7 @@ Ready = Annotated[ReadySettled | ReadyStarted | ReadyOutput | ReadyCommand, Fiel
 class Plan(ClosedModel):
     """The plan of one trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
 
-    In this order: ``reads``, what ``keeps`` names written down, ``writes``, ``scratch`` made, ``before`` (commands that
+        In this order: ``reads``, what ``keeps`` names written down, ``writes``, ``scratch`` made, ``before`` (commands that
     are not measured, one after the other, each of which must exit with 0), ``background`` started, each waited for
     until it is ``ready``, the workload, ``observe_ns`` during which only the samplers go on, ``after`` (as ``before``;
     run whatever became of the workload). On a host everything that was written is restored at the end, and of ``keeps``

@@ -65,7 +65,7 @@ impl Outcome {
         };
         match (self, step) {
             (Outcome::Restored { found, value }, Undo::Value(old))
-                if !old.companion && !(old.watched && found == value) =>
+                if !(old.companion || old.watched && found == value) =>
             {
                 let (tunable, found, value) = (old.tunable.clone(), found.clone(), value.clone());
                 Some(Event::Restored(Restored { at_ns, tunable, found, value }))
