@@ -80,7 +80,7 @@ def test_the_three_sigma_rule_is_asked_of_a_run_later(ajuste: Shell) -> None:
     first = run_study(ajuste)
     assert first["three_sigma"] == []
     later = ajuste.json("report", "first", "--three-sigma")
-    assert [row["configuration"] for row in later["three_sigma"]] == ["command=one", "command=two"]
+    assert [row["configuration"] for row in later["three_sigma"]] == [c["name"] for c in first["configurations"]]
     assert later["verdicts"] == first["verdicts"]
     assert later["three_sigma"][1]["verdict"] == first["verdicts"][0]["verdict"]
     output = ajuste("report", "first", "--three-sigma").stdout
