@@ -495,11 +495,10 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
     ):
         if level is not None:
             requested.append(varied(name, f"{option} {level}", level, catalogue))
-    if (
-        request.scratch is not None
-        and len(levels := _several(option := f"--scratch {request.scratch}", request.scratch)) > 1
-    ):
-        requested.append(Varied(FILE_SYSTEM, levels, option))
+    if request.scratch is not None:
+        scratch = f"--scratch {request.scratch}"
+        if len(types := _several(scratch, request.scratch)) > 1:
+            requested.append(Varied(FILE_SYSTEM, types, scratch))
     requested += _boot_settings(request)
     seen: dict[str, Varied] = {}
     for setting in requested:
