@@ -221,7 +221,7 @@ def explanation_report(results: Results, explanation: Explanation, *, verbose: b
     costs = explanation.costs
     sentences = (*explanation.sentences, *(cost_sentences(costs) if costs else ()))
     if not verbose:
-        sentences = (*explanation.sentences, *(costs.sentences[:1] if costs else ()))
+        sentences = (*explanation.sentences, *(costs.sentences[:2] if costs else ()))
     first, *others = sentences or explanation.notes or ("Nothing was recorded.",)
     lead = tuple(Paragraph(sentence) for sentence in others)
     tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]
