@@ -270,11 +270,11 @@ Ready = Annotated[ReadySettled | ReadyStarted | ReadyOutput | ReadyCommand, Fiel
 class Plan(ClosedModel):
     """The plan of one trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
 
-        In this order: ``reads``, what ``keeps`` names written down, ``writes``, ``scratch`` made, ``before`` (commands that
-    are not measured, one after the other, each of which must exit with 0), ``background`` started, each waited for
-    until it is ``ready``, the workload, ``observe_ns`` during which only the samplers go on, ``after`` (as ``before``;
-    run whatever became of the workload). On a host everything that was written is restored at the end, and of ``keeps``
-    what another program changed, which is reported.
+    In this order: ``reads``, what ``keeps`` names noted, ``writes``, ``scratch`` made, ``before`` (commands that are
+    not measured, one after the other, each of which must exit with 0), ``background`` started, each waited for until it
+    is ``ready``, the workload, ``observe_ns`` during which only the samplers go on, ``after`` (as ``before``; run
+    whatever became of it). On a host all that was written is restored at the end, and what others changed of ``keeps``,
+    which is reported.
 
     ``ready`` has an entry for each background load, or fewer: the rest is to settle. A load that has not settled after
     ``ready_timeout_ns`` is reported, and one that is not ready otherwise fails the trial. ``settle_ns`` passes at least
