@@ -371,7 +371,7 @@ def test_file_systems_are_compared_from_the_command_line() -> None:
     assert guest.study.target.modules == ("null_blk gb=2 memory_backed=1",)
     assert set(guest.modules) == {"btrfs", "xfs"}
     assert {c.scratch.device for c in guest.configurations if c.scratch} == {"/dev/nullb0"}
-    one = study_of(scratch="ext4", set=("fs.data=ordered,journal",))
-    assert [factor.name for factor in one.factors] == ["fs.data"]
+    single = study_of(scratch="ext4", set=("fs.data=ordered,journal",))
+    assert [factor.name for factor in single.factors] == ["fs.data"]
     with pytest.raises(RequestError, match="requires --scratch"):
         study_of(scratch_size="1G")

@@ -163,18 +163,18 @@ _ROUNDING: Final = 1e-9
 
 
 def _different(bundled: Results, computed: Results) -> tuple[str, ...]:
-    one, other = (results.model_dump(mode="json", exclude=set(_OF_THE_CALLER)) for results in (bundled, computed))
-    return tuple(name for name in {**other, **one} if not _alike(one.get(name), other.get(name)))
+    first, other = (results.model_dump(mode="json", exclude=set(_OF_THE_CALLER)) for results in (bundled, computed))
+    return tuple(name for name in {**other, **first} if not _alike(first.get(name), other.get(name)))
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_ROUNDING)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    return bool(one == other)
+def _alike(first: Any, other: Any) -> bool:
+    if isinstance(first, float) and isinstance(other, float):
+        return math.isclose(first, other, rel_tol=_ROUNDING)
+    if isinstance(first, dict) and isinstance(other, dict):
+        return first.keys() == other.keys() and all(_alike(value, other[name]) for name, value in first.items())
+    if isinstance(first, list) and isinstance(other, list):
+        return len(first) == len(other) and all(map(_alike, first, other))
+    return bool(first == other)
 
 
 def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:

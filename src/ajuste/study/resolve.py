@@ -197,7 +197,7 @@ class Resolver:
 
     def _modules(self) -> tuple[str, ...]:
         # Those that the study does not name itself, with or without parameters.
-        given = {words.split()[0] for words in self.study.target.modules}
+        listed = {words.split()[0] for words in self.study.target.modules}
         levels = [set_by(table, level) for table in self.study.factors for level in table.levels]
         needed = [
             factor_knob.tunable.modules.get(value, "")
@@ -208,7 +208,7 @@ class Resolver:
         made, types = self.study.scratch, self.catalogue.tunables.get(f"{PREFIX}type")
         if made is not None and types is not None:
             needed += ["" if made.device else "loop", types.modules.get(made.filesystem, "")]
-        return tuple(dict.fromkeys(name for name in needed if name and name not in given))
+        return tuple(dict.fromkeys(name for name in needed if name and name not in listed))
 
 
 def resolver(

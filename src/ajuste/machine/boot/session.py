@@ -250,12 +250,12 @@ class BootSession:
                 )
 
     def _require_hope(self, state: BootState) -> None:
-        asked = next(entry.kernel for entry in self.plan.entries if entry.state == state)
+        wanted = next(entry.kernel for entry in self.plan.entries if entry.state == state)
         if other := next(
-            (b.kernel for b in self.plan.boots if b.state == state.name and b.kernel not in ("", asked)), ""
+            (b.kernel for b in self.plan.boots if b.state == state.name and b.kernel not in ("", wanted)), ""
         ):
             raise RunError(
-                f"{state.name} boots Linux {other}; expected {asked}",
+                f"{state.name} boots Linux {other}; expected {wanted}",
                 hint="check the boot loader's entry of that kernel, or leave that level out with --without",
             )
         outcomes = [boot.outcome for boot in self.plan.boots if boot.state == state.name and boot.outcome != "asked"]
