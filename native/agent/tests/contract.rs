@@ -38,9 +38,8 @@ fn every_plan_is_written_again_as_it_was_with_its_defaults() {
 /// A plan with nothing but its id, as in `src/ajuste/model/plan.py`.
 fn defaults() -> Value {
     serde_json::json!({
-        "version": 1, "reads": [], "writes": [], "scratch": null, "before": [], "background": [], "ready": [],
-        "ready_timeout_ns": 5_000_000_000_u64, "settle_ns": 0,
-        "workload": null, "timeout_ns": 600_000_000_000_u64, "output_limit_bytes": 1_048_576, "counters": [],
+        "version": 1, "reads": [], "keeps": [], "writes": [], "scratch": null, "before": [], "background": [],
+        "ready": [], "ready_timeout_ns": 5_000_000_000_u64, "settle_ns": 0,
         "samplers": [], "trace": null, "observe_ns": 0, "after": [],
         "perturbation": {"entropy": 0, "environment_bytes": 0, "start_delay_ns": 0},
     })
