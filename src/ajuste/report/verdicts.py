@@ -44,6 +44,8 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
         return words
     if verdict.too_coarse:
         return "undecided: the figures are too coarse"
+    if verdict.reverses:
+        return "undecided: it does not gain when it stays"
     if verdict.few_seeds:
         return f"undecided: within {effect_band(smallest_effect)} in {count_of(verdict.blocks, 'seed')}, too few"
     if verdict.verdict == "undecided":
