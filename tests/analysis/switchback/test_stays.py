@@ -70,7 +70,7 @@ def test_an_improvement_that_stays_says_its_effect_and_what_was_not_tested() -> 
     judgement = judged(experiment(CASE["−10 %"], 3))
     (verdict,) = judgement.verdicts
     assert verdict.verdict == "improves"
-    assert "beyond 5 slices: not tested" in verdict.reason
+    assert "beyond 5 slices, and slow leaks: not tested" in verdict.reason
     assert any("stays for 6 slices" in text and "not tested" in text for text in judgement.findings)
 
 

@@ -590,7 +590,7 @@ def _withheld(carried: CarryOver, effect: Effect, configuration: str, metric: Me
 
 def later_costs(*, stays: bool) -> str:
     """Say which later costs were not tested."""
-    return f"costs beyond {f'{REACH} slices' if stays else 'one slice'}: not tested"
+    return f"costs beyond {f'{REACH} slices, and slow leaks' if stays else 'one slice'}: not tested"
 
 
 @dataclass(frozen=True)
@@ -665,8 +665,7 @@ def judge_stays(
         bound = change(effect.natural(settled.high if side < 0 else settled.low), effect.scale, metric.unit)
         words = (
             f"When {configuration} stays for {STAY} slices, its effect is {at_end} (at least {bound}), from {blocks}. "
-            f"Costs that come more than {REACH} slices later, or that outgrow the gain only after {HORIZON}, were not "
-            "tested."
+            f"Costs that come more than {REACH} slices later, or eat the gain only after {HORIZON}, were not tested."
         )
         return StayJudgement(words, agrees=True)
     if _lies(settled, -side):
