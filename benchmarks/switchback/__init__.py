@@ -19,6 +19,7 @@ from benchmarks.switchback.cells import EFFECT, SwitchbackCell, simulate
 from benchmarks.switchback.experiments import ALPHA
 from benchmarks.switchback.later import LaterCell, later_table, simulate_later
 from benchmarks.switchback.services import SERVICES
+from benchmarks.switchback.stays import StayCell, simulate_stays, stays_table
 from benchmarks.verdicts.page import write
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "simulated-switchbacks.md"
@@ -39,16 +40,16 @@ PLANNED: Final = {"planned": "plan", "half": "typical", "95 %": "most", "95 %, w
 
 def measure() -> tuple[Comparison, ...]:
     """Simulates everything (a few minutes), writes tables, page and ``results/switchback-cells.json``."""
-    cells, later = simulate(), simulate_later()
+    cells, later, stays = simulate(), simulate_later(), simulate_stays()
     RESULTS.mkdir(exist_ok=True)
-    document = [cell.model_dump() for cell in (*cells, *later)]
+    document = [cell.model_dump() for cell in (*cells, *later, *stays)]
     (RESULTS / "switchback-cells.json").write_text(json.dumps(document, indent=1) + "\n")
-    tables = (false_verdicts(cells), found_effects(cells), later_verdicts(later))
+    tables = (false_verdicts(cells), found_effects(cells), later_verdicts(later), adopted_after_stays(stays))
     write("\n".join(table.markdown for table in tables), PAGE, COMMAND)
     console = Console(width=130)
     for table in tables:
         console.print(table.console_table)
-    return (*judged(cells), judged_later(later))
+    return (*judged(cells), judged_later(later), judged_stays(stays))
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,32 @@ def later_verdicts(cells: Sequence[LaterCell]) -> CellTable:
     head, rows = later_table(cells)
     title = f"What a setting does to later slices: verdicts, in % of {cells[0].runs:,} experiments of up to four hours"
     return CellTable(title, head, rows)
+
+
+def adopted_after_stays(cells: Sequence[StayCell]) -> CellTable:
+    head, rows = stays_table(cells)
+    title = (
+        f"Costs that come later: verdicts without stays (four hours) and with them (eight hours), in % of "
+        f"{cells[0].runs:,} experiments, and after how many slices half of these have one"
+    )
+    return CellTable(title, head, rows)
+
+
+def judged_stays(cells: Sequence[StayCell]) -> Comparison:
+    """The goal for costs that stays can show."""
+    wrong = [cell for cell in cells if cell.costs and cell.seen]
+    return Comparison(
+        name="switchback-stays",
+        what="experiments that would adopt a setting whose cost comes up to five slices later, or grows",
+        unit="%",
+        figures={
+            "with stays": [100 * cell.adopted / cell.runs for cell in wrong],
+            "with stays and control": [100 * cell.adopted_at_load / cell.runs for cell in wrong],
+            "without stays": [100 * cell.improves / cell.runs for cell in wrong],
+        },
+        goal=f"with stays at most {100 * ALPHA:g} % of each",
+        reached=max(max(cell.adopted, cell.adopted_at_load) / cell.runs for cell in wrong) <= ALPHA,
+    )
 
 
 def judged_later(cells: Sequence[LaterCell]) -> Comparison:

@@ -20,6 +20,8 @@ from benchmarks.switchback.services import Array, Random, SimulatedService
 Flags = NDArray[np.bool_]
 
 ALPHA: Final = 0.05
+ALPHA_LEFT: Final = 1 - ALPHA_OF_CONTROL
+"""The part of the error rate that a control leaves."""
 SMALLEST_EFFECT: Final = 0.02
 A_BLOCK: Final = 2
 """Slices of a block of two configurations in random order."""
@@ -128,7 +130,7 @@ def _carry_over(run: Run, values: Array, control: Array | None, zone: float) -> 
 
 def _refuted(values: Array, control: Array) -> Flags:
     """Refute as ``analysis.switchback.judge``: by both evidences' mean, or without a control that itself changed."""
-    alpha = (1 - ALPHA_OF_CONTROL) * ALPHA
+    alpha = ALPHA_LEFT * ALPHA
     plain, also = log_evidence(values), log_evidence(adjusted(values, control))
     changed = np.maximum.accumulate(log_evidence(control), axis=1) >= -math.log(ALPHA_OF_CONTROL * ALPHA)
     both = np.logaddexp(plain, also) - math.log(2)

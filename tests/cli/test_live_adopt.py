@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
+from ajuste.design.switchback import STAY
 from namespace import needs_root, with_service
 
 SERVICE = """\
@@ -70,6 +72,10 @@ at_rest() {{ for try in $(seq 200); do pgrep "^ajuste-" >/dev/null || return 0; 
 pytestmark = [needs_root, pytest.mark.machine, pytest.mark.slow]
 
 
+def _block(part: dict[str, int]) -> int:
+    return part["block"]
+
+
 def run(script: str, directory: Path, *, limit_s: float = 280) -> str:
     return with_service(BEGIN, script, directory, {"service.py": SERVICE, "reader.py": READER}, limit_s=limit_s)
 
@@ -101,6 +107,11 @@ def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
     )
     assert output.split() == ["8", "8", "15", "2"]
     document = json.loads((tmp_path / "result.json").read_text())
+    blocks = [[part["configuration"] for part in group] for _, group in groupby(document["live"]["slices"], _block)]
+    stays = [block for block in blocks if len(block) == 2 * STAY]
+    assert len(stays) >= 2
+    assert all(len(set(block[:STAY])) == len(set(block[STAY:])) == 1 for block in stays)
+    assert "beyond 5 slices, and slow leaks: not tested" in document["answer"]
     assert set((tmp_path / "seen").read_text().split()) == {"15", "8"}, "the old value and the new one, and no other"
     boot = (tmp_path / "boot.conf").read_text()
     assert "\nnet.ipv4.tcp_retries2 = 8\n" in boot

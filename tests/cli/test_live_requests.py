@@ -11,6 +11,7 @@ import pytest
 
 import warm
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.switchback import STAY
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.run.live.experiment import LiveOptions, prepare_live
@@ -40,11 +41,18 @@ def live_dry_run(
 def test_a_dry_run_says_how_long_the_probation_is_and_which_file_sets_it_at_boot(tmp_path: Path) -> None:
     plan = live_dry_run(tmp_path, *GUARD, "--adopt", "--probation", "20m", "--json")
     boot = ["/etc/sysctl.d/99-zz-ajuste-DATE-live.conf"]
-    assert json.loads(plan.stdout)["adopt"] == {"probation_s": 1200, "boot": boot}
+    assert json.loads(plan.stdout)["adopt"] == {"probation_s": 1200, "boot": boot, "stay_slices": STAY}
     assert "adopt" not in json.loads(live_dry_run(tmp_path, "--json").stdout)
     output = live_dry_run(tmp_path, *GUARD, "--adopt", "--keep-winner", ".").stdout
     assert f"{tmp_path}/99-zz-ajuste-DATE-live.conf" in output
     assert "for 10 min more" in output
+
+
+def test_a_dry_run_says_how_much_longer_stays_take(tmp_path: Path) -> None:
+    with_stays = json.loads(live_dry_run(tmp_path, *GUARD, "--adopt", "--json").stdout)
+    assert with_stays["predicted"][0]["in_stays"] == 60
+    assert "60 slices (1 h) more are stays of 6 slices" in live_dry_run(tmp_path, *GUARD, "--adopt").stdout
+    assert "stays" not in live_dry_run(tmp_path).stdout
 
 
 @pytest.mark.parametrize(

@@ -130,3 +130,12 @@ def test_too_few_changes_say_nothing() -> None:
     estimate = estimate_wash_out(responses(np.random.default_rng(1), 1.0, changes=2), 1.0, least_s=5.0)
     assert (estimate.seconds, estimate.constant_s) == (5.0, None)
     assert "fewer than 3 changes" in estimate.says
+
+
+def test_each_configuration_of_a_block_of_stays_remains_for_all_its_slices_in_either_order() -> None:
+    drawn = [order_of_block(number, ["a", "b"], 7, stay=3) for number in range(400)]
+    assert set(drawn) == {tuple("aaabbb"), tuple("bbbaaa")}
+    assert 160 <= drawn.count(tuple("aaabbb")) <= 240
+    assert drawn[5] == order_of_block(5, ["a", "b"], 7, stay=3)
+    with pytest.raises(ValueError, match="has no stays"):
+        order_of_block(0, ["a", "b"], 7, "latin", stay=3)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ajuste.analysis.live import assemble_live, live_answer
-from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveMetric
+from ajuste.design.switchback import STAY, order_of_block
+from ajuste.model.live import BEGIN, BREACH, END, STAYED, LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.report.markdown import markdown
@@ -107,6 +108,45 @@ def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(t
     ]
     assert "baseline broke" in live_answer(study, (), slices)
     assert "baseline" not in live_answer(study, (), slices[1:])
+
+
+def improving(study: ResolvedStudy, *, of_stays: int) -> list[Trial]:
+    """Slices of ``took``, a tenth shorter under the second configuration, with so many blocks of stays at the end."""
+    slices: list[Trial] = []
+    for block in range(24 + of_stays):
+        stay = STAY if block >= 24 else 1
+        for place, name in enumerate(order_of_block(block, study.names, 1, stay=stay)):
+            begin_s = 60.0 * len(slices) + 15
+            took = (90 if name != study.baseline else 100) + 0.1 * (len(slices) % 3)
+            stayed = {STAYED: place % STAY + 1.0} if stay > 1 else {}
+            slices.append(
+                Trial(
+                    slot=Slot(block=block, position=place, configuration=name, seed=1),
+                    status="ok",
+                    metrics={"took": took, BEGIN: begin_s, END: begin_s + 45, **stayed},
+                )
+            )
+    return slices
+
+
+@pytest.mark.parametrize(("of_stays", "stays", "words"), [(0, False, "one slice"), (6, True, "5 slices")])
+def test_an_improvement_says_which_later_costs_were_not_tested(
+    of_stays: int, stays: bool, words: str, tmp_path: Path, store: Store
+) -> None:
+    metric = Metric(name="took", title="took", unit="ms", direction="lower")
+    design = LiveDesign(
+        metrics=(LiveMetric(metric=metric, kind="x", where="y"),), slice_s=60, for_s=86_400, stays=stays
+    )
+    study = ResolvedStudy.model_validate_json(start_run("live", tmp_path, store).resolved)
+    study = study.model_copy(update={"live": design, "deciding": (metric,), "described": ()})
+    slices = improving(study, of_stays=of_stays)
+    results = assemble_live(study, slices, run="x", stopped="decided", stopped_because="all verdicts decided")
+    assert results.verdicts[0].verdict == "improves"
+    for text in (results.answer, results.verdicts[0].reason):
+        assert f"osts beyond {words}" in text
+        assert "not tested" in text
+    assert ("stays" in results.design) is stays
+    assert ("--adopt" in results.answer) is not stays
 
 
 def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path, store: Store) -> None:

@@ -39,7 +39,8 @@ fn every_plan_is_written_again_as_it_was_with_its_defaults() {
 fn defaults() -> Value {
     serde_json::json!({
         "version": 1, "reads": [], "keeps": [], "writes": [], "scratch": null, "before": [], "background": [],
-        "ready": [], "ready_timeout_ns": 5_000_000_000_u64, "settle_ns": 0,
+        "ready": [], "ready_timeout_ns": 5_000_000_000_u64, "settle_ns": 0, "workload": null,
+        "timeout_ns": 600_000_000_000_u64, "output_limit_bytes": 1_048_576, "counters": [],
         "samplers": [], "trace": null, "observe_ns": 0, "after": [],
         "perturbation": {"entropy": 0, "environment_bytes": 0, "start_delay_ns": 0},
     })

@@ -108,7 +108,7 @@ def _levels(trend: Trend) -> tuple[str, ...]:
 
 def _comparison(verdict: Verdict, smallest_effect: float) -> str:
     name = verdict.configuration
-    if verdict.depends_on_machine:
+    if verdict.depends_on_machine or verdict.reverses:
         return f"{name}: {verdict.reason}"
     if words := verdict.within_limit(smallest_effect):
         return f"{name} is {words}"

@@ -10,12 +10,14 @@ from typing import Any, Final
 
 from ajuste.analysis.answer import answer
 from ajuste.analysis.record import Record, sort_trials
-from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
+from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices, later_costs
 from ajuste.design.stopping import Why
+from ajuste.design.switchback import STAY
 from ajuste.model.live import (
     BEGIN,
     BREACH,
     END,
+    STAYED,
     LiveDesign,
     LiveLine,
     LiveRecord,
@@ -28,7 +30,7 @@ from ajuste.model.live import (
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.trial import Trial
-from ajuste.model.wording import listed
+from ajuste.model.wording import listed, sentence_start
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_POINTS: Final = 3000
@@ -65,6 +67,7 @@ def trial_slices(trials: Sequence[Trial], metric: str, control: str = "") -> lis
             value=trial.metrics.get(metric),
             control=trial.metrics.get(control) if control else None,
             flags=_flags(trial),
+            stay=int(trial.metrics.get(STAYED, 0)),
         )
         for number, trial in enumerate(in_order(trials))
     ]
@@ -88,6 +91,7 @@ def judge_live(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Switch
             comparisons=(len(names) - 1) * len(resolved.deciding),
             confidence=analysis.confidence,
             smallest_effect=analysis.smallest_effect,
+            stays=live.stays,
         )
         for metric in resolved.deciding
     )
@@ -116,6 +120,9 @@ def live_answer(resolved: ResolvedStudy, judged: Sequence[SwitchbackJudgement], 
         sentences.append(
             answer(metrics, verdicts, summaries, {}, smallest_effect=resolved.study.analysis.smallest_effect)
         )
+    if any(verdict.verdict == "improves" for verdict in verdicts):
+        stays = resolved.live_design.stays
+        sentences.append(f"{sentence_start(later_costs(stays=stays))}{'' if stays else ' (--adopt tests them)'}.")
     return " ".join(sentences)
 
 
@@ -226,7 +233,8 @@ def assemble_live(
 def _design(live: LiveDesign, washout_s: float) -> str:
     how = "" if live.washout_s is not None else ", as long as the metrics took to respond"
     slices = f"Slices of {duration(live.slice_s)}, of which the first {duration(washout_s)} do not count{how}."
-    return f"{slices} {_ORDERS[live.order]}"
+    stays = f" Blocks of stays of {STAY} slices follow once a configuration improves." if live.stays else ""
+    return f"{slices} {_ORDERS[live.order]}{stays}"
 
 
 def _counted_blocks(resolved: ResolvedStudy, slices: Sequence[Trial]) -> int:

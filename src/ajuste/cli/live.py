@@ -104,7 +104,7 @@ def live(
     place, known = home(), catalogue()
     activity = Activity(log=True, quiet=showing.silent)
     activity.beat_s = None  # Each block has a line.
-    design = live_design(live_request)
+    design = live_design(live_request).model_copy(update={"stays": adopt})
     study = live_study(request, design, known, str(native_program(WATCH)))
     wanted = LiveOptions(
         place,
@@ -334,6 +334,7 @@ def _show_plan(
     *,
     as_json: bool,
 ) -> None:
+    from ajuste.design.switchback import STAY
     from ajuste.executor.host.adoption import adopted_from
     from ajuste.model.live import duration
     from ajuste.model.plan import location_words
@@ -361,7 +362,7 @@ def _show_plan(
         }
         if adopt is not None:
             boot = sorted(places_at_boot(experiment.resolved, adopt))
-            document["adopt"] = {"probation_s": adopt.probation_s, "boot": boot}
+            document["adopt"] = {"probation_s": adopt.probation_s, "boot": boot, "stay_slices": STAY}
         typer.echo(json.dumps(document, indent=2))
         return
     slices = int(design.for_s // design.slice_s)
@@ -379,6 +380,10 @@ def _show_plan(
     for guard in design.guards:
         typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
     if adopt is not None:
+        typer.echo(
+            f"Once one improves, blocks of stays follow: each configuration for {STAY} slices in a row, in random "
+            f"order. Only what improves there, too, is proved."
+        )
         places = " and ".join(sorted(places_at_boot(experiment.resolved, adopt))) or "no file"
         typer.echo(
             f"A proved winner stays in force if it keeps the guards for {duration(adopt.probation_s)} more; "

@@ -29,6 +29,8 @@ LEVEL: Final = 0.05
 FEWEST: Final = 3
 """Changes between the same two configurations, with fewer of which noise cannot be distinguished from a response."""
 CONSTANTS: Final = 16
+STAY: Final = 6
+"""Slices in a row under one configuration in a block of stays."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +143,15 @@ def slices_a_block(configurations: int, order: SwitchbackOrder = "random") -> in
 
 
 def order_of_block(
-    number: int, configurations: Sequence[str], seed: int, order: SwitchbackOrder = "random"
+    number: int, configurations: Sequence[str], seed: int, order: SwitchbackOrder = "random", *, stay: int = 1
 ) -> tuple[str, ...]:
     """Return the configurations of the slices of block ``number`` (0 …), in the order drawn by ``seed``.
 
-    A block whose configurations are fewer than before (some are decided) is drawn in the same way.
+    A block whose configurations are fewer than before (some are decided) is drawn in the same way, and so is a block of
+    stays, in which each configuration of the random order remains for ``stay`` slices.
     """
+    if stay > 1 and order != "random":
+        raise ValueError(f"the order {order} has no stays")
     if number < 0 or seed < 0:
         raise ValueError(f"block {number}, seed {seed}: none may be negative")
     if len(set(configurations)) != len(configurations) or len(configurations) < 2:
@@ -158,4 +163,4 @@ def order_of_block(
         return tuple(name for row in drawn for name in row)
     keys = raw_bits((seed, number, _MIRRORED), len(configurations))
     once = [name for _, name in sorted(zip(keys, configurations, strict=True))]
-    return tuple(once if order == "random" else [*once, *reversed(once)])
+    return tuple([name for name in once for _ in range(stay)] if order == "random" else [*once, *reversed(once)])

@@ -19,7 +19,8 @@ class Slice:
     ``number`` counts all slices from 0 in the order of time, ``block`` is what was drawn at random as one (see
     ``design.switchback``). ``begin_s`` and ``end_s`` bound the part that counts, after the wash-out, in seconds since
     the experiment began. ``control`` is a concurrent figure of the load, such as requests/s, that the configurations do
-    not change. A slice with ``flags``, such as ``guard`` or ``changed by others``, does not count.
+    not change. A slice with ``flags``, such as ``guard`` or ``changed by others``, does not count. ``stay`` is its
+    place (1 …) in a stay under one configuration; 0 outside of blocks of stays.
     """
 
     number: int
@@ -30,6 +31,7 @@ class Slice:
     value: float | None = None
     control: float | None = None
     flags: tuple[str, ...] = ()
+    stay: int = 0
 
     @property
     def counts(self) -> bool:
@@ -45,11 +47,12 @@ GuardSign = Literal["<", "<=", ">", ">="]
 # settle.
 SwitchbackOrder = Literal["random", "mirrored", "latin"]
 
-# Figures of trials beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, and
-# 1 if it broke a guard.
+# Figures of trials beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, 1 if
+# it broke a guard, and its place in a stay.
 BEGIN: Final = "slice-begin"
 END: Final = "slice-end"
 BREACH: Final = "slice-guard"
+STAYED: Final = "slice-stay"
 
 
 # Limit of figures: below it the square of a figure is finite as well, or statistics overflow.
@@ -92,7 +95,8 @@ class LiveDesign(BaseModel):
     to respond, once that is known), for at most ``for_s``, in blocks of that ``order``.
 
     ``watched`` are read for guards and for the record, ``control`` is the figure of the load. Nothing is measured while
-    the load average exceeds ``max_load`` or the pressure (a share of the time) ``max_pressure``.
+    the load average exceeds ``max_load`` or the pressure (a share of the time) ``max_pressure``. With ``stays`` a
+    configuration improves only if it also does when it stays: blocks of stays follow.
     """
 
     metrics: tuple[LiveMetric, ...] = Field(min_length=1)
@@ -105,6 +109,7 @@ class LiveDesign(BaseModel):
     order: SwitchbackOrder = "random"
     max_load: float | None = None
     max_pressure: float | None = None
+    stays: bool = Field(default=False, exclude_if=lambda stays: not stays)
 
     @property
     def first_washout_s(self) -> float:

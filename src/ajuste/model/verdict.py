@@ -33,7 +33,8 @@ class Finding(BaseModel):
     ``old`` and ``new`` are the typical figures under the baseline and otherwise, on the same scale as the estimate.
     ``means_disagree``: arithmetic means lie on the other side of no effect than typical trials. ``few_trials``: the
     interval lies within the zone of equivalence, and only the number of trials is lacking. What is ``too_coarse`` is
-    undecided for good: the steps of the figures hide more than the verdict needs.
+    undecided for good: the steps of the figures hide more than the verdict needs. What ``reverses`` improves at once,
+    is certainly no gain when it stays, and is undecided for good.
     """
 
     metric: str
@@ -58,6 +59,7 @@ class Finding(BaseModel):
     means_disagree: bool = Field(default=False, exclude_if=lambda disagree: not disagree)
     few_trials: bool = Field(default=False, exclude_if=lambda few: not few)
     too_coarse: bool = Field(default=False, exclude_if=lambda coarse: not coarse)
+    reverses: bool = Field(default=False, exclude_if=lambda reverses: not reverses)
     reason: str
 
     @property
@@ -81,7 +83,8 @@ class Finding(BaseModel):
     @property
     def is_open(self) -> bool:
         """Return whether more blocks can be of use: undecided, or decided but not as precise as was asked for."""
-        return not (self.depends_on_machine or self.too_coarse) and (self.is_undecided or self.precise is False)
+        for_good = self.depends_on_machine or self.too_coarse or self.reverses
+        return not for_good and (self.is_undecided or self.precise is False)
 
     @property
     def is_undecided(self) -> bool:

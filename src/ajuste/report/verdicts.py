@@ -44,6 +44,8 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
         return words
     if verdict.too_coarse:
         return "undecided: the figures are too coarse"
+    if verdict.reverses:
+        return "undecided: it does not gain when it stays"
     if verdict.few_trials:
         blocks = block_words(verdict.blocks, of_rounds=verdict.of_rounds)
         return f"undecided: within {effect_band(smallest_effect)} in {blocks}, too few"

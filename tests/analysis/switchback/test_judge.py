@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.switchback.experiments import SMALLEST_EFFECT, Run, ajuste, switched
 from benchmarks.switchback.services import SERVICES, SimulatedService
+from benchmarks.switchback.stays import CASES, simulate_stays
 from numpy.typing import NDArray
 
 from ajuste.analysis.switchback.judge import judge_slices
@@ -258,6 +259,16 @@ def test_a_plan_from_a_day_of_values_is_right_to_a_factor_of_2() -> None:
     looks = ajuste(run, at_equal_load=False)
     took = 2 * (1 + np.argmax(looks.higher, axis=1))
     assert planned / 2 < np.quantile(took, 0.95) < planned * 2
+
+
+def test_a_plan_with_stays_is_right_to_a_factor_of_2() -> None:
+    pilots, _ = TOGETHER.draw(np.random.default_rng(7), 30, 144)
+    noises = [noise_of_pilot(np.exp(pilot), 2, "random", ratio=True) for pilot in pilots]
+    plans = [plan_slices(noise, np.log1p(0.1), 0.05, 2, "random", stays=True) for noise in noises if noise is not None]
+    (cell,) = simulate_stays(200, [case for case in CASES if case.name == "−10 %"], ["together"])
+    typical = np.median([plan.typical or np.inf for plan in plans])
+    assert typical / 2 < cell.slices_with_stays < typical * 2
+    assert all(60 <= plan.in_stays < (plan.slices or np.inf) for plan in plans)
 
 
 def test_mirrored_blocks_are_planned_shorter_where_load_changes_quickly_and_noise_needs_enough_values() -> None:

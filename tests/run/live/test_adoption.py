@@ -31,6 +31,12 @@ def test_the_one_that_improves_and_is_otherwise_the_same_may_stay() -> None:
     assert proved_winner([*others, *verdicts], {"worse": "guard took < 1s"}) == "new"
 
 
+def test_a_cost_that_comes_later_is_the_reason_why_nothing_stays() -> None:
+    later = verdict("new", "took", "undecided").model_copy(update={"reverses": True, "reason": "a cost comes later"})
+    with pytest.raises(NotProvedError, match="new: a cost comes later"):
+        proved_winner([later], {})
+
+
 @pytest.mark.parametrize(
     ("words", "broken", "why"),
     [

@@ -19,13 +19,26 @@ from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.rounding import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.sign_intervals import (
     LONG,
+    SHORT,
     Floats,
+    Mixture,
     fewest_blocks,
     final_log_evidence,
     interval_around,
     log_evidence,
 )
+from ajuste.analysis.switchback.stays import (
+    HORIZON,
+    PROJECTED,
+    REACH,
+    SETTLED,
+    StayDifferences,
+    stay_differences,
+    stay_noise,
+    stays_of,
+)
 from ajuste.analysis.verdict import build_verdict, deciding_width, unmeasured, verdict_reason, verdict_word
+from ajuste.design.switchback import STAY
 from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
 from ajuste.model.metric import Metric, Scale
@@ -57,10 +70,10 @@ class BlockDifferences:
 
 
 def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, other: str) -> BlockDifferences | None:
-    """Return the differences of all blocks with clean slices of both; ``None`` without any."""
+    """Return the differences of all blocks with clean slices of both, except of stays; ``None`` without any."""
     by_block: dict[int, tuple[list[Slice], list[Slice]]] = {}
     for time_slice in sorted(slices, key=lambda s: s.number):
-        if time_slice.counts and time_slice.configuration in (baseline, other):
+        if time_slice.counts and not time_slice.stay and time_slice.configuration in (baseline, other):
             by_block.setdefault(time_slice.block, ([], []))[time_slice.configuration == other].append(time_slice)
     blocks = [pair for pair in by_block.values() if all(pair)]
     running = {time_slice.number: time_slice.configuration for time_slice in slices}
@@ -221,7 +234,12 @@ def _before(terms: Floats) -> Floats:
 
 
 def sequence_interval(
-    differences: Floats, *, alpha: float, floor: float = 0.0, control: Floats | None = None
+    differences: Floats,
+    *,
+    alpha: float,
+    floor: float = 0.0,
+    control: Floats | None = None,
+    mixture: Mixture = LONG,
 ) -> Interval:
     """Return the effects that ``differences`` (at least one) do not refute; valid at all numbers of blocks together.
 
@@ -230,10 +248,10 @@ def sequence_interval(
 
     def against(effects: Floats) -> Floats:
         left = differences[None, :] - effects[:, None]
-        plain = final_log_evidence(left, floor)
+        plain = final_log_evidence(left, floor, mixture)
         if control is None:
             return plain
-        also = final_log_evidence(adjusted(left, np.broadcast_to(control, left.shape)), floor)
+        also = final_log_evidence(adjusted(left, np.broadcast_to(control, left.shape)), floor, mixture)
         return np.asarray(np.logaddexp(plain, also) - math.log(2))
 
     return interval_around(differences, _estimate(differences, control), against, alpha=alpha, floor=floor)
@@ -299,8 +317,9 @@ SURE: Final = 3.0
 
 
 def diagnose_slices(slices: Sequence[Slice], metric: Metric) -> Diagnostics:
-    """Diagnose the slices that count."""
-    diagnostics = diagnose(_measurements(slices, metric).measurements(), (metric,), "wall")
+    """Diagnose the slices that count, except of stays."""
+    single = [time_slice for time_slice in slices if not time_slice.stay]
+    diagnostics = diagnose(_measurements(single, metric).measurements(), (metric,), "wall")
     return diagnostics.model_copy(
         update={
             "found": tuple(map(_finding_on_slices, diagnostics.found)),
@@ -392,7 +411,8 @@ class SwitchbackJudgement:
 
     ``more_slices`` is about how many more slices decide the open ones: 0 where all are decided, ``None`` where nothing
     can be said yet. ``findings`` are sentences on the noise, ``diagnostics`` the same with figures. ``adjusted`` names
-    the configurations whose estimate is that at equal load, by the slices' ``control``.
+    the configurations whose estimate is that at equal load, by the slices' ``control``. ``awaiting`` names those that
+    improve at once and lack only stays.
     """
 
     metric: Metric
@@ -401,12 +421,14 @@ class SwitchbackJudgement:
     findings: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
     adjusted: tuple[str, ...] = ()
+    awaiting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Judged:
     verdict: Verdict
     adjusted: bool = False
+    awaits_stays: bool = False
     findings: tuple[str, ...] = ()
 
 
@@ -420,13 +442,14 @@ def judge_slices(
     confidence: float = 0.95,
     smallest_effect: float = 0.05,
     diagnose_noise: bool = True,
+    stays: bool = False,
 ) -> SwitchbackJudgement:
     """Judge ``slices`` so far on ``metric`` for each of ``configurations`` (names; the baseline among them).
 
     The verdicts of all ``comparisons`` of the experiment (configurations besides the baseline × deciding metrics) hold
     together with ``confidence``, however often and whenever one looks. That rests on blocks whose order was drawn as in
     ``design.switchback``, also for the incomplete block at the end: any two configurations of it could as well have
-    been exchanged.
+    been exchanged. With ``stays`` nothing improves that does not when it stays (see ``judge_stays``).
     """
     alpha = (1 - confidence) / max(1, comparisons)
     outcomes = [
@@ -434,6 +457,7 @@ def judge_slices(
             block_differences(slices, metric, baseline, name),
             name,
             metric,
+            stays_of(slices, (baseline, name)) if stays else None,
             alpha=alpha,
             confidence=confidence,
             smallest_effect=smallest_effect,
@@ -445,13 +469,14 @@ def judge_slices(
     return SwitchbackJudgement(
         metric=metric,
         verdicts=tuple(outcome.verdict for outcome in outcomes),
-        more_slices=_more_slices([outcome.verdict for outcome in outcomes], slices),
+        more_slices=_more_slices(outcomes, slices),
         findings=(
             *(finding for outcome in outcomes for finding in outcome.findings),
             *(sentences(diagnostics) if diagnostics is not None else ()),
         ),
         diagnostics=diagnostics,
         adjusted=tuple(outcome.verdict.configuration for outcome in outcomes if outcome.adjusted),
+        awaiting=tuple(outcome.verdict.configuration for outcome in outcomes if outcome.awaits_stays),
     )
 
 
@@ -459,6 +484,7 @@ def _judged(
     differences: BlockDifferences | None,
     configuration: str,
     metric: Metric,
+    stays: Sequence[tuple[list[Slice], list[Slice]]] | None,
     *,
     alpha: float,
     confidence: float,
@@ -498,10 +524,16 @@ def _judged(
             f"Whether {configuration} does the same when it stays was not tested: the random order would show it."
         )
     elif differs and not carried.settles(effect.interval.mean):
-        stays = change(effect.natural(carried.settled), effect.scale, metric.unit)
-        withheld = f"with what it does to the next slice its effect is {stays}, and not certain yet"
+        settled = change(effect.natural(carried.settled), effect.scale, metric.unit)
+        withheld = f"with what it does to the next slice its effect is {settled}, and not certain yet"
         if carried.settled * effect.interval.mean > 0:
             more = max(1, math.ceil((carried.times_as_many - 1) * interval.n))
+    staying = None
+    if word == "improves" and not withheld and stays is not None:
+        pairs = stays_of_values(stays, differences, use_control=control is not None)
+        staying = judge_stays(*pairs, effect, configuration, metric, alpha=alpha, floor=differences.floor)
+        findings += [staying.words] * staying.agrees
+        withheld, more = ("" if staying.agrees else staying.words), staying.more_blocks
     if withheld:
         word = "undecided"
     if word == "equivalent":
@@ -532,9 +564,13 @@ def _judged(
             level=confidence,
             blocks=interval.n,
             more_blocks=more,
-            reason=withheld or verdict_reason(word, effect, metric, smallest_effect, too_few),
+            reverses=staying is not None and staying.reverses,
+            reason=withheld
+            or verdict_reason(word, effect, metric, smallest_effect, too_few)
+            + (f"; {later_costs(stays=staying is not None)}" if word == "improves" else ""),
         ),
         adjusted=helps,
+        awaits_stays=staying is not None and not (staying.agrees or staying.reverses),
         findings=tuple(findings),
     )
 
@@ -552,13 +588,124 @@ def _withheld(carried: CarryOver, effect: Effect, configuration: str, metric: Me
     )
 
 
-def _more_slices(verdicts: Sequence[Verdict], slices: Sequence[Slice]) -> int | None:
-    # Estimate how many more slices are needed, in blocks as long as the last whole one.
-    more = [verdict.more_blocks for verdict in verdicts if verdict.is_open]
-    if not more:
+def later_costs(*, stays: bool) -> str:
+    """Say which later costs were not tested."""
+    return f"costs beyond {f'{REACH} slices, and slow leaks' if stays else 'one slice'}: not tested"
+
+
+@dataclass(frozen=True)
+class StayJudgement:
+    """Whether the effect of stays ``agrees`` with a gain at once, or ``reverses`` it for certain, in ``words``; about
+    how many ``more_blocks`` of stays decide it.
+    """
+
+    words: str
+    agrees: bool = False
+    reverses: bool = False
+    more_blocks: int | None = None
+
+
+def stays_of_values(
+    stays: Sequence[tuple[list[Slice], list[Slice]]], differences: BlockDifferences, *, use_control: bool
+) -> tuple[StayDifferences, StayDifferences | None]:
+    """Return the differences of ``stays`` on the scale of the blocks' ``differences``, and of their control."""
+
+    def of(value: Callable[[Slice], float], *, logarithm: bool) -> StayDifferences:
+        sides = [np.array([[value(s) for s in pair[side]] for pair in stays]).reshape(-1, STAY) for side in (0, 1)]
+        return stay_differences(*(np.log(side) if logarithm else side for side in sides))
+
+    controls = [_control(time_slice) for pair in stays for side in pair for time_slice in side]
+    known = use_control and bool(np.all(np.isfinite(controls)))
+    values = of(_value, logarithm=differences.scale == "ratio")
+    return values, of(_control, logarithm=min(controls, default=0.0) > 0) if known else None
+
+
+def judge_stays(
+    values: StayDifferences,
+    controls: StayDifferences | None,
+    effect: Effect,
+    configuration: str,
+    metric: Metric,
+    *,
+    alpha: float,
+    floor: float,
+) -> StayJudgement:
+    """Judge whether the gain of ``effect`` remains when its configuration stays.
+
+    Two tests, each one-sided at error rate ``alpha`` at all looks together: the effect at the end of stays is a gain,
+    and it would still be one if it grew once more by as much as within the stay. Both must succeed, so a gain that is
+    none by either is found with probability at most ``alpha`` (intersection-union: Berger 1982, "Multiparameter
+    hypothesis testing and acceptance sampling", Technometrics 24). Each is an interval of signs at twice the rate, of
+    whose two sides only one can be wrong. ``floor`` is that of single differences.
+    """
+    fewest = fewest_blocks(2 * alpha)
+    if not len(values.settled):
+        words = (
+            f"it improves at once; whether it does when it stays for {STAY} slices takes at least "
+            f"{count_of(fewest, 'block')} of stays"
+        )
+        return StayJudgement(words, more_blocks=fewest)
+    settled, projected = (
+        sequence_interval(
+            differences,
+            alpha=2 * alpha,
+            floor=stay_noise(floor, weights),
+            control=control,
+            mixture=SHORT,
+        )
+        for differences, control, weights in (
+            (values.settled, None if controls is None else controls.settled, SETTLED),
+            (values.projected, None if controls is None else controls.projected, PROJECTED),
+        )
+    )
+    side = math.copysign(1.0, effect.interval.mean)
+    at_end, later = (change(effect.natural(i.mean), effect.scale, metric.unit) for i in (settled, projected))
+    blocks = f"{count_of(settled.n, 'block')} of stays"
+    if _lies(settled, side) and _lies(projected, side):
+        bound = change(effect.natural(settled.high if side < 0 else settled.low), effect.scale, metric.unit)
+        words = (
+            f"When {configuration} stays for {STAY} slices, its effect is {at_end} (at least {bound}), from {blocks}. "
+            f"Costs that come more than {REACH} slices later, or eat the gain only after {HORIZON}, were not tested."
+        )
+        return StayJudgement(words, agrees=True)
+    if _lies(settled, -side):
+        words = f"it improves at once, but when it stays for {STAY} slices its effect is {at_end}: a cost comes later"
+        return StayJudgement(words, reverses=True)
+    if _lies(projected, -side):
+        words = (
+            f"it improves at once, but less the longer it stays: its effect is {at_end} after {STAY} slices, and at "
+            f"this rate {later} after {HORIZON}"
+        )
+        return StayJudgement(words, reverses=True)
+    shown = f"when it stays for {STAY} slices its effect is {at_end}"
+    if _lies(settled, side):
+        shown = f"as it changes while it stays, its effect after {HORIZON} slices is {later}"
+    words = f"it improves at once; {shown}, and not certain yet ({blocks})"
+    if settled.n < fewest:
+        return StayJudgement(words, more_blocks=fewest - settled.n)
+    needed = [
+        blocks_needed(differences - interval.mean, interval.mean, 2 * alpha) if side * interval.mean > 0 else None
+        for differences, interval in ((values.settled, settled), (values.projected, projected))
+    ]
+    known = [count for count in needed if count is not None]
+    return StayJudgement(words, more_blocks=max(1, max(known) - settled.n) if len(known) == len(needed) else None)
+
+
+def _lies(interval: Interval, side: float) -> bool:
+    # Whether all of it is above (+1) or below (−1) no effect.
+    return (interval.low if side > 0 else -interval.high) > 0
+
+
+def _more_slices(outcomes: Sequence[_Judged], slices: Sequence[Slice]) -> int | None:
+    # Estimate how many more slices are needed, in blocks as long as the last whole one, or of stays.
+    still_open = [outcome for outcome in outcomes if outcome.verdict.is_open]
+    if not still_open:
         return 0
-    known = [blocks for blocks in more if blocks is not None]
-    if len(known) < len(more) or not slices:
+    if any(outcome.verdict.more_blocks is None for outcome in still_open) or not slices:
         return None
-    lengths = Counter(time_slice.block for time_slice in slices)
-    return max(known) * lengths[max(lengths)]
+    lengths = Counter(time_slice.block for time_slice in slices if not time_slice.stay)
+    last = lengths[max(lengths)] if lengths else 0
+    of_stays = STAY * (1 + sum(outcome.awaits_stays for outcome in still_open))
+    return max(
+        (outcome.verdict.more_blocks or 0) * (of_stays if outcome.awaits_stays else last) for outcome in still_open
+    )

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
+from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.switchback.judge import MOST_VARIANCE, TURNS, block_differences, blocks_needed
-from ajuste.design.switchback import order_of_block, slices_a_block
+from ajuste.analysis.switchback.stays import PROJECTED, stay_noise
+from ajuste.design.switchback import STAY, order_of_block, slices_a_block
 from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric, Scale
 
@@ -31,6 +33,8 @@ LUCKY: Final = 0.7
 """Looking after each block stops before the mean evidence would: this much of a shortfall is left (measured in
 ``benchmarks.switchback``).
 """
+_STAYING: Final = 2
+"""The configurations that stays usually have: the baseline and the one that improves."""
 _DRAWS: Final = 4
 _ORDERS: Final = 1000
 
@@ -40,13 +44,14 @@ class BlockNoise:
     """The differences of two equal configurations within a block.
 
     ``values`` are such differences, around 0, of logarithms where ``scale`` is *ratio*; they tell as much as
-    ``blocks`` without a common slice. ``mean`` is the metric's.
+    ``blocks`` without a common slice. ``mean`` is the metric's. ``staying`` are those of blocks of stays, if known.
     """
 
     scale: Scale
     values: NDArray[np.float64]
     blocks: int
     mean: float
+    staying: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,20 +59,38 @@ class SwitchbackPlan:
     """The ``slices`` that detect the effect asked for in 95 of 100 experiments, ``typical`` in half of them.
 
     ``low`` and ``high`` bound ``slices`` as far as so few blocks tell the noise. ``None`` is beyond all measure.
+    ``in_stays`` are those of ``slices`` that are in stays.
     """
 
     slices: int | None
     typical: int | None
     low: int | None
     high: int | None
+    in_stays: int = 0
+
+
+def fewest_in_stays(alpha: float) -> int:
+    """Return the smallest number of slices of stays that show a gain at error rate ``alpha``."""
+    return fewest_blocks(2 * alpha) * _STAYING * STAY
 
 
 def plan_slices(
-    noise: BlockNoise, effect: float, alpha: float, configurations: int, order: SwitchbackOrder
+    noise: BlockNoise, effect: float, alpha: float, configurations: int, order: SwitchbackOrder, *, stays: bool = False
 ) -> SwitchbackPlan:
-    """Return how many slices tell an ``effect`` from none at error rate ``alpha``, also if it stays."""
+    """Return how many slices tell an ``effect`` from none at error rate ``alpha``, also if it stays: with ``stays`` by
+    blocks of stays, whose slices are taken as independent where their noise is not known.
+    """
     block_slices = slices_a_block(configurations, order)
     settled = settled_variance(configurations, order)
+    staying = stay_noise(1.0, PROJECTED) * noise.values if noise.staying is None else noise.staying
+
+    def in_stays(shortfall: float, times: float) -> int | None:
+        needed = blocks_needed(times * staying, effect, 2 * alpha, shortfall=shortfall) if stays else 0
+        return None if needed is None else needed * _STAYING * STAY
+
+    def both(shortfall: float, times: float = 1.0) -> int | None:
+        parts = slices(shortfall, times), in_stays(shortfall, times)
+        return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
 
     def slices(shortfall: float, times: float = 1.0) -> int | None:
         needed = blocks_needed(times * noise.values, effect, alpha, shortfall=shortfall)
@@ -81,9 +104,9 @@ def plan_slices(
     most = ndtri(POWER)
     freedom = max(1, noise.blocks - 1)
     low, high = (
-        slices(most, math.sqrt(freedom / chdtri(freedom, 1 - share))) for share in ((1 + SURE) / 2, (1 - SURE) / 2)
+        both(most, math.sqrt(freedom / chdtri(freedom, 1 - share))) for share in ((1 + SURE) / 2, (1 - SURE) / 2)
     )
-    return SwitchbackPlan(slices(most), slices(0.0), low, high)
+    return SwitchbackPlan(both(most), both(0.0), low, high, in_stays(most, 1.0) or 0)
 
 
 def noise_of_pilot(
@@ -93,8 +116,18 @@ def noise_of_pilot(
     length = slices_a_block(configurations, order)
     if len(pilot) < max(FEWEST_SLICES, length) or (ratio and np.any(pilot <= 0)):
         return None
-    values = pilot_differences(np.log(pilot) if ratio else pilot, configurations, order)
-    return BlockNoise("ratio" if ratio else "difference", values, len(pilot) // length, float(np.mean(pilot)))
+    figures = np.log(pilot) if ratio else pilot
+    staying = None
+    if len(pilot) // (2 * STAY) >= FEWEST_BLOCKS:
+        windows = np.lib.stride_tricks.sliding_window_view(figures, 2 * STAY)
+        staying = windows @ np.r_[-PROJECTED, PROJECTED]
+    return BlockNoise(
+        "ratio" if ratio else "difference",
+        pilot_differences(figures, configurations, order),
+        len(pilot) // length,
+        float(np.mean(pilot)),
+        staying,
+    )
 
 
 def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, others: Sequence[str]) -> BlockNoise | None:

@@ -76,11 +76,13 @@ def proved_winner(verdicts: Iterable[Verdict], broken: Mapping[str, str]) -> str
     It must be the only one that improves a metric, be equivalent in all others, and not have ``broken`` a guard.
     """
     by_configuration: dict[str, dict[str, str]] = {}
+    reversed_ones: list[str] = []
     for verdict in verdicts:
         by_configuration.setdefault(verdict.configuration, {})[verdict.metric] = verdict.verdict
+        reversed_ones += [f"{verdict.configuration}: {verdict.reason}"] * verdict.reverses
     better = [name for name, words in by_configuration.items() if "improves" in words.values()]
     if not better:
-        raise NotProvedError("no configuration is proved to be better than the baseline")
+        raise NotProvedError(listed(reversed_ones) or "no configuration is proved to be better than the baseline")
     if len(better) > 1:
         raise NotProvedError(f"{listed(better)} improve: compare them with each other")
     name = better[0]

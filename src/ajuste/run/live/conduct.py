@@ -12,13 +12,13 @@ from typing import Any, Final, Self
 
 from ajuste.analysis.live import breaches_by_name, computable, in_order, judge_live, kept_readings, live_answer
 from ajuste.design.stopping import Stop
-from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
+from ajuste.design.switchback import STAY, StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
 from ajuste.machine.home import how_to_mend
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
-from ajuste.model.live import BREACH, END, LiveDesign, duration
+from ajuste.model.live import BREACH, END, STAYED, LiveDesign, duration
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.verdict import Verdict
@@ -225,7 +225,9 @@ class Conductor:
             return Stop("decided", f"all verdicts decided after {self._counted()}")
         if number and verdicts and not any(v.is_open for v in verdicts if v.configuration not in broken):
             return Stop("decided", f"all verdicts decided after {self._counted()}")
-        if self.now_s + self._live.slice_s > self._live.for_s:
+        stay = self._stay(number)
+        length_s = self._live.slice_s * (stay * len(names) if stay > 1 else 1)  # a part of a stay shows nothing
+        if self.now_s + length_s > self._live.for_s:
             return Stop("time", f"the time of {duration(self._live.for_s)} is over after {self._counted()}")
         return None
 
@@ -245,12 +247,31 @@ class Conductor:
             if name == baseline or (name not in broken and (not number or name in open_names))
         )
 
+    def _stay(self, number: int) -> int:
+        # Stays are drawn when all that is open waits for nothing else. Decided from the blocks before, as members are.
+        if not (self._live.stays and number):
+            return 1
+        before = [trial for trial in self.trials if trial.slot.block < number]
+        broken = breaches_by_name(before)
+        judged = judge_live(self.study, before)
+        waiting = {(metric.metric.name, name) for metric in judged for name in metric.awaiting}
+        still_open = {
+            (verdict.metric, verdict.configuration)
+            for metric in judged
+            for verdict in metric.verdicts
+            if verdict.is_open and verdict.configuration not in broken
+        }
+        return STAY if still_open and still_open <= waiting else 1
+
     def _block(self, number: int) -> None:
-        names = self._members(number)
-        order = order_of_block(number, names, self.study.study.design.seed, self._live.order)
+        names, stay = self._members(number), self._stay(number)
+        order = order_of_block(number, names, self.study.study.design.seed, self._live.order, stay=stay)
         slots = [
             Slot(block=number, position=position, configuration=name, seed=0) for position, name in enumerate(order)
         ]
+        if stay > 1:
+            self._block_of_stays(slots)
+            return
         # Repeats come after the rest of the block: a disturbance may be over by then.
         for _ in range(MOST_ATTEMPTS):
             for slot in slots:
@@ -259,6 +280,17 @@ class Conductor:
                     if is_over or self._broken_in_a_row >= MOST_BROKEN or self._failed_in_a_row >= MOST_FAILED:
                         return
                     self._slice(slot)
+
+    def _block_of_stays(self, slots: Sequence[Slot]) -> None:
+        # An interrupted stay is not repeated: the next block is drawn anew.
+        if self._attempts(slots[0]):
+            return
+        for slot in slots:
+            if self.now_s + self._live.slice_s > self._live.for_s:
+                return
+            self._slice(slot, stay=slot.position % STAY + 1)
+            if self.trials[-1].status != "ok":
+                return
 
     def _left(self) -> str:
         most_s = max(0.0, self._live.for_s - self.now_s)
@@ -278,7 +310,7 @@ class Conductor:
             return False
         return not any(attempt.status == "ok" for attempt in attempts) and len(attempts) < MOST_ATTEMPTS
 
-    def _slice(self, slot: Slot) -> None:
+    def _slice(self, slot: Slot, *, stay: int = 0) -> None:
         self._await_quiet(slot.block)
         attempt = len(self._attempts(slot))
         live = self._live
@@ -307,6 +339,8 @@ class Conductor:
         trial = slice_trial(
             slot, attempt, plan, observation, watched, self.sources, live, started=started, earlier=self._earlier
         )
+        if stay:
+            trial = trial.model_copy(update={"metrics": {**trial.metrics, STAYED: float(stay)}})
         self._earlier.update({event.tunable: event.before for event in trial.written})
         if lost is None and watched.ended is not None and watched.ended.kind == "stop":
             raise StopAskedError

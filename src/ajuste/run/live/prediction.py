@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,11 +18,12 @@ from ajuste.analysis.switchback.plan import (
     POWER,
     BlockNoise,
     SwitchbackPlan,
+    fewest_in_stays,
     noise_of_blocks,
     noise_of_pilot,
     plan_slices,
 )
-from ajuste.design.switchback import slices_a_block
+from ajuste.design.switchback import STAY, slices_a_block
 from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, duration
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
@@ -49,7 +50,9 @@ class Known:
 
 @dataclass(frozen=True)
 class SlicesPrediction:
-    """The slices needed to find an ``effect`` on ``metric``; without a ``plan`` the noise is unknown yet."""
+    """The slices needed to find an ``effect`` on ``metric``; without a ``plan`` the noise is unknown yet. At least
+    ``fewest_in_stays`` of them are in stays.
+    """
 
     metric: Metric
     effect: float
@@ -57,6 +60,7 @@ class SlicesPrediction:
     block_slices: int
     plan: SwitchbackPlan | None = None
     source: str = ""
+    fewest_in_stays: int = 0
 
     @property
     def slices(self) -> int | None:
@@ -66,6 +70,10 @@ class SlicesPrediction:
     @property
     def words(self) -> str:
         """Describe the prediction in a few sentences."""
+        return f"{self._of_noise} {self._stays()}".strip()
+
+    @property
+    def _of_noise(self) -> str:
         effect = f"a change of {percent(self.effect)} of {self.metric.name}"
         if self.plan is None:
             slices = FEWEST_BLOCKS * self.block_slices
@@ -84,6 +92,15 @@ class SlicesPrediction:
         )
         return text if self.plan.slices * self.design.slice_s <= self.design.for_s else f"{text} {self._cure()}"
 
+    def _stays(self) -> str:
+        if not self.design.stays:
+            return ""
+        count = max(self.fewest_in_stays, self.plan.in_stays if self.plan else 0)
+        length = f"{count:,} slices ({duration(count * self.design.slice_s)})"
+        if self.plan is None or self.plan.slices is None:
+            return f"At least {length} more are stays of {STAY} slices each, which test costs that come later."
+        return f"{length} of them are stays of {STAY} slices each, which test costs that come later."
+
     def _cure(self) -> str:
         return (
             f"The run ends before, after {duration(self.design.for_s)}: give a longer --for or a larger --min-effect."
@@ -100,6 +117,7 @@ class SlicesPrediction:
             "half_of_runs": plan.typical if plan else None,
             "low": plan.low if plan else None,
             "high": plan.high if plan else None,
+            **({"in_stays": plan.in_stays if plan else self.fewest_in_stays} if self.design.stays else {}),
             "source": self.source,
         }
 
@@ -139,7 +157,15 @@ def _predicted(
     design, names = resolved.live_design, resolved.names
     analysis = resolved.study.analysis
     length = slices_a_block(len(names), design.order)
-    prediction = SlicesPrediction(metric, analysis.smallest_effect, design, length)
+    alpha = (1 - analysis.confidence) / max(1, (len(names) - 1) * len(resolved.deciding))
+    alpha *= (1 - ALPHA_OF_CONTROL) if design.control else 1
+    prediction = SlicesPrediction(
+        metric,
+        analysis.smallest_effect,
+        design,
+        length,
+        fewest_in_stays=fewest_in_stays(alpha) if design.stays else 0,
+    )
     observed = noise_of_blocks(trial_slices(trials, metric.name), metric, resolved.baseline, _others(resolved))
     if observed is not None and observed.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
         known = Known(observed, f"the first {observed.blocks} blocks")
@@ -147,10 +173,8 @@ def _predicted(
         return prediction
     noise = known.noise
     effect = math.log1p(prediction.effect) if noise.scale == "ratio" else prediction.effect * abs(noise.mean)
-    alpha = (1 - analysis.confidence) / max(1, (len(names) - 1) * len(resolved.deciding))
-    alpha *= (1 - ALPHA_OF_CONTROL) if design.control else 1
-    plan = plan_slices(noise, effect or metric.resolution, alpha, len(names), design.order)
-    return SlicesPrediction(metric, prediction.effect, design, length, plan, known.source)
+    plan = plan_slices(noise, effect or metric.resolution, alpha, len(names), design.order, stays=design.stays)
+    return replace(prediction, plan=plan, source=known.source)
 
 
 def _others(resolved: ResolvedStudy) -> list[str]:
