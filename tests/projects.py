@@ -13,7 +13,7 @@ PROJECT = """\
 name = "job"
 build = "sh build.sh"
 command = "./job"
-metric = "took,ms,lower=regex:took ([0-9.]+) ms"
+metric = "took,ms,lower,step=0.1=regex:took ([0-9.]+) ms"
 limit = "1%"
 max_time = "20s"
 """

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from ajuste.analysis.sign_intervals import blind_spot, fewest_blocks
 from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, compared
-from ajuste.model.verdict import LimitWord, Verdict, Word
+from ajuste.model.verdict import SEEN, LimitWord, Verdict, Word
 from ajuste.model.wording import amount, change, count_of, number, percent
-
-SEEN: Final = 0.1
-"""*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
 
 
 @dataclass(frozen=True)
@@ -281,6 +278,9 @@ def _against_limit(effect: Effect, metric: Metric, limit: float, alpha: float) -
     if word != "undecided":
         return {"against_limit": word, "more_blocks": None}
     distance = min(abs((low + high) / 2 - limit_at) for low, high, limit_at in _worse(effect, metric, limit))
+    if effect.rounding > 0 and distance <= effect.rounding and math.isfinite(effect.interval.half_width):
+        reason = _too_coarse(effect, metric)
+        return {"against_limit": word, "more_blocks": None, "too_coarse": True, "reason": reason}
     return {
         "against_limit": word,
         "more_blocks": _more_for(effect, distance, alpha) if math.isfinite(distance) else None,

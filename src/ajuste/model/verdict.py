@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,10 @@ Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
 # Outcome of a change for the worse against a limit: the whole interval lies beyond it, or none of it does.
 LimitWord = Literal["beyond", "within", "undecided"]
+
+
+SEEN: Final = 0.1
+"""*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
 
 
 class Finding(BaseModel):

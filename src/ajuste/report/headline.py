@@ -15,13 +15,12 @@ from statistics import fmean, geometric_mean
 from typing import Final
 
 from ajuste.analysis.prediction import worst_miss
-from ajuste.analysis.verdict import SEEN
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import explains_all
 from ajuste.model.results import Prediction, Results
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import SEEN, FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import (
     block_words,
     in_sentence,

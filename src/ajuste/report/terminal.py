@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
+import rich.console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from ajuste.model.wording import count_of, in_sentence, listed, visible, visible_line
-from ajuste.report.console import INDENT, WORD_STYLES, Sheet, joined, plain_table, sheet
+from ajuste.report.console import INDENT, WORD_STYLES, Console, Sheet, joined, plain_table, sheet
 from ajuste.report.document import (
     Badge,
     Block,
@@ -70,7 +70,7 @@ _LAST_LINES: Final = 5
 
 def print_report(
     report: Report,
-    console: Console,
+    console: rich.console.Console,
     *,
     verbose: bool = False,
     path: Path | None = None,
@@ -86,7 +86,9 @@ def print_report(
     _print(report, console, verbose=verbose, path=path, left=left)
 
 
-def _print(report: Report, console: Console, *, verbose: bool, path: Path | None, left: Sequence[str]) -> None:
+def _print(
+    report: Report, console: rich.console.Console, *, verbose: bool, path: Path | None, left: Sequence[str]
+) -> None:
     with sheet(console) as out:
         printer = _Printer(out, verbose=verbose)
         if report.headline:

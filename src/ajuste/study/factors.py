@@ -372,7 +372,9 @@ def _service_setting(where: KeyPath, name: str, table: ServiceTable, catalogue: 
     if near := nearest(name, (*placeholders, *get_args(AttributeName))):
         return Problem(where, f'"{table.called}" has no setting or attribute "{name}"{near}')
     if kind is not None:
-        return Problem(where, f'"{name}" is no name of a setting of {kind.title}; expected one such as {kind.example}')
+        return Problem(
+            where, f'"{name}" is not the name of a setting of {kind.title}; expected one such as {kind.example}'
+        )
     return Problem(
         where,
         f'"{table.called}" has no {{{name}}} in its command, and the catalogue does not know its settings',

@@ -157,7 +157,7 @@ def form_document(form: Mapping[str, str]) -> dict[str, Any]:
     if not values["workload"]:
         missing.append("workload: choose a workload, such as hackbench")
     if missing:
-        raise RequestError("\n".join(missing))
+        raise RequestError("\n".join(missing), hint="give each of these fields what it expects")
     options = {_field(name): levels for name, levels in settings if _field(name)}
     request = CommandRequest(
         commands=split_commands(tuple(_words("workload", values["workload"]))),

@@ -115,7 +115,7 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
     if setting := next((text for text in request.set if text.startswith(SERVICE_PREFIX)), None):
         raise RequestError(
             "ajuste live changes settings of this machine, not those of the service itself",
-            hint="compare them with ajuste compare --service COMMAND, which starts the service anew for each trial",
+            hint="compare them with ajuste compare --service COMMAND, which starts the service for each trial",
             place=Place(f"--set {setting}"),
         )
     document, origin = adhoc_document(
