@@ -36,12 +36,13 @@ EVENTS: list[dict[str, object]] = [
     {"event": "read", "tunable": "latency", "value": "6000000"},
     {"event": "written", "tunable": "granularity", "asked": "7500000", "before": "1", "after": "7500000"},
     {"event": "started", "role": "background", "index": 0, "pid": 42},
+    {"event": "loaded", "settled": True, "waited_ns": 40_000_000, "processes": 1, "used_ns": [39_000_000]},
     {"event": "started", "role": "workload", "index": 0, "pid": 43},
     exited("workload"),
     exited("background"),
     {"event": "output", "role": "workload", "index": 0, "stream": "stdout", "text": "é 1.5\n"},
     {"event": "counter", "name": "context-switches", "value": 136},
-    {"event": "end", "id": "b0p2", "ok": True, "events": 9},
+    {"event": "end", "id": "b0p2", "ok": True, "events": 10},
 ]
 
 

@@ -97,7 +97,7 @@ def test_a_profile_has_a_section_for_each_kind_and_names_what_it_has_no_words_fo
 
 @pytest.mark.parametrize("device", ["br_lan", "eth0", "wlan_5_a"])
 def test_a_section_of_a_network_device_names_all_of_it(device: str) -> None:
-    locations = [
+    locations: list[DeviceFeature | Ring | Coalesce] = [
         DeviceFeature(device=device, name="tx-checksumming"),
         Ring(device=device, name="rx"),
         Coalesce(device=device, name="rx-usecs"),

@@ -139,8 +139,8 @@ def what_went_wrong(running: RunningMachine, outcome: Outcome, console: str) -> 
     if outcome is Outcome.LATE:
         return "the guest hung: it did not end within its time limit"
     if outcome is Outcome.LOUD:
-        console, events = LARGEST_CONSOLE_BYTES >> 20, LARGEST_OUTPUT_BYTES >> 20
-        return f"the guest printed more than {console} MiB on its console, or {events} MiB of events, and was ended"
+        most, events = LARGEST_CONSOLE_BYTES >> 20, LARGEST_OUTPUT_BYTES >> 20
+        return f"the guest printed more than {most} MiB on its console, or {events} MiB of events, and was ended"
     if outcome is Outcome.STOPPED or "Kernel panic" in console:
         line = next((line for line in console.splitlines() if "Kernel panic" in line), "")
         reason = line.partition("Kernel panic - not syncing: ")[2]

@@ -23,6 +23,7 @@ from ajuste.study.command_line.study import adhoc_study
 @example("ajuste scaling --on 1,2,4 --kernel debian:6.12 -- hackbench groups=2")
 @spread
 def scaling(
+    context: typer.Context,
     words: Annotated[
         list[str], typer.Argument(metavar="COMMAND [ARGUMENT]...", help="The command to measure, or a workload.")
     ],
@@ -46,7 +47,7 @@ def scaling(
         adhoc_study(request, catalogue(), parse_kernel=parse_spec),
         catalogue(),
         showing,
-        named=command_line(),
+        named=command_line(context),
         run_options=machines.run_options(),
         anew=unless_going_on(fresh),
     )
