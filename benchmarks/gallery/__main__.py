@@ -15,7 +15,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
-from benchmarks.gallery.build import record
+from benchmarks.gallery.build import record, recorded
 from benchmarks.gallery.marks import put
 from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, pages
 from benchmarks.gallery.shown import ajuste, of_run
@@ -33,8 +33,7 @@ def main(names: list[str]) -> int:
         if not names or page.file in names:
             console.print(f"{page.file}: {', '.join(page.marks)}", highlight=False)
             write(page)
-    if not names:
-        record()
+            record(page.file)
     INDEX.write_text(put(INDEX.read_text(encoding="utf-8"), "pages", index(every)), encoding="utf-8")
     return 0
 
@@ -59,15 +58,17 @@ def measured(measurement: Measured, name: str) -> str:
 
 
 def index(every: tuple[Page, ...]) -> str:
-    """A table of all pages: experiment, page, studies with their questions."""
-    rows = ["| | Page | Study | Question |", "|---|---|---|---|"]
+    """A table of all pages: experiment, page, studies with their questions, the build they were measured with."""
+    rows = ["| | Page | Study | Question | Build |", "|---|---|---|---|---|"]
+    builds = recorded().pages
     for page in sorted(every, key=lambda page: page.experiment):
         title = page.path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
         link = f"[{title}]({page.file}.md)"
         studies = dict.fromkeys(measurement.study for measurement in page.run if measurement.study is not None)
-        rows += [f"| {page.experiment} | {link} | `{study}` | {question(study)} |" for study in studies]
+        build = f"`{builds[page.file]}`"
+        rows += [f"| {page.experiment} | {link} | `{study}` | {question(study)} | {build} |" for study in studies]
         if not studies:
-            rows.append(f"| {page.experiment} | {link} | `ajuste {page.marks[0].split()[0]}` | |")
+            rows.append(f"| {page.experiment} | {link} | `ajuste {page.marks[0].split()[0]}` | | {build} |")
     return "\n".join(rows)
 
 

@@ -1,12 +1,14 @@
-"""Native programs with which the gallery was measured: ``docs/gallery/build.json``.
+"""Native programs with which each page of the gallery was measured: ``docs/gallery/build.json``.
 
-Every figure and digest of a guest depends on each byte of these programs, so a change in them asks for a whole new
-gallery. Only the same tools make the same bytes, and so the record names them.
+Every figure and digest of a guest depends on each byte of these programs, so a page says which they were. A change in
+them makes no page wrong: it is what those programs came to. Only the same tools make the same bytes, and so the record
+names them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 from pathlib import Path
 
@@ -26,9 +28,29 @@ class Build(BaseModel):
     tools: dict[str, str]
     programs: dict[str, str]
 
+    @property
+    def name(self) -> str:
+        """Return a short name that only the same programs have."""
+        return hashlib.sha256(json.dumps(self.programs, sort_keys=True).encode()).hexdigest()[:8]
 
-def recorded() -> Build:
-    return Build.model_validate_json(RECORD.read_text(encoding="utf-8"))
+
+class Builds(BaseModel):
+    """Builds by name, and which of them each page was measured with."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    builds: dict[str, Build]
+    pages: dict[str, str]
+
+    def with_page(self, page: str, build: Build) -> Builds:
+        """Return the record after ``page`` was measured with ``build``; builds of no page are dropped."""
+        by_page = dict(sorted({**self.pages, page: build.name}.items()))
+        builds = {**self.builds, build.name: build}
+        return Builds(builds={name: builds[name] for name in sorted(set(by_page.values()))}, pages=by_page)
+
+
+def recorded() -> Builds:
+    return Builds.model_validate_json(RECORD.read_text(encoding="utf-8"))
 
 
 def this_build() -> Build:
@@ -38,8 +60,9 @@ def this_build() -> Build:
     return Build(tools=tools, programs={name: _sha256(native_program(name)) for name in (AGENT, WORKLOADS, LENS)})
 
 
-def record() -> None:
-    RECORD.write_text(this_build().model_dump_json(indent=2) + "\n", encoding="utf-8")
+def record(page: str) -> None:
+    """Note that ``page`` was measured with the programs that are there now."""
+    RECORD.write_text(recorded().with_page(page, this_build()).model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def _output(*command: str) -> str:
