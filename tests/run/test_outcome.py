@@ -15,6 +15,8 @@ from ajuste.design.switchback import STAY, order_of_block
 from ajuste.model.live import BEGIN, BREACH, END, STAYED, LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
+from ajuste.report.format import result_labels
+from ajuste.report.headline import headlines
 from ajuste.report.markdown import markdown
 from ajuste.report.results import results_report
 from ajuste.run.experiment import goes_on
@@ -147,6 +149,10 @@ def test_an_improvement_says_which_later_costs_were_not_tested(
         assert "not tested" in text
     assert ("stays" in results.design) is stays
     assert ("--adopt" in results.answer) is not stays
+    (headline, *_) = headlines(results, result_labels(results))
+    assert results.live is not None
+    assert headline.sentence.endswith(results.live.untested)
+    assert results.live.untested
 
 
 def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path, store: Store) -> None:

@@ -30,6 +30,7 @@ from ajuste.model.live import (
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.trial import Trial
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed, sentence_start
 from ajuste.study.resolved import ResolvedStudy
 
@@ -120,10 +121,15 @@ def live_answer(resolved: ResolvedStudy, judged: Sequence[SwitchbackJudgement], 
         sentences.append(
             answer(metrics, verdicts, summaries, {}, smallest_effect=resolved.study.analysis.smallest_effect)
         )
-    if any(verdict.verdict == "improves" for verdict in verdicts):
-        stays = resolved.live_design.stays
-        sentences.append(f"{sentence_start(later_costs(stays=stays))}{'' if stays else ' (--adopt tests them)'}.")
-    return " ".join(sentences)
+        sentences.append(untested_costs(resolved.live_design, verdicts))
+    return " ".join(filter(None, sentences))
+
+
+def untested_costs(live: LiveDesign, verdicts: Sequence[Verdict]) -> str:
+    """Return a sentence on later costs that were not tested; empty where nothing improves."""
+    if all(verdict.verdict != "improves" for verdict in verdicts):
+        return ""
+    return f"{sentence_start(later_costs(stays=live.stays))}{'' if live.stays else ' (--adopt tests them)'}."
 
 
 def _first(why: str) -> str:
@@ -302,6 +308,7 @@ def _record(
         guards=tuple(guard.text for guard in live.guards),
         breaches=breaches_by_name(trials),
         findings=tuple(findings),
+        untested=untested_costs(live, [verdict for judgement in judged for verdict in judgement.verdicts]),
     )
 
 

@@ -146,7 +146,7 @@ class LiveLine(BaseModel):
 
 class LiveRecord(BaseModel):
     """The record of a live experiment: ``findings`` are sentences on the noise, ``breaches`` what broke a guard, by
-    configuration.
+    configuration. ``untested`` is a sentence on later costs that were not tested, where something improves.
     """
 
     slices: tuple[LiveSlice, ...]
@@ -156,6 +156,7 @@ class LiveRecord(BaseModel):
     guards: tuple[str, ...] = ()
     breaches: dict[str, str] = Field(default_factory=dict)
     findings: tuple[str, ...] = ()
+    untested: str = Field(default="", exclude_if=lambda untested: not untested)
 
 
 _DURATION: Final = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))

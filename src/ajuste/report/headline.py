@@ -169,7 +169,11 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
             first = results.clock == "virtual" and not by_sentence
             headline = replace(plain, sentence=in_emulation(plain.sentence, metric)) if first else plain
             by_sentence.setdefault(headline.sentence, headline)
-    return tuple(by_sentence.values())
+    sentences = tuple(by_sentence.values())
+    if sentences and results.live is not None and results.live.untested:
+        sentence = f"{sentences[0].sentence} {results.live.untested}"
+        return (replace(sentences[0], sentence=sentence), *sentences[1:])
+    return sentences
 
 
 def _is_changed(results: Results, metric: str) -> bool:
@@ -454,6 +458,10 @@ class _Subject:
                 return counted
         if verdict.depends_on_machine:
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
+        if verdict.reverses:
+            return (
+                f"Keep {self._baseline}: {self._name(verdict)} improves {self._title} at once, but not when it stays."
+            )
         return f"{self._not_settled([verdict.configuration])}: {self._title}."
 
     def _none_matters(self, count: int, name: str = "") -> str:

@@ -108,7 +108,7 @@ def test_the_simulation_says_what_the_judge_says() -> None:
     begin = np.full(12, 60)
     other, first = with_stays(run, begin, random)
     run = Run(run.values + lagged(-0.1)(other), run.control, other)
-    said = 0
+    compared = 0
     for at_equal_load in (False, True):
         proved, refuted = adopted(run, begin, first, at_equal_load=at_equal_load)
         for study in range(12):
@@ -127,10 +127,10 @@ def test_the_simulation_says_what_the_judge_says() -> None:
             ]
             judgement = judged(slices)
             if judgement.awaiting or judgement.verdicts[0].verdict == "improves" or judgement.verdicts[0].reverses:
-                said += 1
+                compared += 1
                 assert (judgement.verdicts[0].verdict == "improves") == proved[study, 14]
                 assert judgement.verdicts[0].reverses == (refuted[study, 14] and not proved[study, 14])
-    assert said >= 12
+    assert compared >= 12
 
 
 @pytest.mark.parametrize("service", ["together", *slow("steady", "autocorrelation", "bursts")])

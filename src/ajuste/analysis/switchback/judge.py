@@ -595,7 +595,7 @@ def later_costs(*, stays: bool) -> str:
 
 @dataclass(frozen=True)
 class StayJudgement:
-    """Whether the effect of stays ``agrees`` with a gain at once, or ``reverses`` it for certain, in ``words``; about
+    """The effect of stays: it ``agrees`` with a gain at once, or ``reverses`` it for certain, in ``words``; about
     how many ``more_blocks`` of stays decide it.
     """
 
@@ -677,10 +677,10 @@ def judge_stays(
             f"this rate {later} after {HORIZON}"
         )
         return StayJudgement(words, reverses=True)
-    shown = f"when it stays for {STAY} slices its effect is {at_end}"
+    staying = f"when it stays for {STAY} slices its effect is {at_end}"
     if _lies(settled, side):
-        shown = f"as it changes while it stays, its effect after {HORIZON} slices is {later}"
-    words = f"it improves at once; {shown}, and not certain yet ({blocks})"
+        staying = f"as it changes while it stays, its effect after {HORIZON} slices is {later}"
+    words = f"it improves at once; {staying}, and not certain yet ({blocks})"
     if settled.n < fewest:
         return StayJudgement(words, more_blocks=fewest - settled.n)
     needed = [
