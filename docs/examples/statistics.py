@@ -10,8 +10,8 @@ from ajuste.model.metric import Metric
 
 # The confidence sequence for the mean of roughly normal values: look after every value.
 random = np.random.default_rng(7)
-baseline = random.normal(10.0, 0.1, 20)  # seconds
-changed = random.normal(9.5, 0.1, 20)
+baseline = random.normal(10.0, 0.1, 40)  # seconds
+changed = random.normal(9.5, 0.1, 40)
 ratios = np.log(changed / baseline)
 
 for n in range(fewest(0.05), 21):  # below three values nothing can be said
@@ -30,7 +30,7 @@ assert needed > n
 
 # Effects and the zone of equivalence. baseline_first says which of a pair ran first, where that can matter.
 elapsed = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
-pairs = Pairs(baseline, changed, baseline_first=random.random(20) < 0.5)
+pairs = Pairs(baseline, changed, baseline_first=random.random(40) < 0.5)
 found = effect(pairs, elapsed, alpha=0.05)
 
 assert found.scale == "ratio"

@@ -83,7 +83,7 @@ def test_the_three_sigma_rule_is_asked_of_a_run_later(ajuste: Shell) -> None:
     assert [row["configuration"] for row in later["three_sigma"]] == [c["name"] for c in first["configurations"]]
     assert later["verdicts"] == first["verdicts"]
     assert later["three_sigma"][1]["verdict"] == first["verdicts"][0]["verdict"]
-    output = ajuste("report", "first", "--three-sigma").stdout
+    output, _ = ajuste("report", "first", "--three-sigma")
     assert "3-sigma" in output
     assert "ignores" in output
     assert ajuste.json("report", "first") == first

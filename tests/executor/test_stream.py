@@ -155,11 +155,14 @@ def test_a_lost_event_is_noticed_even_if_the_end_does_not_count_it(lost: int) ->
         ([{"event": "failed", "stage": "plan", "message": "no"}], "not accepted: plan: no"),
         ([EVENTS[0], EVENTS[0]], "line 2 of the events is a second accepted"),
         ([EVENTS[0], {"event": "gate"}], "line 2 of the events is a second gate"),
-        ([*EVENTS, EVENTS[1]], "line 11 of the events comes after the end"),
-        ([*EVENTS[:-1], {**EVENTS[-1], "events": 8}], "the end counts 8 events, and 9 arrived"),
+        ([*EVENTS, EVENTS[1]], "line 12 of the events comes after the end"),
+        ([*EVENTS[:-1], {**EVENTS[-1], "events": 8}], "the end counts 8 events, and 10 arrived"),
         ([*EVENTS[:-1], {**EVENTS[-1], "id": "x"}], "the end is that of the plan 'x'"),
-        ([*EVENTS[:8], EVENTS[7], *EVENTS[8:9], {**EVENTS[9], "events": 10}], "stdout of the workload 0 is reported 2"),
-        ([*EVENTS[:7], {**EVENTS[7], "text": "x" * 31}], "line 8 of the events has 31 bytes of output"),
+        (
+            [*EVENTS[:9], EVENTS[8], *EVENTS[9:10], {**EVENTS[10], "events": 11}],
+            "stdout of the workload 0 is reported 2",
+        ),
+        ([*EVENTS[:8], {**EVENTS[8], "text": "x" * 31}], "line 9 of the events has 31 bytes of output"),
         (
             [*EVENTS[:2], {**EVENTS[2], "asked": "1"}, *EVENTS[3:]],
             "not all values that the plan asked for are reported",

@@ -9,7 +9,7 @@ from typing import Final
 
 from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.plan import REAL_TIME, Attributes
-from ajuste.model.results import Measured, Prediction
+from ajuste.model.results import Measured, Prediction, worst_miss
 from ajuste.model.wording import in_sentence, number, quantity
 from ajuste.outputs.base import CPU_SHARE
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
@@ -147,19 +147,6 @@ def predictions(study: ResolvedStudy, measured: Sequence[Measured]) -> tuple[Pre
         _beside(forecast, measured_by_key.get((forecast.configuration, forecast.metric)))
         for forecast in FORECASTS[study.rule.name](study)
     )
-
-
-MOST_OFF: Final = 0.2
-"""Share of a metric's largest prediction; a rule that is further off somewhere does not predict the metric."""
-
-
-def worst_miss(predictions: Sequence[Prediction], metric: str) -> Prediction | None:
-    """Return the prediction of ``metric`` that is furthest off, if that is too far for the rule to hold."""
-    judged = [p for p in predictions if p.metric == metric and p.residual is not None]
-    worst = max(judged, key=lambda prediction: abs(prediction.residual or 0.0), default=None)
-    if worst is None or abs(worst.residual or 0.0) <= MOST_OFF * max(prediction.high for prediction in judged):
-        return None
-    return worst
 
 
 def agreement(rule: PredictionRule, predictions: Sequence[Prediction], metrics: Iterable[Metric]) -> str:

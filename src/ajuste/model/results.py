@@ -295,6 +295,19 @@ class Prediction(BaseModel):
     why: str = ""
 
 
+MOST_OFF: Final = 0.2
+"""Share of a metric's largest prediction; a rule that is further off somewhere does not predict the metric."""
+
+
+def worst_miss(predictions: Sequence[Prediction], metric: str) -> Prediction | None:
+    """Return the prediction of ``metric`` that is furthest off, if that is too far for the rule to hold."""
+    judged = [p for p in predictions if p.metric == metric and p.residual is not None]
+    worst = max(judged, key=lambda prediction: abs(prediction.residual or 0.0), default=None)
+    if worst is None or abs(worst.residual or 0.0) <= MOST_OFF * max(prediction.high for prediction in judged):
+        return None
+    return worst
+
+
 class SampledLine(BaseModel):
     """A figure in one trial: ``values`` at ``at_s`` seconds since the workload's start, which ended at ``end_s``.
 

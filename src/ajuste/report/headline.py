@@ -14,10 +14,9 @@ from itertools import pairwise
 from statistics import fmean, geometric_mean
 from typing import Final
 
-from ajuste.analysis.prediction import worst_miss
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import explains_all
-from ajuste.model.results import Prediction, Results
+from ajuste.model.results import Prediction, Results, worst_miss
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import SEEN, FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
