@@ -51,13 +51,13 @@ ajuste() {{ {ajuste} "$@"; }}
 value() {{ cat /proc/sys/net/ipv4/tcp_retries2; }}
 live() {{
     ajuste live --set net.ipv4.tcp_retries2=$1 --adopt --probation $2 \\
-    --slice 2s --washout 0 --for 10m --min-effect 5% --seed 2 --confidence 80% \\
+    --slice 2s --washout 0 --for 10m --min-effect 5% --seed 2 --confidence 70% \\
     --metric "took,s,lower=prometheus:http://127.0.0.1:21797/#took" \\
     --watch "worst,s=prometheus:http://127.0.0.1:21797/#worst" --guard "worst < 5s"
 }}
 begin() {{ live "$1" "$2" >"$3" 2>&1 & live=$!; }}
 on_probation() {{
-    for try in $(seq 1200); do grep -q "is on probation" "$1" && break; sleep 0.05; done
+    for try in $(seq 3000); do grep -q "is on probation" "$1" && break; sleep 0.05; done
     for try in $(seq 100); do [ "$(value)" = "$2" ] && pgrep -x ajuste-watch >/dev/null && return 0; sleep 0.05; done
     cat "$1"; exit 1
 }}

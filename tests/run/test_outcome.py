@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.live import assemble_live, live_answer
+from ajuste.analysis.live import assemble_live, awaits_stays, live_answer
 from ajuste.design.switchback import STAY, order_of_block
 from ajuste.model.live import BEGIN, BREACH, END, STAYED, LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
@@ -131,16 +132,30 @@ def improving(study: ResolvedStudy, *, of_stays: int) -> list[Trial]:
     return slices
 
 
+def live_study(design: Mapping[str, object], tmp_path: Path, store: Store) -> ResolvedStudy:
+    """Return a study of ``took`` in slices."""
+    metric = Metric(name="took", title="took", unit="ms", direction="lower")
+    live = LiveDesign.model_validate(
+        {"metrics": (LiveMetric(metric=metric, kind="x", where="y"),), "slice_s": 60, "for_s": 86_400, **design}
+    )
+    study = ResolvedStudy.model_validate_json(start_run("live", tmp_path, store).resolved)
+    return study.model_copy(update={"live": live, "deciding": (metric,), "described": ()})
+
+
+def test_stays_follow_once_something_improves_and_until_that_is_decided(tmp_path: Path, store: Store) -> None:
+    study = live_study({"stays": True}, tmp_path, store)
+    slices = improving(study, of_stays=6)
+    ends = {"a few blocks": 6, "improves": 48, "two blocks of stays": 48 + 24, "all": len(slices)}
+    due = {name: awaits_stays(study, slices[:end]) for name, end in ends.items()}
+    assert due == {"a few blocks": False, "improves": True, "two blocks of stays": True, "all": False}
+    assert not awaits_stays(live_study({}, tmp_path, store), slices[:48])
+
+
 @pytest.mark.parametrize(("of_stays", "stays", "words"), [(0, False, "one slice"), (6, True, "5 slices")])
 def test_an_improvement_says_which_later_costs_were_not_tested(
     of_stays: int, stays: bool, words: str, tmp_path: Path, store: Store
 ) -> None:
-    metric = Metric(name="took", title="took", unit="ms", direction="lower")
-    design = LiveDesign(
-        metrics=(LiveMetric(metric=metric, kind="x", where="y"),), slice_s=60, for_s=86_400, stays=stays
-    )
-    study = ResolvedStudy.model_validate_json(start_run("live", tmp_path, store).resolved)
-    study = study.model_copy(update={"live": design, "deciding": (metric,), "described": ()})
+    study = live_study({"stays": stays}, tmp_path, store)
     slices = improving(study, of_stays=of_stays)
     results = assemble_live(study, slices, run="x", stopped="decided", stopped_because="all verdicts decided")
     assert results.verdicts[0].verdict == "improves"

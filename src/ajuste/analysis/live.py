@@ -103,6 +103,18 @@ def breaches_by_name(trials: Sequence[Trial]) -> dict[str, str]:
     return {trial.slot.configuration: trial.reason for trial in trials if trial.metrics.get(BREACH)}
 
 
+def awaits_stays(resolved: ResolvedStudy, trials: Sequence[Trial]) -> bool:
+    """Return whether all that is open waits for stays, and for nothing else."""
+    broken = breaches_by_name(trials)
+    still_open = [
+        verdict.configuration in judged.awaiting
+        for judged in judge_live(resolved, trials)
+        for verdict in judged.verdicts
+        if verdict.is_open and verdict.configuration not in broken
+    ]
+    return bool(still_open) and all(still_open)
+
+
 def live_answer(resolved: ResolvedStudy, judged: Sequence[SwitchbackJudgement], trials: Sequence[Trial]) -> str:
     """Answer in a sentence or two; what broke a guard first."""
     broken = breaches_by_name(trials)

@@ -33,6 +33,7 @@ from ajuste.analysis.switchback.stays import (
     REACH,
     SETTLED,
     StayDifferences,
+    both_sides,
     stay_differences,
     stay_noise,
     stays_of,
@@ -638,7 +639,8 @@ def judge_stays(
     hypothesis testing and acceptance sampling", Technometrics 24). Each is an interval of signs at twice the rate, of
     whose two sides only one can be wrong. ``floor`` is that of single differences.
     """
-    fewest = fewest_blocks(2 * alpha)
+    rate = both_sides(alpha)
+    fewest = fewest_blocks(rate)
     if not len(values.settled):
         words = (
             f"it improves at once; whether it does when it stays for {STAY} slices takes at least "
@@ -648,7 +650,7 @@ def judge_stays(
     settled, projected = (
         sequence_interval(
             differences,
-            alpha=2 * alpha,
+            alpha=rate,
             floor=stay_noise(floor, weights),
             control=control,
             mixture=SHORT,
@@ -684,7 +686,7 @@ def judge_stays(
     if settled.n < fewest:
         return StayJudgement(words, more_blocks=fewest - settled.n)
     needed = [
-        blocks_needed(differences - interval.mean, interval.mean, 2 * alpha) if side * interval.mean > 0 else None
+        blocks_needed(differences - interval.mean, interval.mean, rate) if side * interval.mean > 0 else None
         for differences, interval in ((values.settled, settled), (values.projected, projected))
     ]
     known = [count for count in needed if count is not None]

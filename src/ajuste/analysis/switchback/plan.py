@@ -17,7 +17,7 @@ from scipy.special import chdtri, ndtri
 
 from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.switchback.judge import MOST_VARIANCE, TURNS, block_differences, blocks_needed
-from ajuste.analysis.switchback.stays import PROJECTED, stay_noise
+from ajuste.analysis.switchback.stays import PROJECTED, both_sides, stay_noise
 from ajuste.design.switchback import STAY, order_of_block, slices_a_block
 from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric, Scale
@@ -71,7 +71,7 @@ class SwitchbackPlan:
 
 def fewest_in_stays(alpha: float) -> int:
     """Return the smallest number of slices of stays that show a gain at error rate ``alpha``."""
-    return fewest_blocks(2 * alpha) * _STAYING * STAY
+    return fewest_blocks(both_sides(alpha)) * _STAYING * STAY
 
 
 def plan_slices(
@@ -85,7 +85,7 @@ def plan_slices(
     staying = stay_noise(1.0, PROJECTED) * noise.values if noise.staying is None else noise.staying
 
     def in_stays(shortfall: float, times: float) -> int | None:
-        needed = blocks_needed(times * staying, effect, 2 * alpha, shortfall=shortfall) if stays else 0
+        needed = blocks_needed(times * staying, effect, both_sides(alpha), shortfall=shortfall) if stays else 0
         return None if needed is None else needed * _STAYING * STAY
 
     def both(shortfall: float, times: float = 1.0) -> int | None:

@@ -27,6 +27,7 @@ REACH: Final = STAY - 1
 """A cost that comes up to so many slices later is in the end of a stay."""
 HORIZON: Final = 2 * STAY - TAIL
 """Length of a stay in slices at whose end growth has gone on for as long again as the stay shows it."""
+_MOST_RATE: Final = 0.9
 _APART: Final = 1.5
 """Slices further apart than this many lengths of what counts of them are no longer one stay."""
 
@@ -74,6 +75,11 @@ def stay_differences(baseline: Floats, other: Floats) -> StayDifferences:
     """Return the differences of values of shape (blocks, ``STAY``)."""
     away = other - baseline
     return StayDifferences(away @ SETTLED, away @ PROJECTED)
+
+
+def both_sides(alpha: float) -> float:
+    """Return the error rate of an interval, each of whose sides is wrong with at most ``alpha``."""
+    return min(2 * alpha, _MOST_RATE)
 
 
 def stay_noise(noise: float, weights: Floats) -> float:

@@ -10,7 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ajuste.analysis.live import breaches_by_name, computable, in_order, judge_live, kept_readings, live_answer
+from ajuste.analysis.live import (
+    awaits_stays,
+    breaches_by_name,
+    computable,
+    in_order,
+    judge_live,
+    kept_readings,
+    live_answer,
+)
 from ajuste.design.stopping import Stop
 from ajuste.design.switchback import STAY, StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
@@ -248,20 +256,9 @@ class Conductor:
         )
 
     def _stay(self, number: int) -> int:
-        # Stays are drawn when all that is open waits for nothing else. Decided from the blocks before, as members are.
-        if not (self._live.stays and number):
-            return 1
+        # The length of the stays of block `number`. Decided from the blocks before, as members are.
         before = [trial for trial in self.trials if trial.slot.block < number]
-        broken = breaches_by_name(before)
-        judged = judge_live(self.study, before)
-        waiting = {(metric.metric.name, name) for metric in judged for name in metric.awaiting}
-        still_open = {
-            (verdict.metric, verdict.configuration)
-            for metric in judged
-            for verdict in metric.verdicts
-            if verdict.is_open and verdict.configuration not in broken
-        }
-        return STAY if still_open and still_open <= waiting else 1
+        return STAY if self._live.stays and awaits_stays(self.study, before) else 1
 
     def _block(self, number: int) -> None:
         names, stay = self._members(number), self._stay(number)
