@@ -100,7 +100,7 @@ def test_a_study_ends_with_why_and_is_measured_as_it_was_without(tmp_path: Path,
     explanation = shell.json("why", "small")
     assert [explanation] == explained["explanations"]
     assert explanation["own"]["configuration"] == "sched_min_granularity_ns=75000000"
-    assert "the workload leaves the CPU" in " ".join(explanation["sentences"])
+    assert "a run lasts" in " ".join(explanation["sentences"])
     switches = {who: explanation[who]["recording"]["workload"]["switches"]["by_turn"] for who in ("own", "baseline")}
     assert 5 * switches["own"] < switches["baseline"]
 

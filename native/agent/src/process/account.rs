@@ -301,6 +301,11 @@ pub fn descendants(leaders: &[i32]) -> Vec<i32> {
     family
 }
 
+/// Whether a process runs, or waits for a CPU.
+pub fn is_runnable(pid: i32) -> bool {
+    Stat::of(pid).field(0) == Some("R")
+}
+
 /// The CPU time that all threads of a process have used so far (clock_getcpuclockid(3)).
 pub fn cpu_ns(pid: i32) -> Option<u64> {
     const SCHEDULED: libc::clockid_t = 2;

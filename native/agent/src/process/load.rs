@@ -1,7 +1,8 @@
 //! Whether a background load is there: whether its processes, and what they use of the CPUs, have settled.
 //!
-//! It has settled when in two windows of time, one after the other, it has as many processes, all of them have run, and
-//! they have used the CPUs alike. What comes later (a load that sleeps first, or reads its data) does not show in that.
+//! It has settled when in two windows of time, one after the other, it has as many processes, and they have used the
+//! CPUs alike. A window lasts until each process that wants to run has run: one that waits for a CPU may start others.
+//! What comes later (a load that sleeps first, or reads its data) does not show in that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::process::account;
 
-/// On most machines every process that can run does so within this.
+/// The least length of a window.
 pub const WINDOW: Duration = Duration::from_millis(20);
 /// Uses of the CPUs are alike within this share of the greater one, or within that part of a CPU.
 const ALIKE_SHARE: f64 = 0.25;
@@ -31,21 +32,17 @@ struct Window {
     processes: usize,
     /// CPUs in use on average.
     cpus: f64,
-    all_have_run: bool,
 }
 
 impl Load {
     /// Of all children of the agent but these `others`, and all that they start.
     pub fn besides(others: Vec<i32>) -> Load {
-        let mut load = Load { others, used_ns: BTreeMap::new(), looked_ns: clock::raw_ns(), last: None };
-        load.window();
-        load
+        Load { others, used_ns: BTreeMap::new(), looked_ns: clock::raw_ns(), last: None }
     }
 
     /// Whether the window that ends now is like the one before it.
     pub fn has_settled(&mut self) -> bool {
-        let now = self.window();
-        self.last.replace(now).is_some_and(|last| now.is_like(last))
+        self.window().is_some_and(|now| self.last.replace(now).is_some_and(|last| now.is_like(last)))
     }
 
     /// How many processes there were in the last window.
@@ -53,21 +50,24 @@ impl Load {
         self.used_ns.len()
     }
 
-    fn window(&mut self) -> Window {
+    /// The window that ends now. `None` if it goes on.
+    fn window(&mut self) -> Option<Window> {
         let leaders: Vec<i32> = account::children().into_iter().filter(|pid| !self.others.contains(pid)).collect();
         let processes = account::descendants(&leaders);
         let now_ns = clock::raw_ns();
         let used_ns: BTreeMap<i32, u64> =
             processes.into_iter().filter_map(|pid| Some((pid, account::cpu_ns(pid)?))).collect();
         let before = |pid: &i32| self.used_ns.get(pid).copied().unwrap_or(0);
-        let more_ns: u64 = used_ns.iter().map(|(pid, ns)| ns.saturating_sub(before(pid))).sum();
+        let more_ns = |(pid, ns): (&i32, &u64)| ns.saturating_sub(before(pid));
+        if used_ns.iter().any(|one| more_ns(one) == 0 && account::is_runnable(*one.0)) {
+            return None;
+        }
         let window = Window {
             processes: used_ns.len(),
-            cpus: more_ns as f64 / now_ns.saturating_sub(self.looked_ns).max(1) as f64,
-            all_have_run: used_ns.values().all(|ns| *ns > 0),
+            cpus: used_ns.iter().map(more_ns).sum::<u64>() as f64 / now_ns.saturating_sub(self.looked_ns).max(1) as f64,
         };
         (self.used_ns, self.looked_ns) = (used_ns, now_ns);
-        window
+        Some(window)
     }
 }
 
@@ -75,7 +75,7 @@ impl Window {
     fn is_like(self, other: Window) -> bool {
         let difference = (self.cpus - other.cpus).abs();
         let most = ALIKE_CPUS.max(ALIKE_SHARE * self.cpus.max(other.cpus));
-        self.processes == other.processes && self.all_have_run && difference <= most
+        self.processes == other.processes && difference <= most
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     const fn window(processes: usize, cpus: f64) -> Window {
-        Window { processes, cpus, all_have_run: true }
+        Window { processes, cpus }
     }
 
     #[test]
@@ -124,6 +124,5 @@ mod tests {
         assert!(window(1, 0.0).is_like(window(1, 0.2)));
         assert!(!window(11, 2.0).is_like(window(10, 2.0)));
         assert!(!window(11, 1.0).is_like(window(11, 2.0)));
-        assert!(!Window { all_have_run: false, ..window(2, 1.0) }.is_like(window(2, 1.0)));
     }
 }
