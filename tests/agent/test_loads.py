@@ -48,8 +48,8 @@ def test_a_load_that_never_settles_is_reported_and_measured_beside(run: Any) -> 
 def test_output_and_a_command_say_when_a_load_is_there(run: Any, tmp_path: Path) -> None:
     flag = tmp_path / "there"
     writer = run.command(f"sleep 0.1; echo up and running >&2; sleep 0.1; touch {flag}; sleep 60")
-    said = [{"by": "output", "text": "up and"}, {"by": "command", "command": {"argv": ["test", "-e", str(flag)]}}]
-    trial = run.shell(f"test -e {flag}", background=[writer, run.command("sleep 60")], ready=said)
+    ways = [{"by": "output", "text": "up and"}, {"by": "command", "command": {"argv": ["test", "-e", str(flag)]}}]
+    trial = run.shell(f"test -e {flag}", background=[writer, run.command("sleep 60")], ready=ways)
     assert trial.exited().exit_code == 0
     assert trial.exited("background", 1).signal == 9, "looking does not end it"
 
