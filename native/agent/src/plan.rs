@@ -151,7 +151,7 @@ pub enum Ready {
     /// It has printed this text.
     Output { text: String },
     /// This program ends with the exit code 0.
-    Command { command: Command },
+    Command { command: Box<Command> },
 }
 
 /// One trial. Without a workload it only reads and writes.
