@@ -1,4 +1,4 @@
-"""Elapsed time is from the workload's first instruction to its last, whoever has the CPUs meanwhile."""
+"""Elapsed time is from the workload's first instruction to its last, whatever else has the CPUs."""
 
 from __future__ import annotations
 
