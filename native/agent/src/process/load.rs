@@ -82,37 +82,6 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command, Stdio};
-    use std::time::Instant;
-
-    fn shell(script: &str) -> Child {
-        Command::new("/bin/sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap()
-    }
-
-    fn settled_with(script: &str) -> usize {
-        let others = account::children();
-        let mut child = shell(script);
-        let mut load = Load::besides(others);
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
-            clock::sleep(WINDOW);
-            if load.has_settled() || Instant::now() > deadline {
-                break;
-            }
-        }
-        for pid in account::descendants(&[child.id() as i32]) {
-            // SAFETY: processes that this test has started.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-        child.wait().unwrap();
-        load.processes()
-    }
-
-    #[test]
-    fn a_load_has_settled_when_all_its_processes_are_there() {
-        assert_eq!(settled_with("for i in 1 2 3 4 5 6; do sleep 60 & done; wait"), 7);
-        assert_eq!(settled_with("true"), 0);
-    }
 
     const fn window(processes: usize, cpus: f64) -> Window {
         Window { processes, cpus }
