@@ -42,7 +42,6 @@ ACCEPTED = {
     "only for an ordinary user": "root may do everything",
     # Programs that Debian does not have, and what takes hours to make
     "Perfetto's trace_processor_shell is not in PATH": "no package of Debian has it",
-    "other tools than the gallery's make other bytes": "another compiler",
     "no built kernel is cached on this machine": "only who builds kernels has them: `make bench`",
     "no source of a kernel is in the cache": "the same",
     "mine:ext was not built": "the same",

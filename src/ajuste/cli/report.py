@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     "ajuste report --kernel debian:5.10 --since 30d",
     "ajuste report messages --html messages.html",
     "ajuste report messages --pictures figures",
-    "ajuste report granularity --three-sigma",
     "ajuste report messages --markdown messages.md",
     "ajuste report messages --format lkml",
 )
