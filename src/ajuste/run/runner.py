@@ -294,7 +294,8 @@ class Runner:
         executor = self.executors.prepared(self.study.find(slot.configuration).machine)
         assigned = {} if self.fleet is None else self.fleet.assigned
         machine = self._history.machines.get(slot.block) or assigned.get(slot.block, "")
-        limit_s = max(_SHORTEST_TRIAL_S, self._left_s(slot))
+        # Machines of a cluster carry out only what they find in the study themselves.
+        limit_s = math.inf if executor.whole_blocks else max(_SHORTEST_TRIAL_S, self._left_s(slot))
         return TrialRequest(executor, self.study, slot, len(self._history.attempts(slot)), machine, limit_s=limit_s)
 
     def _tell_started(self, request: TrialRequest) -> None:
