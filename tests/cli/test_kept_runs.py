@@ -106,7 +106,7 @@ def test_nor_has_it_those_of_an_interrupted_one(ajuste: Shell) -> None:
     (ajuste.directory / "study.toml").write_text(STUDY.replace(*slow).replace("_blocks = 3", "_blocks = 500"))
     process = ajuste.start("run", "study.toml")
     deadline = time.monotonic() + 60
-    while not mark.exists() or len(mark.read_text()) < 6:
+    while not mark.exists() or len(mark.read_text()) < 12:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
