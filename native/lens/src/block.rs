@@ -9,6 +9,8 @@ use crate::tree::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flow {
     On,
+    /// To where a register says.
+    Jump,
     Call,
     Return,
     Leave,

@@ -10,6 +10,8 @@ pub enum Shape {
     Plain,
     /// A jump that never faults, taken or not.
     Branch,
+    /// ... to where a register says.
+    Jump,
     /// It accesses memory, and translated code does so itself.
     Direct,
     /// It accesses memory so many times, and no fault follows the last one.
@@ -37,11 +39,11 @@ pub enum Shape {
 
 impl Shape {
     pub fn may_fault(self) -> bool {
-        !matches!(self, Shape::Plain | Shape::Branch)
+        !matches!(self, Shape::Plain | Shape::Branch | Shape::Jump)
     }
 
     pub fn is_branch(self) -> bool {
-        matches!(self, Shape::Branch | Shape::Call(_) | Shape::Return | Shape::JumpThrough)
+        matches!(self, Shape::Branch | Shape::Jump | Shape::Call(_) | Shape::Return | Shape::JumpThrough)
     }
 
     /// Whether functions of QEMU may access memory for it.
@@ -111,7 +113,7 @@ fn one_byte(opcode: u8, rest: &[u8], wide: bool) -> Shape {
         0xff => match digit {
             0 | 1 => changes,
             2 => Shape::Call(if of_registers { 1 } else { 2 }),
-            4 if of_registers => Shape::Branch,
+            4 if of_registers => Shape::Jump,
             4 => Shape::JumpThrough,
             6 => Shape::Memory(if of_registers { 1 } else { 2 }),
             _ => Shape::Other,
@@ -205,7 +207,7 @@ mod tests {
         assert_eq!(shape(&[0xff, 0x10]), Shape::Call(2));
         assert_eq!(shape(&[0xf3, 0xc3]), Shape::Return);
         assert_eq!(shape(&[0xff, 0x25, 0, 0, 0, 0]), Shape::JumpThrough);
-        assert_eq!(shape(&[0x41, 0xff, 0xe3]), Shape::Branch);
+        assert_eq!(shape(&[0x41, 0xff, 0xe3]), Shape::Jump);
         assert_eq!(shape(&[0x0f, 0x84, 0, 0, 0, 0]), Shape::Branch);
         assert_eq!(shape(&[0x0f, 0x05]), Shape::Trap);
         assert_eq!(shape(&[0x48, 0x0f, 0x07]), Shape::Leave);

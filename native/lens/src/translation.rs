@@ -78,6 +78,7 @@ fn described(pieces: &[Piece], place: Place) -> Block {
 
 fn flow_after(last: Shape) -> Flow {
     match last {
+        Shape::Jump => Flow::Jump,
         Shape::Call(_) => Flow::Call,
         Shape::Return => Flow::Return,
         Shape::Leave => Flow::Leave,

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::misses::Misses;
+use crate::symbols::is_kernel;
 
 /// How a frame was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,6 +173,8 @@ pub struct Entry {
 const DEEPEST_STACK: usize = 1 << 14;
 /// A return to a caller further down is taken for a jump.
 const FARTHEST: usize = 256;
+/// ... and a jump to where a call further down returns to for one inside a function.
+const NEAR: usize = 16;
 
 #[derive(Default)]
 pub struct Stack {
@@ -198,28 +201,42 @@ impl Stack {
     }
 
     /// Return to `target`: to the caller, or one of its callers (longjmp(3)). What is no return to any of them is a
-    /// jump that takes its target from the stack, and leaves one call; none if a thunk does so.
-    pub fn unwind(&mut self, target: u64, is_thunk: bool) {
+    /// jump that takes its target from the stack. In the kernel that leaves one call, or none if a thunk does so; false
+    /// in user space, where it may be a stack of its own.
+    pub fn unwind(&mut self, target: u64, is_thunk: bool) -> bool {
         if self.beyond > 0 {
             self.beyond -= 1;
-            return;
+            return true;
         }
-        let calls = self.entries.iter().rev().take_while(|entry| !entry.kind.is_gate());
-        let found = calls.take(FARTHEST).position(|entry| entry.back == target);
-        let leaves = match found {
-            Some(place) => place + 1,
+        let leaves = match self.calls_back(target, FARTHEST) {
+            Some(calls) => calls,
             None if is_thunk => 0,
+            None if !is_kernel(target) => return false,
             None => usize::from(self.top().is_some_and(|entry| entry.kind == Kind::Call)),
         };
         self.entries.truncate(self.entries.len() - leaves);
+        true
     }
 
-    /// Leave the last interrupt, exception or system call. False if there is none.
-    pub fn leave_gate(&mut self) -> bool {
-        let Some(place) = self.entries.iter().rposition(|entry| entry.kind.is_gate()) else { return false };
+    /// Jump to `target`, which may be where one of the last calls returns to.
+    pub fn jump_back(&mut self, target: u64) {
+        let leaves = if self.beyond > 0 { None } else { self.calls_back(target, NEAR) };
+        self.entries.truncate(self.entries.len() - leaves.unwrap_or(0));
+    }
+
+    /// How many calls are left by a return to `target`, if that is one of the last `most`.
+    fn calls_back(&self, target: u64, most: usize) -> Option<usize> {
+        let calls = self.entries.iter().rev().take_while(|entry| !entry.kind.is_gate());
+        calls.take(most).position(|entry| entry.back == target).map(|place| place + 1)
+    }
+
+    /// Leave the last interrupt, exception or system call; which of these it was, if there is one.
+    pub fn leave_gate(&mut self) -> Option<Kind> {
+        let place = self.entries.iter().rposition(|entry| entry.kind.is_gate())?;
+        let kind = self.entries[place].kind;
         self.entries.truncate(place);
         self.beyond = 0;
-        true
+        Some(kind)
     }
 
     /// Another function goes on in the place of the one on top.
@@ -242,6 +259,7 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbols::KERNEL_SPACE;
 
     fn call(node: NodeId, back: u64) -> Entry {
         Entry { node, address: u64::from(node), kind: Kind::Call, back, is_borrowed: false }
@@ -305,18 +323,42 @@ mod tests {
     }
 
     #[test]
-    fn no_return_crosses_an_interrupt() {
+    fn a_return_to_another_stack_leaves_no_call() {
         let mut stack = Stack::default();
-        for entry in [call(0, 100), gate(1), call(2, 300)] {
+        for entry in [call(0, 100), call(1, 200)] {
             stack.push(entry);
         }
-        stack.unwind(100, false);
+        assert!(!stack.unwind(777, false));
         assert_eq!(tops(&stack), Some(1));
-        stack.unwind(100, false);
-        assert_eq!(tops(&stack), Some(1));
-        assert!(stack.leave_gate());
+        assert!(stack.unwind(KERNEL_SPACE + 777, false)); // in the kernel it leaves one
         assert_eq!(tops(&stack), Some(0));
-        assert!(!stack.leave_gate());
+    }
+
+    #[test]
+    fn a_jump_to_where_a_call_returns_is_its_return() {
+        let mut stack = Stack::default();
+        for entry in [call(0, 100), call(1, 200), call(2, 300)] {
+            stack.push(entry);
+        }
+        stack.jump_back(777);
+        assert_eq!(tops(&stack), Some(2));
+        stack.jump_back(200);
+        assert_eq!(tops(&stack), Some(0));
+    }
+
+    #[test]
+    fn no_return_crosses_an_interrupt() {
+        let mut stack = Stack::default();
+        for entry in [call(0, KERNEL_SPACE + 100), gate(1), call(2, 300)] {
+            stack.push(entry);
+        }
+        stack.unwind(KERNEL_SPACE + 100, false);
+        assert_eq!(tops(&stack), Some(1));
+        stack.unwind(KERNEL_SPACE + 100, false);
+        assert_eq!(tops(&stack), Some(1));
+        assert_eq!(stack.leave_gate(), Some(Kind::Interrupt));
+        assert_eq!(tops(&stack), Some(0));
+        assert_eq!(stack.leave_gate(), None);
     }
 
     #[test]
@@ -326,10 +368,10 @@ mod tests {
             stack.push(call(level as NodeId, 8));
         }
         for _ in 0..DEEPEST_STACK {
-            stack.unwind(8, false);
+            assert!(stack.unwind(8, false));
         }
         assert_eq!(tops(&stack), Some(DEEPEST_STACK as NodeId - 1));
-        (0..DEEPEST_STACK).for_each(|_| stack.unwind(8, false));
+        (0..DEEPEST_STACK).for_each(|_| assert!(stack.unwind(8, false)));
         assert_eq!(tops(&stack), None);
     }
 }

@@ -81,20 +81,52 @@ impl Task {
     fn follow(&mut self, before: &'static Block, block: &'static Block) {
         match before.flow {
             Flow::On => {}
+            Flow::Jump => self.jump(block),
             Flow::Call if before.jumps_inside(block) => {}
             Flow::Call => self.call(before.end, block),
-            Flow::Return => self.stack.unwind(block.start, before.is_thunk()),
-            Flow::Leave => {
-                let interrupted = if self.stack.leave_gate() { self.interrupted.pop().flatten() } else { None };
-                // What was interrupted at its end goes on behind it; else it is begun again.
-                if let Some(before) = interrupted.filter(|before| !(before.start..before.end).contains(&block.start)) {
-                    match before.flow {
-                        Flow::Call => self.call(before.end, block),
-                        Flow::Return => self.stack.unwind(block.start, before.is_thunk()),
-                        Flow::On | Flow::Leave => {}
-                    }
-                }
-            }
+            Flow::Return => self.return_to(block, before.is_thunk()),
+            Flow::Leave => self.leave(block),
+        }
+    }
+
+    /// Return from the last interrupt, exception or system call to `block`.
+    fn leave(&mut self, block: &'static Block) {
+        let left = self.stack.leave_gate();
+        let interrupted = left.and_then(|_| self.interrupted.pop().flatten());
+        // What was interrupted at its end goes on behind it; else it is begun again.
+        let Some(before) = interrupted.filter(|before| !(before.start..before.end).contains(&block.start)) else {
+            return;
+        };
+        match before.flow {
+            Flow::Call => self.call(before.end, block),
+            Flow::Return => self.return_to(block, before.is_thunk()),
+            // A signal's handler begins, or is over.
+            Flow::On if left == Some(Kind::Syscall) && block.start != before.end => self.go_on_in(block),
+            Flow::Jump => self.jump(block),
+            Flow::On | Flow::Leave => {}
+        }
+    }
+
+    fn return_to(&mut self, block: &'static Block, is_thunk: bool) {
+        if !self.stack.unwind(block.start, is_thunk) {
+            self.go_on_in(block);
+        }
+    }
+
+    /// In user space, a jump to where a call returns to is its return: so runtimes change between their stacks.
+    fn jump(&mut self, block: &'static Block) {
+        if !block.is_kernel() {
+            self.stack.jump_back(block.start);
+        }
+    }
+
+    /// A function of user space goes on where nothing on this stack has called: it was on another stack, or interrupted
+    /// by a signal. Its frame has the address where it goes on: the symbols say later which function that is.
+    fn go_on_in(&mut self, block: &'static Block) {
+        let is_user = |top: &Entry| top.kind == Kind::Call && !is_kernel(top.address);
+        if !block.is_kernel() && self.stack.top().is_some_and(is_user) {
+            let node = self.frame(self.stack.caller(), block.start, Kind::Call, block);
+            self.stack.replace_top(node, block.start);
         }
     }
 
@@ -112,7 +144,7 @@ impl Task {
     fn arrive(&mut self, block: &'static Block) {
         while self.stack.top().is_some_and(|top| is_kernel(top.address)) && !block.is_kernel() {
             self.interrupted.pop();
-            if !self.stack.leave_gate() {
+            if self.stack.leave_gate().is_none() {
                 self.stack.clear();
             }
         }
