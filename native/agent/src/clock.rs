@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::thread::NanosleepRelativeResult;
-use rustix::time::{clock_gettime, ClockId, Timespec};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// CLOCK_MONOTONIC_RAW in nanoseconds: no adjustment by NTP.
 pub fn raw_ns() -> u64 {

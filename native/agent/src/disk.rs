@@ -16,14 +16,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    fchmod, fdatasync, flock, fstat, fsync, ftruncate, mkdir, openat, statat, unlinkat, AtFlags, Dir, FlockOperation,
-    Mode, OFlags, Stat, CWD,
+    AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, Stat, fchmod, fdatasync, flock, fstat, fsync, ftruncate, mkdir,
+    openat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use fault::Operation;
 
-pub use rustix::fs::{inotify, Access, FallocateFlags, MemfdFlags};
+pub use rustix::fs::{Access, FallocateFlags, MemfdFlags, inotify};
 
 /// What this program takes of `std::fs`.
 pub mod fs {
@@ -31,8 +31,8 @@ pub mod fs {
     pub use super::faulty::*;
     #[cfg(not(feature = "faults"))]
     pub use std::fs::{
-        canonicalize, create_dir, create_dir_all, metadata, read, read_dir, read_to_string, remove_dir, remove_dir_all,
-        remove_file, set_permissions, symlink_metadata, write, DirBuilder, File, Metadata, OpenOptions, Permissions,
+        DirBuilder, File, Metadata, OpenOptions, Permissions, canonicalize, create_dir, create_dir_all, metadata, read,
+        read_dir, read_to_string, remove_dir, remove_dir_all, remove_file, set_permissions, symlink_metadata, write,
     };
     #[cfg(not(feature = "faults"))]
     pub use std::os::unix::fs::{chown, fchown, symlink};

@@ -21,12 +21,12 @@ use crate::errno;
 use crate::event::{Event, Gate, Stage};
 use crate::guest::boot::Boot;
 use crate::machine;
-use crate::plan::{Plan, PLAN_LIMIT_BYTES};
-use crate::ports::{Ports, EVENT_PORT};
+use crate::plan::{PLAN_LIMIT_BYTES, Plan};
+use crate::ports::{EVENT_PORT, Ports};
 use crate::process::cgroup;
 use crate::process::lifted;
 use crate::process::surroundings::Surroundings;
-use crate::stream::{EventStream, Key, KEY_BYTES};
+use crate::stream::{EventStream, KEY_BYTES, Key};
 use crate::trial::Trial;
 
 /// The key of the events, then the plan.

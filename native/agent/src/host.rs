@@ -5,14 +5,14 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::{self, PathBuf};
 use std::rc::Rc;
 
-use rustix::io::{fcntl_getfd, fcntl_setfd, FdFlags};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 
 use crate::clock;
 use crate::disk::fs::{self, File};
 use crate::errno;
 use crate::event::{Accepted, Event, Stage};
 use crate::machine;
-use crate::plan::{Attributes, Plan, Scratch, PLAN_LIMIT_BYTES};
+use crate::plan::{Attributes, PLAN_LIMIT_BYTES, Plan, Scratch};
 use crate::process::account;
 use crate::process::interrupts::Interrupts;
 use crate::process::lifted;
@@ -36,11 +36,7 @@ pub enum Outcome {
 
 impl Outcome {
     pub fn of(ok: bool) -> Outcome {
-        if ok {
-            Outcome::Done
-        } else {
-            Outcome::Failed
-        }
+        if ok { Outcome::Done } else { Outcome::Failed }
     }
 }
 

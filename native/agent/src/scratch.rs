@@ -14,8 +14,8 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::mount::{mount, mount_change, unmount, MountPropagationFlags, UnmountFlags};
-use rustix::thread::{unshare_unsafe, UnshareFlags};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::disk::fs;
 use crate::errno;

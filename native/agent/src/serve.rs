@@ -6,14 +6,14 @@
 
 use std::io;
 
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::disk::{self, fs};
 use crate::event::{Event, Stage};
-use crate::host::{complain, Custody, Host, Outcome};
+use crate::host::{Custody, Host, Outcome, complain};
 use crate::machine;
-use crate::plan::{Plan, PLAN_LIMIT_BYTES};
+use crate::plan::{PLAN_LIMIT_BYTES, Plan};
 use crate::process::interrupts::Interrupts;
 use crate::stream::EventStream;
 

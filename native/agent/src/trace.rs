@@ -10,4 +10,4 @@ mod recorder;
 pub mod recording;
 pub mod spread;
 
-pub use recorder::{instance, Recorder};
+pub use recorder::{Recorder, instance};

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use crate::clock;
 use crate::event::{Accepted, Event, ReadBack, Role, Stage};
-use crate::failure::{failure, Failure, Stop};
+use crate::failure::{Failure, Stop, failure};
 use crate::measurement::Measurement;
 use crate::place::tunable;
 use crate::plan::{self, Plan};
 use crate::process::account;
 use crate::process::interrupts::Interrupts;
 use crate::process::surroundings::Surroundings;
-use crate::safety::keeper::{carry_out_write, Keeper};
+use crate::safety::keeper::{Keeper, carry_out_write};
 use crate::safety::system::ThisMachine;
 use crate::scratch::Mounted;
 use crate::stream::EventStream;

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use ajuste_agent::event::Event;

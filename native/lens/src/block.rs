@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::symbols::{is_kernel, Place, Special};
+use crate::symbols::{Place, Special, is_kernel};
 use crate::tree::Kind;
 
 /// How a block goes on to the next one.
@@ -58,11 +58,7 @@ impl Block {
 
     /// The function that it begins when it is called, or is part of in the kernel.
     pub fn function(&self) -> u64 {
-        if self.is_kernel() && self.place.function != 0 {
-            self.place.function
-        } else {
-            self.start
-        }
+        if self.is_kernel() && self.place.function != 0 { self.place.function } else { self.start }
     }
 }
 

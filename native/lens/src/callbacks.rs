@@ -5,8 +5,8 @@
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::block::Block;
 use crate::decisions::Kind;

@@ -5,7 +5,7 @@
 //! before: each `hlt` ends a block, and QEMU has taken the whole block from what its CPU may still carry out when it
 //! begins. Source: accel/tcg/icount-common.c, `icount_update`; accel/tcg/translator.c, `gen_tb_start`.
 
-use std::ffi::{c_uint, c_void, CStr};
+use std::ffi::{CStr, c_uint, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 

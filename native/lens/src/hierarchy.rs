@@ -102,11 +102,7 @@ impl Level {
 
     /// Use a line, which leaves a victim cache.
     fn take(&mut self, core: usize, line: u64) -> bool {
-        if self.is(Contents::Exclusive) {
-            self.of(core).remove(line)
-        } else {
-            self.of(core).used(line).is_some()
-        }
+        if self.is(Contents::Exclusive) { self.of(core).remove(line) } else { self.of(core).used(line).is_some() }
     }
 
     /// A line that comes from further out. Returns what leaves.
@@ -234,11 +230,7 @@ impl Hierarchy {
         if let Some(left) = self.second.as_mut().and_then(|level| level.fill(core, line)) {
             self.leave_second(core, left);
         }
-        if is_last {
-            Found::Last
-        } else {
-            Found::Memory
-        }
+        if is_last { Found::Last } else { Found::Memory }
     }
 
     fn leave_first(&mut self, core: usize, line: u64) {

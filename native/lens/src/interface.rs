@@ -3,7 +3,7 @@
 //! Source: include/qemu/qemu-plugin.h and docs/devel/tcg-plugins of QEMU. Its functions are looked up when QEMU loads
 //! the library, because each version has some that another one lacks.
 
-use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use crate::counters::FIELDS;
@@ -136,11 +136,7 @@ pub fn interface() -> &'static Interface {
 /// The version of the interface that the lens asks for: what this QEMU has of those it knows.
 pub fn wanted_version() -> c_int {
     let has_boards = function::<*mut c_void>(c"qemu_plugin_scoreboard_new").is_some();
-    if has_boards {
-        2
-    } else {
-        1
-    }
+    if has_boards { 2 } else { 1 }
 }
 
 impl Interface {

@@ -2,13 +2,13 @@
 
 use crate::arguments::{Arguments, Depth};
 use crate::block::{Block, Blocks};
-use crate::counters::{close, is_open, Counts, FIELDS};
+use crate::counters::{Counts, FIELDS, close, is_open};
 use crate::decisions::{Decision, Decisions, Kind};
 use crate::document::Costs;
 use crate::fault::Doubts;
 use crate::machine::Machine;
 use crate::mark::{Mark, Marks};
-use crate::misses::{add_since, BySpace};
+use crate::misses::{BySpace, add_since};
 use crate::model::Model;
 use crate::parallel;
 use crate::sites::Sites;

@@ -39,7 +39,7 @@ mod tree;
 mod turns;
 mod walk;
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use arguments::Arguments;
@@ -47,13 +47,13 @@ use interface::{About, Id, Interface, RawBlock};
 use lens::Lens;
 
 /// Which version of the interface the lens asks for. QEMU reads it right after it has loaded the library.
-#[no_mangle]
+#[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
 
 /// Carried out when the library is loaded.
 #[used]
-#[link_section = ".init_array"]
+#[unsafe(link_section = ".init_array")]
 static CHOOSE_VERSION: extern "C" fn() = choose_version;
 
 extern "C" fn choose_version() {
@@ -64,7 +64,7 @@ extern "C" fn choose_version() {
 ///
 /// # Safety
 /// `about` and `words` are QEMU's own; there are `count` words, each of which ends in a zero.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
     id: Id,
     about: *const About,

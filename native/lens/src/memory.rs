@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::OnceLock;
 
 use crate::exports::{function, required};
-use crate::interface::{wanted_version, RawInstruction};
+use crate::interface::{RawInstruction, wanted_version};
 
 #[repr(C)]
 struct RawAddress([u8; 0]);
@@ -124,11 +124,7 @@ impl Ram {
 
     /// The place of an address that the guest uses.
     pub fn place_of_guest(&self, address: u64) -> u64 {
-        if address >= HIGH && self.bytes >= HOLE_IF_FROM {
-            address - HIGH + HOLE
-        } else {
-            address
-        }
+        if address >= HIGH && self.bytes >= HOLE_IF_FROM { address - HIGH + HOLE } else { address }
     }
 
     /// The place of an instruction while it is translated.
@@ -140,11 +136,7 @@ impl Ram {
             Some(from_host) => unsafe { from_host(host) },
             None => self.place_in_mapping(host.addr() as u64),
         };
-        if place < self.bytes {
-            place
-        } else {
-            ELSEWHERE | address & (ELSEWHERE - 1)
-        }
+        if place < self.bytes { place } else { ELSEWHERE | address & (ELSEWHERE - 1) }
     }
 
     fn place_in_mapping(&mut self, host: u64) -> u64 {

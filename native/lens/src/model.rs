@@ -3,7 +3,7 @@
 //! It begins empty with the agent's first word in a trial, and sees everything from then on.
 
 use crate::hierarchy::{Access, Found, Hierarchy};
-use crate::machine::{Machine, Times, NEAREST};
+use crate::machine::{Machine, NEAREST, Times};
 use crate::misses::{BySpace, Misses};
 use crate::predictor::Predictor;
 use crate::symbols::is_kernel;
@@ -306,7 +306,7 @@ impl Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::tests::{of_two_nodes, small, TIMES};
+    use crate::machine::tests::{TIMES, of_two_nodes, small};
     use crate::misses::add_since;
 
     fn model() -> Model {

@@ -20,8 +20,8 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 
 use crate::exports::required;
 use crate::interface::{self, interface};
@@ -30,7 +30,7 @@ use crate::model::Stall;
 
 type State = *mut c_void;
 type Time = extern "C" fn() -> i64;
-type Interrupt = extern "C" fn(State, c_int);
+type Interrupt = unsafe extern "C" fn(State, c_int);
 type Idle = extern "C" fn(State) -> bool;
 type OfState = unsafe extern "C" fn(State);
 
@@ -228,33 +228,36 @@ impl Budget {
     /// # Safety
     /// Nothing else uses the clock.
     unsafe fn find(functions: &Functions, counted: &AtomicI64) -> Result<Budget, String> {
-        let mut empty = vec![0_u64; MOST_BYTES / 8];
-        let state: *mut u8 = empty.as_mut_ptr().cast();
-        let counts = |place: usize| {
-            let kept = counted.load(Relaxed);
-            state.add(place).cast::<u16>().write(1);
-            (functions.update)(state.cast());
-            let more = counted.swap(kept, Relaxed) - kept;
-            if more != 0 {
-                state.write_bytes(0, MOST_BYTES);
+        // SAFETY: QEMU only counts in the structure, which is large enough, and nothing else does.
+        unsafe {
+            let mut empty = vec![0_u64; MOST_BYTES / 8];
+            let state: *mut u8 = empty.as_mut_ptr().cast();
+            let counts = |place: usize| {
+                let kept = counted.load(Relaxed);
+                state.add(place).cast::<u16>().write(1);
+                (functions.update)(state.cast());
+                let more = counted.swap(kept, Relaxed) - kept;
+                if more != 0 {
+                    state.write_bytes(0, MOST_BYTES);
+                }
+                state.add(place).cast::<u16>().write(0);
+                more
+            };
+            let places = (0..MOST_BYTES).step_by(2);
+            let found: Vec<(usize, i64)> =
+                places.map(|place| (place, counts(place))).filter(|(_, more)| *more != 0).collect();
+            let of = |count: i64| -> Vec<usize> {
+                found.iter().filter(|(_, more)| *more == count).map(|(place, _)| *place).collect()
+            };
+            // One of those that make it less has more bits than the 16 of the other.
+            let is_long = |place: &usize| found.contains(&(place + 2, -1 << 16));
+            let (later, now): (Vec<usize>, Vec<usize>) = of(-1).into_iter().partition(is_long);
+            match (&of(1)[..], &later[..], &now[..]) {
+                ([whole], [later], [now]) if whole % 8 == 0 && later % 8 == 0 => {
+                    Ok(Budget { whole: *whole, later: *later, now: *now })
+                }
+                _ => Err("this QEMU counts down otherwise".to_owned()),
             }
-            state.add(place).cast::<u16>().write(0);
-            more
-        };
-        let places = (0..MOST_BYTES).step_by(2);
-        let found: Vec<(usize, i64)> =
-            places.map(|place| (place, counts(place))).filter(|(_, more)| *more != 0).collect();
-        let of = |count: i64| -> Vec<usize> {
-            found.iter().filter(|(_, more)| *more == count).map(|(place, _)| *place).collect()
-        };
-        // One of those that make it less has more bits than the 16 of the other.
-        let is_long = |place: &usize| found.contains(&(place + 2, -1 << 16));
-        let (later, now): (Vec<usize>, Vec<usize>) = of(-1).into_iter().partition(is_long);
-        match (&of(1)[..], &later[..], &now[..]) {
-            ([whole], [later], [now]) if whole % 8 == 0 && later % 8 == 0 => {
-                Ok(Budget { whole: *whole, later: *later, now: *now })
-            }
-            _ => Err("this QEMU counts down otherwise".to_owned()),
         }
     }
 
@@ -263,14 +266,17 @@ impl Budget {
     /// # Safety
     /// `state` is a CPU's structure, whose turn it is, and the caller is its thread.
     unsafe fn take(self, state: State, instructions: i64) {
-        let state: *mut u8 = state.cast();
-        let (whole, later) = (state.add(self.whole).cast::<i64>(), state.add(self.later).cast::<i64>());
-        let now = state.add(self.now).cast::<u16>();
-        let taken = instructions.min(*later + i64::from(*now));
-        let of_later = taken.min(*later);
-        *whole -= taken;
-        *later -= of_later;
-        *now -= (taken - of_later) as u16;
+        // SAFETY: the places were found in such a structure, and only this thread writes there.
+        unsafe {
+            let state: *mut u8 = state.cast();
+            let (whole, later) = (state.add(self.whole).cast::<i64>(), state.add(self.later).cast::<i64>());
+            let now = state.add(self.now).cast::<u16>();
+            let taken = instructions.min(*later + i64::from(*now));
+            let of_later = taken.min(*later);
+            *whole -= taken;
+            *later -= of_later;
+            *now -= (taken - of_later) as u16;
+        }
     }
 }
 
@@ -335,19 +341,22 @@ unsafe fn word_of(
     reading: unsafe extern "C" fn() -> i64,
     known: Option<&AtomicI64>,
 ) -> Result<&'static AtomicI64, String> {
-    const STEP: i64 = 1 << 40;
-    let state: *const AtomicI64 = required(c"timers_state")?;
-    let words = (0..16).map(|place| &*state.add(place));
-    let mut found = words.filter(|word| known.is_none_or(|known| !ptr::eq(*word, known))).filter(|word| {
-        let before = reading();
-        let kept = word.fetch_add(STEP, Relaxed);
-        let after = reading();
-        word.store(kept, Relaxed);
-        after - before == STEP
-    });
-    match (found.next(), found.next()) {
-        (Some(word), None) => Ok(word),
-        _ => Err("this QEMU keeps its clock otherwise".to_owned()),
+    // SAFETY: QEMU's own variable, of more than 16 words, which lives for ever; nothing else uses it now.
+    unsafe {
+        const STEP: i64 = 1 << 40;
+        let state: *const AtomicI64 = required(c"timers_state")?;
+        let words = (0..16).map(|place| &*state.add(place));
+        let mut found = words.filter(|word| known.is_none_or(|known| !ptr::eq(*word, known))).filter(|word| {
+            let before = reading();
+            let kept = word.fetch_add(STEP, Relaxed);
+            let after = reading();
+            word.store(kept, Relaxed);
+            after - before == STEP
+        });
+        match (found.next(), found.next()) {
+            (Some(word), None) => Ok(word),
+            _ => Err("this QEMU keeps its clock otherwise".to_owned()),
+        }
     }
 }
 
@@ -356,11 +365,14 @@ fn runs_at() -> Result<usize, String> {
     let (start, end): (OfState, OfState) = (required(c"cpu_exec_start")?, required(c"cpu_exec_end")?);
     let mut empty = vec![0_u64; MOST_BYTES / 8];
     let state: *mut u8 = empty.as_mut_ptr().cast();
+    // SAFETY: of `MOST_BYTES`.
+    let byte = |place: usize| unsafe { state.add(place).read() };
     // SAFETY: they use nothing else of it while no other thread waits for CPUs to stop.
     unsafe { start(state.cast()) };
-    let set: Vec<usize> = (0..MOST_BYTES).filter(|place| unsafe { state.add(*place).read() } != 0).collect();
+    let set: Vec<usize> = (0..MOST_BYTES).filter(|place| byte(*place) != 0).collect();
+    // SAFETY: as above.
     unsafe { end(state.cast()) };
-    let is_clear = (0..MOST_BYTES).all(|place| unsafe { state.add(place).read() } == 0);
+    let is_clear = (0..MOST_BYTES).all(|place| byte(place) == 0);
     match set[..] {
         [place] if is_clear => Ok(place),
         _ => Err("this QEMU marks CPUs that run otherwise".to_owned()),
@@ -437,6 +449,7 @@ impl Parallel {
     fn begin(&self) -> Result<(), String> {
         // SAFETY: a variable of this thread, whose address stays.
         let current = unsafe { &*required::<*const AtomicPtr<c_void>>(c"current_cpu")? };
+        // SAFETY: a number of one of its CPUs.
         let found = |number| unsafe { (self.functions.find)(number) };
         let cpus: Vec<Cpu> = (0..interface().cpus)
             .map(|number| Cpu {
@@ -483,11 +496,7 @@ impl Parallel {
             return self.see();
         }
         // SAFETY: it only reads.
-        if unsafe { (self.functions.is_locked)() } {
-            self.between_turns()
-        } else {
-            self.before_turn()
-        }
+        if unsafe { (self.functions.is_locked)() } { self.between_turns() } else { self.before_turn() }
     }
 
     /// QEMU's own reckoning.
@@ -550,11 +559,7 @@ impl Parallel {
         // SAFETY: it reads the lists of timers, under their locks; for it, it is the time 0.
         let due = unsafe { (self.functions.deadline_ns)(VIRTUAL_CLOCK, ALL_TIMERS) };
         self.is_asking.set(false);
-        if due < 0 {
-            i64::MAX
-        } else {
-            due
-        }
+        if due < 0 { i64::MAX } else { due }
     }
 
     fn is_idle(&self, cpu: &Cpu) -> bool {
@@ -731,7 +736,9 @@ impl Parallel {
             .iter()
             .find(|cpu| cpu.state == state)
             .filter(|cpu| is_own && self.is_on.load(Relaxed) && self.is_idle(cpu));
-        let Some(cpu) = woken else { return (self.functions.interrupt)(state, mask) };
+        // SAFETY: QEMU's own arguments, for the function that this one stands for.
+        let interrupt = || unsafe { (self.functions.interrupt)(state, mask) };
+        let Some(cpu) = woken else { return interrupt() };
         let runs = self.running();
         let time = match runs {
             Some(waker) => {
@@ -743,7 +750,7 @@ impl Parallel {
             None => self.guest_time(),
         };
         cpu.local.set(cpu.local.get().max(time));
-        (self.functions.interrupt)(state, mask);
+        interrupt();
         if let Some(waker) = runs.filter(|_| self.is_alone.replace(false)) {
             // SAFETY: the turn ends with this block: from now on two run.
             unsafe { (self.functions.kick)(waker) };

@@ -5,10 +5,10 @@
 //! in a variable of that thread, `current_cpu`, which QEMUs that can load modules export, as they do `qemu_get_cpu`, by
 //! which each CPU's number is known. Every block begins with a callback that compares this variable with what it was.
 
-use std::ffi::{c_int, c_void, CStr};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::exports::function;
 

@@ -128,11 +128,7 @@ impl Tasks {
             }
             at = self.all[some].parent;
         }
-        if self.all[task].is_user {
-            Role::Agent
-        } else {
-            Role::Kernel
-        }
+        if self.all[task].is_user { Role::Agent } else { Role::Kernel }
     }
 
     /// Those that did something, and those that made them.

@@ -6,13 +6,13 @@
 use std::ffi::c_void;
 
 use crate::arguments::Depth;
-use crate::block::{Block, Blocks, Flow, CODE_BYTES};
+use crate::block::{Block, Blocks, CODE_BYTES, Flow};
 use crate::callbacks;
 use crate::counters::{BRANCHES, CLOSE, KERNEL, NOTHING, OPEN, USER};
-use crate::instruction::{shape, Shape};
+use crate::instruction::{Shape, shape};
 use crate::interface::{self, Instruction, LONGEST_INSTRUCTION};
-use crate::sites::{is_locked, state_offset, Site, Sites};
-use crate::symbols::{is_kernel, Place, Special, Symbols};
+use crate::sites::{Site, Sites, is_locked, state_offset};
+use crate::symbols::{Place, Special, Symbols, is_kernel};
 
 struct Piece {
     instruction: Instruction,

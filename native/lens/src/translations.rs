@@ -232,11 +232,7 @@ impl Translations {
             Some(old) => {
                 let is_known = old.start == start;
                 *old = page;
-                if is_known {
-                    Known::Second
-                } else {
-                    Known::Walked
-                }
+                if is_known { Known::Second } else { Known::Walked }
             }
             None => {
                 second.put(page);

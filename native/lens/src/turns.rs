@@ -4,7 +4,7 @@
 //! part. A timer of the lens's own makes these parts short, so that CPUs come closer to running at once. It does nothing
 //! else, and the guest does not see it. Source: accel/tcg/tcg-accel-ops-icount.c, `icount_percpu_budget`.
 
-use std::ffi::{c_int, c_uint, c_void, CStr};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

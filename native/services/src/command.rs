@@ -47,10 +47,6 @@ pub fn become_leader() -> io::Result<()> {
         let done = libc::setpgid(0, 0) == 0
             && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
             && libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) == 0;
-        if done {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{symlink, DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::request::{directories, Fault};
+use crate::request::{Fault, directories};
 
 /// Deeper directories are none of a service's.
 const DEEPEST: usize = 200;

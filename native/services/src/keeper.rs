@@ -11,13 +11,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::account::{self, Account, Reaped};
 use crate::command::{become_leader, succeeds};
 use crate::log::Log;
 use crate::port;
-use crate::report::{self, Ended, NotStarted, ACCOUNT, BEGIN, READY, STOP};
+use crate::report::{self, ACCOUNT, BEGIN, Ended, NotStarted, READY, STOP};
 use crate::request::{Ending, Start};
 
 /// Between two looks whether the service is ready: the first and the longest.

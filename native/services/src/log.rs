@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{fcntl_setfl, memfd_create, MemfdFlags, OFlags};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
 
 /// When there is more, it is emptied but for its end.
 const MOST: u64 = 4 << 20;

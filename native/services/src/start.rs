@@ -6,12 +6,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 
-use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::directory;
 use crate::keeper::{self, Keeper};
 use crate::port;
-use crate::report::{NotStarted, Said, READY};
+use crate::report::{NotStarted, READY, Said};
 use crate::request::{Fault, Start};
 
 pub fn run(start: Start) -> Result<ExitCode, Fault> {

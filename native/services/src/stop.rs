@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::directory;
-use crate::report::{Account, Said, ACCOUNT, BEGIN, STOP};
+use crate::report::{ACCOUNT, Account, BEGIN, STOP, Said};
 use crate::request::Fault;
 
 /// An answer is one line, of which no more is read.

@@ -11,7 +11,7 @@ mod vigil;
 use std::process::ExitCode;
 
 use request::{Asked, Fault};
-use vigil::{watch, Ending};
+use vigil::{Ending, watch};
 
 const USAGE: &str = "\
 Lasts as long as a slice of a live experiment.

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{getppid, kill_process, Pid, Signal};
+use rustix::process::{Pid, Signal, getppid, kill_process};
 
 /// Who is stopped for so long does not go on by itself.
 const PATIENCE: Duration = Duration::from_millis(600);

@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::fs::{open, Mode, OFlags};
-use rustix::io::{read, Errno};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read};
 
 use crate::request::Request;
 
@@ -56,7 +56,7 @@ pub fn watch(request: &Request) -> io::Result<Ending> {
                     match byte {
                         BEAT if line.is_empty() => silent_at = Instant::now() + request.silence,
                         b'\n' if !line.is_empty() => {
-                            return Ok(Ending::Told(String::from_utf8_lossy(&line).into_owned()))
+                            return Ok(Ending::Told(String::from_utf8_lossy(&line).into_owned()));
                         }
                         _ if line.len() < LONGEST => line.push(byte),
                         _ => {}

@@ -11,7 +11,7 @@ use std::io::{Error, Seek, SeekFrom, Write};
 use lexopt::prelude::*;
 
 use crate::clock::cpu_seconds;
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 use crate::spin::burn;
 
 /// Iterations between two looks at the CPU time: some microseconds.
@@ -124,8 +124,9 @@ fn compute(lifetime_ms: u64) -> Result<(), Fault> {
 
 /// A process that does `work` and is killed when this one ends.
 pub fn child(work: &dyn Fn() -> Result<(), Fault>) -> Result<libc::pid_t, Fault> {
-    // SAFETY: this process has one thread.
+    // SAFETY: takes nothing.
     let parent = unsafe { libc::getpid() };
+    // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
         -1 => Err(failed("start a process")),
         0 => {

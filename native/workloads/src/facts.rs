@@ -47,9 +47,5 @@ fn knows_memory_policies() -> bool {
 }
 
 fn said(is: bool) -> &'static str {
-    if is {
-        "yes"
-    } else {
-        "no"
-    }
+    if is { "yes" } else { "no" }
 }

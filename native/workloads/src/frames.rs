@@ -21,7 +21,7 @@ use lexopt::prelude::*;
 use crate::clock::cpu_seconds;
 use crate::clock::{least_slack, now_ns, sleep_until};
 use crate::percentile::said;
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 use crate::spin::burn;
 
 /// Iterations between two looks at the CPU time: some microseconds.

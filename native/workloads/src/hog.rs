@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use lexopt::prelude::*;
 
 use crate::clock::cpu_seconds;
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 use crate::spin::burn;
 
 /// Iterations between two looks at the clock.

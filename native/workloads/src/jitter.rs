@@ -17,7 +17,7 @@ use lexopt::prelude::*;
 
 use crate::clock::{least_slack, now_ns, sleep_until};
 use crate::percentile::said;
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 
 const MOST_SLEEPS: u64 = 10_000_000;
 

@@ -28,7 +28,7 @@ use std::io::Write;
 use lexopt::prelude::*;
 
 use crate::clock::cpu_seconds;
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 
 mod interrupts;
 mod module;

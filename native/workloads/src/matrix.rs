@@ -8,7 +8,7 @@ use std::io::Write;
 
 use lexopt::prelude::*;
 
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 
 /// The largest size with exact sums.
 /// |C\[i,j]| ≤ 30 N, and the checksum is below 7 · 30 N³ < 2⁵³.

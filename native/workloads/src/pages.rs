@@ -16,7 +16,7 @@ use std::io::{Error, Write};
 use lexopt::prelude::*;
 
 use crate::clock::now_ns;
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 
 const NODES: &str = "/sys/devices/system/node";
 const PAGE_BYTES: usize = 4096;

@@ -27,7 +27,7 @@ use crate::crowd::child;
 use crate::paths::multipath::Connection;
 use crate::paths::network::{End, Link};
 use crate::paths::transfer::{Received, Timetable};
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 
 const MOST_KBIT: u64 = 1_000_000;
 const MOST_DELAY_MS: u64 = 2000;

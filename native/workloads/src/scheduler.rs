@@ -141,11 +141,7 @@ fn last_words() -> String {
     let text = String::from_utf8_lossy(&text);
     let said: Vec<&str> = text.lines().map(str::trim).filter(|line| line.contains(char::is_alphanumeric)).collect();
     let last = said[said.len().saturating_sub(SHOWN_LINES)..].join("; ");
-    if last.is_empty() {
-        last
-    } else {
-        format!(": {last}")
-    }
+    if last.is_empty() { last } else { format!(": {last}") }
 }
 
 /// Whether it was so within `limit`.

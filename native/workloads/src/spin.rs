@@ -5,7 +5,7 @@ use std::hint::black_box;
 use lexopt::prelude::*;
 
 use crate::clock::cpu_seconds;
-use crate::request::{number, Fault};
+use crate::request::{Fault, number};
 
 /// Iterations between two looks at the clock: about a millisecond.
 const BATCH: u32 = 1 << 20;

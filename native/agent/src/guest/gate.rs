@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::thread::{clock_nanosleep_absolute, ClockId};
-use rustix::time::{clock_gettime, ClockId as ReadableClock};
+use rustix::thread::{ClockId, clock_nanosleep_absolute};
+use rustix::time::{ClockId as ReadableClock, clock_gettime};
 
 use crate::clock;
 use crate::disk::fs;

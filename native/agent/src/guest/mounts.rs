@@ -1,6 +1,6 @@
 //! The file systems of a guest: those that programs expect, and the tunables'.
 
-use rustix::mount::{mount, MountFlags};
+use rustix::mount::{MountFlags, mount};
 
 use crate::disk::fs;
 use crate::errno;

@@ -58,6 +58,7 @@ fn draw_word() -> io::Result<()> {
     // SAFETY: the child does nothing but end.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
+        // SAFETY: it ends the child.
         0 => unsafe { libc::_exit(0) },
         // SAFETY: it waits for its child.
         child => match unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } {

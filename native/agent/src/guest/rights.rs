@@ -99,9 +99,5 @@ fn withhold_from_kernel_helpers() -> io::Result<()> {
 }
 
 fn succeeded(result: libc::c_int) -> io::Result<()> {
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::errno;
 use crate::event::{Role, Stage, Stream};
-use crate::failure::{failure, Stop};
-use crate::measurement::{report, started, Measurement};
+use crate::failure::{Stop, failure};
+use crate::measurement::{Measurement, report, started};
 use crate::plan::Command;
 use crate::process::account;
 use crate::process::supervise::{Supervision, Woken};

@@ -3,9 +3,9 @@
 use indexmap::IndexMap;
 
 use crate::event::{Role, Stage};
-use crate::failure::{failure, Stop};
-use crate::measurement::errand::verdict;
+use crate::failure::{Stop, failure};
 use crate::measurement::Measurement;
+use crate::measurement::errand::verdict;
 use crate::plan::{Attributes, Command, Scratch};
 use crate::process::launch::DEFAULT_PATH;
 use crate::process::supervise::{Supervision, Woken};

@@ -134,11 +134,7 @@ fn matches(name: &str, pattern: &str) -> bool {
 }
 
 fn digit(on: bool) -> &'static str {
-    if on {
-        "1"
-    } else {
-        "0"
-    }
+    if on { "1" } else { "0" }
 }
 
 #[cfg(test)]

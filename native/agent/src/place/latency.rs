@@ -31,11 +31,7 @@ pub fn read() -> Result<String, String> {
 /// The kernel's bound is shared by all processes; it cannot be restored.
 pub fn state() -> &'static str {
     let held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if held.is_some() {
-        BOUND
-    } else {
-        RELEASED
-    }
+    if held.is_some() { BOUND } else { RELEASED }
 }
 
 /// Ask for a bound in µs until it is [`RELEASED`].

@@ -7,7 +7,7 @@ use std::ffi::CString;
 
 use crate::disk::fs;
 use crate::errno;
-use crate::place::netlink::{attribute, attributes, text, Netlink};
+use crate::place::netlink::{Netlink, attribute, attributes, text};
 
 // linux/pkt_sched.h, linux/rtnetlink.h
 const TC_H_ROOT: u32 = u32::MAX;

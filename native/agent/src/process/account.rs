@@ -280,7 +280,7 @@ fn children_of(parent: i32) -> Vec<i32> {
     numbers_in("/proc").filter(|pid| Stat::of(*pid).number(1) == Some(parent)).collect()
 }
 
-fn numbers_in(directory: &str) -> impl Iterator<Item = i32> {
+fn numbers_in(directory: &str) -> impl Iterator<Item = i32> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -7,7 +7,7 @@ use std::ffi::c_char;
 use std::io;
 use std::ptr;
 
-use rustix::mm::{mmap_anonymous, munmap, MapFlags, ProtFlags};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 const ALIGNMENT: usize = 16;
 const PAGE_BYTES: usize = 4096;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::disk::fs::{self, File, OpenOptions};
 use crate::disk::inotify::{self, CreateFlags, WatchFlags};
-use crate::disk::{fallocate, memfd_create, FallocateFlags, MemfdFlags};
+use crate::disk::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use crate::plan::User;
 
 const FIRST_LOOK: Duration = Duration::from_millis(20);

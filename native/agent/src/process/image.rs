@@ -4,7 +4,7 @@
 //! Between fork and exec there are only system calls: nothing is allocated, so that nothing there depends on the
 //! agent's memory.
 
-use std::ffi::{c_char, CString};
+use std::ffi::{CString, c_char};
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
@@ -173,72 +173,87 @@ impl Image {
     }
 
     unsafe fn prepare(&self) -> Result<(), Step> {
-        if let Some(event_port) = self.surroundings.event_port {
-            ports::forbid(event_port);
-        }
-        succeeded(libc::setpgid(0, 0), Step::Group)?;
-        if self.surroundings.die_with_agent {
-            succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Group)?;
-            // An agent that died before that would have left this child asleep for ever,
-            // holding what it inherited.
-            if libc::getppid() != self.agent {
-                libc::_exit(127);
+        // SAFETY: as the caller promises.
+        unsafe {
+            if let Some(event_port) = self.surroundings.event_port {
+                ports::forbid(event_port);
             }
+            succeeded(libc::setpgid(0, 0), Step::Group)?;
+            if self.surroundings.die_with_agent {
+                succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Group)?;
+                // An agent that died before that would have left this child asleep for ever,
+                // holding what it inherited.
+                if libc::getppid() != self.agent {
+                    libc::_exit(127);
+                }
+            }
+            self.forget_signals();
+            succeeded(libc::dup2(self.streams.stdin, 0), Step::Streams)?;
+            succeeded(libc::dup2(self.streams.stdout, 1), Step::Streams)?;
+            succeeded(libc::dup2(self.streams.stderr, 2), Step::Streams)?;
+            if let Some(group) = self.streams.group {
+                succeeded(libc::write(group, c"0".as_ptr().cast(), 1) as i32, Step::ControlGroup)?;
+            }
+            if let Some(nice) = self.nice {
+                succeeded(libc::setpriority(libc::PRIO_PROCESS, 0, nice), Step::Nice)?;
+            }
+            if let Some(cpus) = &self.cpus {
+                succeeded(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus), Step::Affinity)?;
+            }
+            if let Some((policy, parameters)) = &self.policy {
+                succeeded(libc::sched_setscheduler(0, *policy, parameters), Step::Policy)?;
+            }
+            if let Some(user) = &self.user {
+                self.become_user(user)?;
+            }
+            succeeded(libc::chdir(self.directory), Step::Directory)?;
+            // Before the release, so that the usual mistakes are known before anything is said
+            // to have started.
+            succeeded(libc::access(self.path, libc::X_OK), Step::Program)?;
+            Ok(())
         }
-        self.forget_signals();
-        succeeded(libc::dup2(self.streams.stdin, 0), Step::Streams)?;
-        succeeded(libc::dup2(self.streams.stdout, 1), Step::Streams)?;
-        succeeded(libc::dup2(self.streams.stderr, 2), Step::Streams)?;
-        if let Some(group) = self.streams.group {
-            succeeded(libc::write(group, c"0".as_ptr().cast(), 1) as i32, Step::ControlGroup)?;
-        }
-        if let Some(nice) = self.nice {
-            succeeded(libc::setpriority(libc::PRIO_PROCESS, 0, nice), Step::Nice)?;
-        }
-        if let Some(cpus) = &self.cpus {
-            succeeded(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus), Step::Affinity)?;
-        }
-        if let Some((policy, parameters)) = &self.policy {
-            succeeded(libc::sched_setscheduler(0, *policy, parameters), Step::Policy)?;
-        }
-        if let Some(user) = &self.user {
-            self.become_user(user)?;
-        }
-        succeeded(libc::chdir(self.directory), Step::Directory)?;
-        // Before the release, so that the usual mistakes are known before anything is said
-        // to have started.
-        succeeded(libc::access(self.path, libc::X_OK), Step::Program)?;
-        Ok(())
     }
 
     /// Change the user for good.
     /// The kernel drops all capabilities with the last user number, and the death signal, which is set again.
     unsafe fn become_user(&self, user: &Identity) -> Result<(), Step> {
-        succeeded(libc::setgroups(user.group_count, user.groups), Step::User)?;
-        succeeded(libc::setresgid(user.gid, user.gid, user.gid), Step::User)?;
-        succeeded(libc::setresuid(user.uid, user.uid, user.uid), Step::User)?;
-        if self.surroundings.die_with_agent {
-            succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::User)?;
+        // SAFETY: as the caller promises.
+        unsafe {
+            succeeded(libc::setgroups(user.group_count, user.groups), Step::User)?;
+            succeeded(libc::setresgid(user.gid, user.gid, user.gid), Step::User)?;
+            succeeded(libc::setresuid(user.uid, user.uid, user.uid), Step::User)?;
+            if self.surroundings.die_with_agent {
+                succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::User)?;
+            }
+            Ok(())
         }
-        Ok(())
     }
 
     /// Undo the agent's own signal settings: blocked signals, and SIGPIPE ignored.
     unsafe fn forget_signals(&self) {
-        let mut none = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        // SAFETY: as the caller promises.
+        unsafe {
+            let mut none = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        }
     }
 
     unsafe fn report(&self, step: Step, number: i32) {
-        let bytes = Report { step: step as u32, number }.to_bytes();
-        libc::write(self.streams.report, bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: as the caller promises.
+        unsafe {
+            let bytes = Report { step: step as u32, number }.to_bytes();
+            libc::write(self.streams.report, bytes.as_ptr().cast(), bytes.len());
+        }
     }
 
     unsafe fn give_up(&self, step: Step) -> ! {
-        self.report(step, *libc::__errno_location());
-        libc::_exit(127)
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.report(step, *libc::__errno_location());
+            libc::_exit(127)
+        }
     }
 }
 
@@ -249,11 +264,7 @@ fn is_ours(user: &User) -> bool {
 }
 
 fn succeeded(result: i32, step: Step) -> Result<(), Step> {
-    if result < 0 {
-        Err(step)
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(step) } else { Ok(()) }
 }
 
 impl Identity {

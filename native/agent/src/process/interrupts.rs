@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 
 /// SIGINT, SIGTERM and SIGHUP by signalfd(2), and the end of the reader.
 pub struct Interrupts {

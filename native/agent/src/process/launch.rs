@@ -11,9 +11,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::event::{poll, PollFd, PollFlags};
-use rustix::pipe::{pipe_with, PipeFlags};
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::clock;
 use crate::disk::fs::{self, File};
@@ -25,7 +25,7 @@ use crate::process::account::{self, Baseline};
 use crate::process::area::Withheld;
 use crate::process::capture::Capture;
 use crate::process::cgroup::Group;
-use crate::process::image::{raw, Image, Report, Streams};
+use crate::process::image::{Image, Report, Streams, raw};
 use crate::process::lifetime::Beginning;
 use crate::process::roll::{Leader, Roll};
 use crate::process::surroundings::Surroundings;

@@ -6,11 +6,11 @@
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;
 use std::ptr;
-use std::sync::atomic::{fence, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
-use rustix::mm::{mmap, mmap_anonymous, munmap, MapFlags, ProtFlags};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::disk::fs::File;
 
@@ -109,11 +109,7 @@ impl Seen {
         // A process that is alone does not use the CPU for longer than it lives.
         let used_ns = began_ns.saturating_add(cpu_ns);
         let alone = notes.is_none_or(|notes| notes.company == Company::None);
-        if alone && (end_ns..=self.at_ns).contains(&used_ns) {
-            used_ns
-        } else {
-            end_ns
-        }
+        if alone && (end_ns..=self.at_ns).contains(&used_ns) { used_ns } else { end_ns }
     }
 }
 

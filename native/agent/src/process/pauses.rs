@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock;
 use crate::event::{Event, Paused, PausedOne, Role};

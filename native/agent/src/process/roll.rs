@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 
 use crate::disk::{Disk, Local, Opening};
 
@@ -168,6 +168,7 @@ mod tests {
             let _ = rustix::io::read(&reader, &mut [0; 1]);
             let seen = roll.0.places[0].group.load(Ordering::Acquire) == 7
                 && roll.0.places[1].group.load(Ordering::Acquire) == 0;
+            // SAFETY: it ends the child.
             unsafe { libc::_exit(i32::from(!seen)) };
         }
         roll.enter(Leader { pid: 7, started_ticks: 70 });

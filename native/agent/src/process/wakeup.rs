@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::clock;
 use crate::disk::fs::File;
-use crate::process::lifetime::{Seen, LATE_NS};
+use crate::process::lifetime::{LATE_NS, Seen};
 
 const PLACE: &str = "/proc/self/schedstat";
 /// Three numbers of at most twenty digits.

@@ -12,9 +12,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{poll, PollFd, PollFlags};
-use rustix::pipe::{pipe_with, PipeFlags};
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::clock;
 use crate::errno;
@@ -135,11 +135,14 @@ fn isolate(kept: &mut [RawFd]) {
 
 /// close_range(2), or one by one where the kernel (before 5.9) does not have it.
 unsafe fn close_range(first: RawFd, last: RawFd) {
-    if first > last || libc::syscall(libc::SYS_close_range, first, last, 0) == 0 {
-        return;
-    }
-    for descriptor in first..=last.min(1023) {
-        libc::close(descriptor);
+    // SAFETY: as the caller promises.
+    unsafe {
+        if first > last || libc::syscall(libc::SYS_close_range, first, last, 0) == 0 {
+            return;
+        }
+        for descriptor in first..=last.min(1023) {
+            libc::close(descriptor);
+        }
     }
 }
 

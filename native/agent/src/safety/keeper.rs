@@ -16,7 +16,7 @@ use crate::process::cgroup;
 use crate::safety::guardian::Guarded;
 use crate::safety::record::Contents;
 use crate::safety::registry::Registry;
-use crate::safety::restore::{restore, Outcome, Places};
+use crate::safety::restore::{Outcome, Places, restore};
 use crate::safety::session::Session;
 use crate::safety::system::ThisMachine;
 use crate::safety::undo::{Made, OldValue, Undo};

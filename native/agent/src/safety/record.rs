@@ -213,7 +213,7 @@ pub fn parse(bytes: &[u8], boot: &str) -> Result<Contents, String> {
     contents.header = unsealed_header(first, |header: &Header| &header.boot);
     let boot = match &contents.header {
         Some(header) if header.journal != JOURNAL_VERSION => {
-            return Err(format!("it is of version {}, this agent understands {JOURNAL_VERSION}", header.journal))
+            return Err(format!("it is of version {}, this agent understands {JOURNAL_VERSION}", header.journal));
         }
         Some(header) => header.boot.clone(),
         None => boot.to_owned(),

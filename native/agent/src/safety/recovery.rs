@@ -11,7 +11,7 @@ use crate::safety::candidates::{Candidate, Candidates, Scope};
 use crate::safety::journal::{self, Journal, Refused};
 use crate::safety::record::{self, Contents};
 use crate::safety::registry::{Entry, Registry};
-use crate::safety::restore::{restore, Outcome};
+use crate::safety::restore::{Outcome, restore};
 use crate::safety::session;
 use crate::safety::system::System;
 use crate::safety::undo::Undo;
@@ -105,10 +105,10 @@ impl<S: System> Recovery<S> {
             Ok((Ok(contents), journal)) => Ok((journal, contents)),
             // Not even its header got to the disk; that it is ours is known from the registry.
             Ok((Err(_), journal)) if entry.is_some_and(|entry| entry.journal == candidate.path && is_before) => {
-                return Verdict::Void(Some(journal), EARLIER)
+                return Verdict::Void(Some(journal), EARLIER);
             }
             Ok((Err(_), journal)) if entry.is_some_and(|entry| entry.journal == candidate.path && !entry.begun) => {
-                return Verdict::Void(Some(journal), "nothing was changed yet")
+                return Verdict::Void(Some(journal), "nothing was changed yet");
             }
             Ok((Err(refused), _)) | Err(refused) => Err(refused),
         };

@@ -36,11 +36,7 @@ impl Reader {
                 Err(error) => missing = Err(format!("{path}: {}", errno::of::<io::Error>(error))),
             }
         }
-        if files.is_empty() {
-            missing
-        } else {
-            Ok(Reader { files, text: vec![0; FIRST_BYTES] })
-        }
+        if files.is_empty() { missing } else { Ok(Reader { files, text: vec![0; FIRST_BYTES] }) }
     }
 
     /// Read all files and give every figure that `keys` choose to `take`.

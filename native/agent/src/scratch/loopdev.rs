@@ -7,11 +7,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use linux_raw_sys::loop_device::{
-    loop_config, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, LO_FLAGS_AUTOCLEAR, LO_FLAGS_DIRECT_IO,
+    LO_FLAGS_AUTOCLEAR, LO_FLAGS_DIRECT_IO, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, loop_config,
 };
 
 use crate::disk::fs::{self, File, OpenOptions};
-use crate::disk::{fallocate, FallocateFlags};
+use crate::disk::{FallocateFlags, fallocate};
 use crate::errno;
 
 const CONTROL: &str = "/dev/loop-control";

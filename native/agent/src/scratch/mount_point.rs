@@ -99,7 +99,7 @@ impl Drop for MountPoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{symlink, PermissionsExt};
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// A new directory, seen as root's only if root runs the tests.
     fn folder(name: &str) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::format::{number, Format};
+use super::format::{Format, number};
 
 /// A command's name as the kernel has it.
 pub type Name = [u8; 16];

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::format::{number, Format};
+use super::format::{Format, number};
 
 /// The bits of `commit` for the length of the records; higher bits report lost ones.
 const COMMITTED: u64 = (1 << 27) - 1;

@@ -49,8 +49,7 @@ fn sum_of(table: &str, cpu: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const TABLE: &str =
-        "           CPU0       CPU3       \n  4:         57          2   IO-APIC   4-edge      ttyS0\n \
+    const TABLE: &str = "           CPU0       CPU3       \n  4:         57          2   IO-APIC   4-edge      ttyS0\n \
                          LOC:       1000         30   Local timer interrupts\n ERR:          7\n MIS:          8\n";
 
     #[test]

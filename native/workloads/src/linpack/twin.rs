@@ -2,7 +2,7 @@
 
 use crate::linpack::solve::{LEADING, N};
 
-extern "C" {
+unsafe extern "C" {
     fn linpack_generate(a: *mut f64, b: *mut f64);
     fn linpack_dgefa(a: *mut f64, pivots: *mut u32);
     fn linpack_dgesl(a: *const f64, pivots: *const u32, b: *mut f64);

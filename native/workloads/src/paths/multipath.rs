@@ -5,7 +5,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use ajuste_agent::place::netlink::{attribute, attributes, Netlink};
+use ajuste_agent::place::netlink::{Netlink, attribute, attributes};
 
 use crate::request::Fault;
 

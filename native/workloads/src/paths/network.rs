@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::io::Error;
 use std::net::Ipv4Addr;
 
-use ajuste_agent::place::netlink::{attribute, Netlink};
+use ajuste_agent::place::netlink::{Netlink, attribute};
 
 use crate::request::Fault;
 

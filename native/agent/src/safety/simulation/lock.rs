@@ -4,7 +4,7 @@
 //! the machine. A newcomer takes its user's lock, writes its status, and then reads the others' statuses.
 
 use crate::safety::simulation::process::Process;
-use crate::safety::simulation::world::{run_guardians, Planted, UserLock, World, USERS};
+use crate::safety::simulation::world::{Planted, USERS, UserLock, World, run_guardians};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {

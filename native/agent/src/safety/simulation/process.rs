@@ -13,7 +13,7 @@ use crate::safety::guardian::Guarded;
 use crate::safety::recovery;
 use crate::safety::restore::Places;
 use crate::safety::session::Session;
-use crate::safety::simulation::world::{run_guardians, Fault, Pending, Planted, Shared, World, DEFAULTS, SHARED};
+use crate::safety::simulation::world::{DEFAULTS, Fault, Pending, Planted, SHARED, Shared, World, run_guardians};
 use crate::safety::system::System;
 use crate::safety::undo::Made;
 
@@ -117,11 +117,7 @@ impl Process {
     }
 
     pub fn volume(&self, path: &Path) -> usize {
-        if path.starts_with("/home") {
-            SHARED
-        } else {
-            1 + self.machine
-        }
+        if path.starts_with("/home") { SHARED } else { 1 + self.machine }
     }
 
     pub fn opened(&self, world: &mut World, volume: usize, inode: Option<usize>, path: &Path) -> Open {

@@ -9,11 +9,11 @@ use crate::event::Event;
 use crate::plan::{FileLocation, Location, Plan};
 use crate::safety::candidates::Scope;
 use crate::safety::keeper::Keeper;
-use crate::safety::recovery::{is_done, Permit, Recovery, Verdict};
+use crate::safety::recovery::{Permit, Recovery, Verdict, is_done};
 use crate::safety::registry::Registry;
 use crate::safety::simulation::lock::Use;
 use crate::safety::simulation::process::Process;
-use crate::safety::simulation::world::{run_guardians, Fault, Planted, Shared, World, Wrong, DEFAULTS, SHARED, USERS};
+use crate::safety::simulation::world::{DEFAULTS, Fault, Planted, SHARED, Shared, USERS, World, Wrong, run_guardians};
 
 const REGISTRY: &str = "/var/lib/ajuste/journals";
 const HOMES: [&str; 2] = ["/home/a", "/home/b"];
