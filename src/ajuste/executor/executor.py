@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import chain
 from queue import SimpleQueue
 from threading import Event, Semaphore
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
@@ -182,11 +183,7 @@ class Executor(ABC):
         """
         parallel = min(request.executor.parallel for request in requests)
         works = (_trial(request, on_start) for request in requests)
-        if parallel == 1:
-            for work in works:
-                yield from work
-        else:
-            yield from side_by_side(works, parallel, {request.executor for request in requests})
+        yield from done_by(works, parallel, {request.executor for request in requests})
 
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         """Return how many more blocks to measure together with the next one."""
@@ -201,6 +198,11 @@ def _trial(request: TrialRequest, on_start: OnStart) -> Iterator[list[TrialDone]
     on_start(request)
     started = now()
     yield [TrialDone(request, plan, started, request.carry_out(plan))]
+
+
+def done_by(works: Iterable[Iterator[Some]], threads: int, executors: Iterable[Executor]) -> Iterator[Some]:
+    """Yield the results of ``works``, one after the other or, with more ``threads``, side by side."""
+    return chain.from_iterable(works) if threads == 1 else side_by_side(works, threads, executors)
 
 
 def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Iterable[Executor]) -> Iterator[Some]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ajuste.analysis.explanation import deciding_configuration, typical_block
-from ajuste.executor.executor import TrialRequest, Untrusted
+from ajuste.executor.executor import TrialRequest, Untrusted, done_by
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.event import Exited, Failed, Traced
 from ajuste.model.explanation import Recorded
@@ -28,6 +28,9 @@ BUFFER_BYTES: Final = 128 << 20
 
 NEEDS_ROOT: Final = "recording the scheduler of this machine requires root"
 """Tracefs is root's (Documentation/trace/ftrace.rst)."""
+
+_Costs: TypeAlias = dict[str, Any]
+"""The fields of ``Recorded`` that are about costs."""
 
 
 def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> None:
@@ -67,19 +70,37 @@ def _is_whole(recorded: Recorded | None, study: ResolvedStudy, block: int) -> bo
 
 def record_trials(run: Run, wanted: ToRecord, store: Store, executors: Executors, say: Say) -> None:
     """Record a trial of each configuration, and store it. Under the virtual clock, also count a trial without
-    recording.
+    recording. Guests of this machine do so side by side.
     """
     study = ResolvedStudy.model_validate_json(run.resolved)
     settings = study_settings(study)
-    for name in wanted.names:
+    is_counted = study.study.target.clock == "virtual"
+    may = not study.study.target.on_host or os.geteuid() == 0
+    requests = {name: executors.trial(study, name, wanted.block) for name in wanted.names}
+
+    def record(name: str) -> Iterator[tuple[str, Recorded | _Costs]]:
         say(f"recording what the scheduler does under {settings[name]}")
-        request = executors.trial(study, name, wanted.block)._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))
-        may = not study.study.target.on_host or os.geteuid() == 0
-        recorded = _recorded(request, _carried_out(request) if may else Observation(problem=NEEDS_ROOT))
-        if study.study.target.clock == "virtual":
-            say(f"counting what {settings[name]} costs")
-            recorded = recorded.model_copy(update=_costs(request._replace(trace=None)))
-        store.keep_recorded(run, recorded)
+        request = requests[name]._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))
+        yield name, _recorded(request, _carried_out(request) if may else Observation(problem=NEEDS_ROOT))
+
+    def count(name: str) -> Iterator[tuple[str, Recorded | _Costs]]:
+        say(f"counting what {settings[name]} costs")
+        yield name, _costs(requests[name])
+
+    # What is counted takes longest.
+    works = [count(name) for name in requests if is_counted] + [record(name) for name in requests]
+    used = {request.executor for request in requests.values()}
+    # A cluster's coordinator is asked for one thing at a time.
+    threads = min((1 if executor.whole_blocks else executor.parallel for executor in used), default=1)
+    costs: dict[str, _Costs] = {}
+    recorded: dict[str, Recorded] = {}
+    for name, part in done_by(works, threads, used):
+        if isinstance(part, Recorded):
+            recorded[name] = part
+        else:
+            costs[name] = part
+        if name in recorded and (name in costs or not is_counted):
+            store.keep_recorded(run, recorded[name].model_copy(update=costs.get(name, {})))
 
 
 def require_followable(run: Run) -> None:
@@ -135,7 +156,7 @@ def _decisions(request: TrialRequest) -> dict[str, Any]:
     return {"decisions": named, "decisions_problem": "" if named else problem}
 
 
-def _costs(request: TrialRequest) -> dict[str, Any]:
+def _costs(request: TrialRequest) -> _Costs:
     executor = request.executor
     try:
         observed = executor.count(request.plan(), "functions", request.study.modelled)
