@@ -6,7 +6,9 @@ that version, too. Only public functions that both have are used.
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import os
 import subprocess
 import sys
@@ -19,12 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.effects import effect, margin
-from ajuste.analysis.pairs import Pairs
+from ajuste.analysis.history import histories
+from ajuste.analysis.pairs import Pairs, clean_trials
+from ajuste.analysis.summary import precisions
+from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.analysis.verdict import verdict_word
 from ajuste.model.metric import Metric
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], tuple[Array, Array]]
+Play = Callable[[np.random.Generator], tuple[bool, int]]
 
 ALPHA: Final = 0.05
 STUDIES: Final = 400
@@ -108,6 +115,40 @@ def _slower(share: float, mean: float, others: float = 0.0, noise: float = 0.003
     return draw
 
 
+def _lasting(correlation: float, spread: float) -> Draw:
+    """Return a draw in which each configuration has a state of that ``spread``, in noise of 1 %."""
+
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, Array]:
+        logs = 0.01 * random.standard_normal((2, n))
+        state = spread * random.standard_normal(2)
+        for block in range(n):
+            logs[:, block] += state
+            state = correlation * state + math.sqrt(1 - correlation**2) * spread * random.standard_normal(2)
+        base, other = np.exp(logs)
+        return base, other
+
+    return draw
+
+
+def _by_boot(blocks: int) -> Draw:
+    """Return a draw in which every boot of so many blocks makes one of the two 2 % slower, or faster, or neither."""
+
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, Array]:
+        base, other = np.exp(0.01 * random.standard_normal((2, n)))
+        modes = 0.02 * random.integers(-1, 2, -(-n // blocks))
+        return base, other * np.exp(np.repeat(modes, blocks)[:n])
+
+    return draw
+
+
+def _guests(random: np.random.Generator, n: int) -> tuple[Array, Array]:
+    with Path(__file__).with_name("pools.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["question"].startswith("nice 0,2")]
+    drawn = [rows[place] for place in random.integers(len(rows), size=n)]
+    base, other = (np.array([float(row[name]) for row in drawn]) for name in ("baseline_s", "other_s"))
+    return base, other
+
+
 def _white(effect: float, noise: float) -> Draw:
     def draw(random: np.random.Generator, n: int) -> tuple[Array, Array]:
         base, other = np.exp(noise * random.standard_normal((2, n)))
@@ -155,9 +196,9 @@ TRAPS: Final = (
         )
         for percent, remark in (
             (50, ""),
-            (30, "6 blocks have none of them in 12 %"),
-            (20, "6 blocks have none of them in 26 %"),
-            (10, "6 blocks have none of them in 53 %"),
+            (30, "6 blocks have none of them in 12 %: the headline says so"),
+            (20, "6 blocks have none of them in 26 %: the headline says so"),
+            (10, "6 blocks have none of them in 53 %: the headline says so"),
         )
     ),
     Trap(
@@ -165,13 +206,117 @@ TRAPS: Final = (
         "20 % slower, 2 % on average, the others 3 % faster",
         _slower(0.2, 0.02, -0.03),
         ("improves",),
-        remark="6 blocks have none of them in 26 %",
+        remark="6 blocks have none of them in 26 %: the headline says so",
     ),
     Trap("power", "none, noise 0.3 %", _white(0, 0.003), ANY),
     Trap("power", "none, noise 1 %, limit 5 %", _white(0, 0.01), ANY, limit=0.05),
     Trap("power", "2 %, noise 1 %", _white(0.02, 0.01), ("improves", "equivalent")),
     Trap("power", "−5 %, noise 3 %", _white(-0.05, 0.03), ("worsens", "equivalent")),
+    Trap("power", "10 %, noise 3 %", _white(0.1, 0.03), ("improves", "equivalent")),
+    *(
+        Trap("state", name, draw, ANY, remark="half of them within 9 blocks, which show no state that lasts longer")
+        for name, draw in (
+            ("1 %, correlation 0.6 from block to block", _lasting(0.6, 0.01)),
+            ("1 %, correlation 0.9 from block to block", _lasting(0.9, 0.01)),
+            ("4 %, correlation 0.9 from block to block", _lasting(0.9, 0.04)),
+            ("a mode of 2 % by boot, 5 blocks in each", _by_boot(5)),
+        )
+    ),
+    Trap("guests", "nice 0,2 on matrix: 0.6 % slower", _guests, ("improves",), limit=0.02, of_seeds=True),
 )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of equal versions or levels, or the mean of one configuration: ``play`` plays one study, and
+    returns whether what it says is wrong, after how many blocks.
+    """
+
+    kind: str
+    name: str
+    play: Play
+    remark: str = ""
+
+
+def _bimodal(random: np.random.Generator, trials: int) -> Array:
+    return 0.08 * (random.random(trials) < 0.4) + 0.005 * random.standard_normal(trials)
+
+
+def _of_period_4(random: np.random.Generator, trials: int) -> Array:
+    wave = 0.03 * np.sin(np.pi / 2 * np.arange(trials) + random.uniform(0, 2 * np.pi))
+    return np.asarray(wave + 0.005 * random.standard_normal(trials))
+
+
+def _study(
+    random: np.random.Generator, noise: Callable[[np.random.Generator, int], Array], levels: int, blocks: int
+) -> tuple[Factor, list[Configuration], list[Trial]]:
+    """Return a study of so many equal levels, the trials of each block in random order."""
+    names = tuple(str(level + 1) for level in range(levels))
+    made = [Configuration(name=name, levels={"v": name}, baseline=name == "1") for name in names]
+    values = np.exp(noise(random, levels * blocks))
+    trials = []
+    for block in range(blocks):
+        for position, place in enumerate(random.permutation(levels)):
+            slot = Slot(block=block, position=position, configuration=names[place], seed=block)
+            metrics = {TIME.name: float(values[block * levels + position])}
+            trials.append(Trial(slot=slot, status="ok", metrics=metrics))
+    return Factor(name="v", levels=names, baseline="1"), made, trials
+
+
+def _changes(noise: Callable[[np.random.Generator, int], Array]) -> Play:
+    def play(random: np.random.Generator) -> tuple[bool, int]:
+        factor, made, trials = _study(random, noise, 10, 5)
+        versions = factor.model_copy(update={"in_order": True})
+        (found,) = histories([versions], made, clean_trials(trials), [CLOCK], Promise(1 - ALPHA, LIMIT))
+        return bool(found.changes), found.blocks
+
+    return play
+
+
+def _not_flat(noise: Callable[[np.random.Generator, int], Array]) -> Play:
+    def play(random: np.random.Generator) -> tuple[bool, int]:
+        factor, made, trials = _study(random, noise, 8, 4)
+        (found,) = surfaces([factor], made, clean_trials(trials), [CLOCK], [], [], Promise(1 - ALPHA, LIMIT))
+        return [region.shape for curve in found.curves for region in curve.regions] != ["flat"], found.blocks
+
+    return play
+
+
+def _mean_known(correlation: float, limit: float) -> Play:
+    """Return a play of runs of a spread of 2 %, up to the first look at which their mean is known to ``limit``."""
+
+    def play(random: np.random.Generator) -> tuple[bool, int]:
+        noise = random.standard_normal(300)
+        for run in range(1, len(noise)):
+            noise[run] = correlation * noise[run - 1] + math.sqrt(1 - correlation**2) * noise[run]
+        _, _, runs = _study(random, lambda _, trials: np.log1p(0.02 * noise[:trials]), 1, len(noise))
+        for n in (*range(4, 30, 2), *range(30, 60, 5), *range(60, 301, 40)):
+            (mean,) = precisions(runs[:n], [CLOCK], confidence=1 - ALPHA, smallest_effect=limit)
+            if mean.known and mean.interval is not None:
+                return abs(mean.interval.mean - 1) > mean.wanted, n
+        return False, len(noise)
+
+    return play
+
+
+LINES: Final = (
+    Line("history", "10 equal versions, 5 blocks, bimodal", _changes(_bimodal)),
+    Line("history", "10 equal versions, 5 blocks, period of 4 trials", _changes(_of_period_4)),
+    Line("curve", "8 equal levels, 4 blocks, bimodal", _not_flat(_bimodal)),
+    Line("curve", "8 equal levels, 4 blocks, period of 4 trials", _not_flat(_of_period_4)),
+    Line("mean", "one configuration, to 1 %, 2 % with correlation 0.9 from run to run", _mean_known(0.9, 0.01)),
+    Line("mean", "one configuration, to 1 %, white noise of 2 %", _mean_known(0.0, 0.01)),
+)
+
+
+def simulate_lines(studies: int = STUDIES) -> tuple[TrapCell, ...]:
+    """Play all lines and means."""
+    cells = []
+    for number, line in enumerate(LINES):
+        ends = [line.play(np.random.default_rng((20_263, number, study))) for study in range(studies)]
+        wrong, blocks = (sum(figures) for figures in zip(*ends, strict=True))
+        cells.append(TrapCell(line.kind, line.name, studies, wrong, studies, blocks / studies, line.remark))
+    return tuple(cells)
 
 
 def played(trap: Trap, studies: int = STUDIES) -> TrapCell:
@@ -195,7 +340,7 @@ def played(trap: Trap, studies: int = STUDIES) -> TrapCell:
 
 def simulate_traps(studies: int = STUDIES) -> tuple[TrapCell, ...]:
     """Play all of them."""
-    return tuple(played(trap, studies) for trap in TRAPS)
+    return (*(played(trap, studies) for trap in TRAPS), *simulate_lines(studies))
 
 
 def simulate_before(studies: int = STUDIES) -> tuple[TrapCell, ...]:

@@ -51,12 +51,29 @@ def test_the_mean_of_runs_that_resemble_each_other_is_not_known_too_early(trials
         noise = random.normal(0, 0.03, 400)
         for run in range(1, 400):
             noise[run] = 0.9 * noise[run - 1] + np.sqrt(1 - 0.81) * noise[run]
-        for n in (15, 30, 60, 100, 200, 400):
+        for n in (5, 6, 7, 8, 10, 15, 30, 60, 100, 200, 400):
             (mean,) = precisions(trials({"only": 1 + noise[:n]}), [elapsed], confidence=0.95, smallest_effect=0.01)
             if mean.known and mean.interval is not None:
                 missed += not mean.interval.low <= 1 <= mean.interval.high
                 break
     assert missed <= 6  # 5 % are 3, half of 60 without the correlation
+
+
+def test_few_runs_are_enough_for_a_mean_only_if_they_hardly_vary(trials: Any, elapsed: Metric) -> None:
+    """How many more would be enough is known from few."""
+
+    def known(spread: float, runs: int) -> Any:
+        (mean,) = precisions(
+            trials({"only": values(runs, spread)}), [elapsed], confidence=0.95, smallest_effect=0.02
+        )
+        return mean
+
+    assert known(0.002, 12).known
+    few = known(0.02, 12)
+    assert few.interval.half_width < few.wanted
+    assert not few.known
+    assert 0 < few.more_runs < 40
+    assert known(0.02, 40).known
 
 
 def test_outliers_are_named_with_their_block(trials: Any, elapsed: Metric) -> None:

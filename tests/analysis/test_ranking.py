@@ -88,7 +88,7 @@ def test_higher_is_better_where_it_is(ranked: Ranked) -> None:
 
 
 def test_ratios_and_intervals_agree_with_an_independent_computation(ranked: Ranked) -> None:
-    values = simulated(np.random.default_rng(8), (1.0, 1.3, 2.31, 1.01), 12, 0.02)
+    values = simulated(np.random.default_rng(9), (1.0, 1.3, 2.31, 1.01), 12, 0.02)
     ranking = ranked(values)
     base = np.array(values[ranking.winner])
     for other in ranking.others:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from numpy.typing import NDArray
 
 from ajuste.analysis.confidence_sequences import half_width
 from ajuste.analysis.sign_intervals import SHORT, blind_spot, fewest_blocks, log_evidence, sign_interval, wider_in_time
 from ajuste.analysis.verdict import judge, trials_needed
+from ajuste.cli.main import whole_application
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
@@ -134,25 +136,41 @@ def test_rare_expensive_trials_are_not_equivalent_and_tails_are_shown(
 
 
 def in_time(differences: NDArray[np.float64], trials: Any, configurations: Any, elapsed: Metric) -> Verdict:
-    ones = [1.0] * len(differences)
-    measured = trials({"knob=1": ones, "knob=2": np.exp(differences).tolist()})
+    common = 0.05 * np.sin(np.arange(len(differences)))
+    measured = trials({"knob=1": np.exp(common).tolist(), "knob=2": np.exp(common + differences).tolist()})
     (verdict,) = judge(configurations("1", "2"), measured, [elapsed], smallest_effect=0.01)
     return verdict
 
 
 def test_a_state_that_lasts_over_blocks_widens_the_interval(configurations: Any, trials: Any, elapsed: Metric) -> None:
-    """The same differences in another order are a certain difference."""
+    """The same differences in another order are a certain difference; what would tell is named, and can be asked for."""
     lasting = np.repeat([0.034, 0.014, -0.008, 0.032, 0.009], 5) + np.tile([0.001, -0.001, 0, 0.002, -0.002], 5)
     verdict = in_time(lasting, trials, configurations, elapsed)
     assert verdict.verdict == "undecided"
     assert "neighbouring blocks resemble each other" in verdict.reason
+    assert 1 < int(verdict.reason.split(" independent")[0].split()[-1]) < 12
+    compare = typer.main.get_command(whole_application()).commands["compare"]  # type: ignore[attr-defined]
+    options = {name for parameter in compare.params for name in parameter.opts}
+    assert {"--service", "--reboots"} <= {word.strip("(),;") for word in verdict.reason.split()} & options
     mixed = in_time(np.random.default_rng(4).permutation(lasting), trials, configurations, elapsed)
     assert mixed.verdict == "worsens"
     assert mixed.estimate == pytest.approx(verdict.estimate)
 
 
-def test_white_noise_is_seldom_taken_for_a_state_that_lasts() -> None:
+def test_a_state_that_changes_once_in_few_blocks_is_seen(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    """One half of so few blocks is in one state, the other in another."""
+    halves = np.repeat([0.04, 0.01], 4) + np.tile([0.001, -0.001], 4)
+    lasting = in_time(halves, trials, configurations, elapsed)
+    assert lasting.verdict == "undecided"
+    assert lasting.more_blocks is not None
+    mixed = in_time(halves.reshape(2, 4).T.ravel(), trials, configurations, elapsed)
+    assert mixed.verdict == "worsens"
+
+
+def test_white_noise_costs_few_blocks_for_a_state_that_it_seems_to_have() -> None:
     noise = np.random.default_rng(6).standard_normal((4000, 40))
     for blocks in (6, 10, 20, 40):
-        assert np.mean(wider_in_time(noise[:, :blocks]) > 1) <= 0.055
+        wider = wider_in_time(noise[:, :blocks])
+        assert np.mean(wider > 1) <= 0.17
+        assert np.median(wider) == 1
     assert np.all(wider_in_time(np.zeros((2, 20))) == 1)

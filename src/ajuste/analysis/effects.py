@@ -34,6 +34,8 @@ class Tail:
 
 
 TAILS: Final = (0.95, 0.99)
+LASTING: Final = 2.0
+"""Blocks for each independent one from which a state that lasts is worth a word; noise seldom looks like that."""
 
 
 def natural(value: float, scale: Scale) -> float | None:
@@ -106,6 +108,16 @@ class Effect:
             return None
         baseline, other = self.trials
         return (other - baseline) / (float(np.mean(baseline)) if self.scale == "ratio" else 1.0)
+
+    @property
+    def independent(self) -> int:
+        """Return about how many independent blocks carry as much information."""
+        return max(1, round(self.interval.n / self.wider**2))
+
+    @property
+    def is_lasting(self) -> bool:
+        """Return whether neighbouring blocks resemble each other so much that they count half at most."""
+        return self.wider**2 >= LASTING
 
     def on_scale(self, share: float) -> float:
         """Return a mean of ``differences`` on the scale of the interval."""
@@ -206,7 +218,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     wider = 1.0 if pairs.baseline_first is None else float(wider_in_time(changed - baseline))
     if wider > 1:
         low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
-        interval = interval_between(interval.n, interval.mean, low, high, interval.variance)
+        interval = interval_between(interval.n, interval.mean, low, high, wider**2 * interval.variance)
     below, above = _rounded(pairs, metric, step, as_ratio=as_ratio)
     interval = interval_between(
         interval.n, interval.mean, interval.low - below, interval.high + above, interval.variance

@@ -22,6 +22,7 @@ from ajuste.analysis.surface.surfaces import (
     Array,
     Blocks,
     Promise,
+    at_least_pooled,
     believed,
     measured_points,
     surface_margin,
@@ -159,7 +160,7 @@ def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
     freedom = float(np.sum(np.maximum(0, blocks.counts - 1)))
     if freedom < 1 or not np.all(np.isfinite(variances)) or not np.all(freedoms > 0):
         return None
-    errors = np.sqrt(variances / np.maximum(1, blocks.counts))
+    errors = np.sqrt(at_least_pooled(variances, blocks) / np.maximum(1, blocks.counts))
     weights = 1 / np.maximum(errors, _SMALLEST_ERROR * max(float(np.ptp(blocks.levels)), _SMALLEST_ERROR)) ** 2
     return _joined(blocks.levels, change_points(blocks.levels, weights, freedom, alpha), margin)
 

@@ -307,7 +307,10 @@ def assemble(
             dict.fromkeys(
                 (
                     *_notes(resolved, every, idle),
-                    *_unseen((*judged, *factorial.findings, *line_effects)),
+                    *_unseen(
+                        (*judged, *factorial.findings, *line_effects),
+                        one_boot=study.target.on_host and not study.across_boots,
+                    ),
                     *_not_precise(resolved, judged),
                     *_first(run_as.notes),
                     *notes,
@@ -420,9 +423,11 @@ def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> l
     return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]
 
 
-def _unseen(findings: Sequence[Finding]) -> list[str]:
+def _unseen(findings: Sequence[Finding], *, one_boot: bool) -> list[str]:
     decided = [f for f in findings if f.deciding and not f.is_undecided and f.cannot_see]
-    return [min(decided, key=lambda f: f.blocks).cannot_see] if decided else []
+    notes = [min(decided, key=lambda f: f.blocks).cannot_see] if decided else []
+    # All trials of a boot share what it drew; no block of theirs differs by it.
+    return [note.replace("from build", "from boot to boot or build", 1) for note in notes] if one_boot else notes
 
 
 def _not_precise(resolved: ResolvedStudy, judged: Sequence[Verdict]) -> list[str]:

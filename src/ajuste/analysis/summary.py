@@ -29,23 +29,33 @@ from ajuste.model.tunable import same_value
 
 MOST_RUNS = 10_000
 """Beyond this many runs a prediction is not worth giving."""
+UNDOUBTED: Final = 25
+"""Fewer runs of a single configuration do not show whether they resemble each other: no order protects their mean.
+
+If they seem to, that many times the factor by which the interval is wider for it.
+"""
+DOUBT: Final = math.sqrt((1 + 0.9) / (1 - 0.9))
+"""The factor for runs whose correlation with the one before is 0.9."""
 
 
 @dataclass(frozen=True)
 class Precision:
     """The mean of ``metric`` with its anytime-valid ``interval``; ``None`` without a clean trial.
 
-    ``alpha`` is the error rate of the interval, ``wanted`` the half width that is good enough.
+    ``alpha`` is the error rate of the interval, ``wanted`` the half width that is good enough. ``doubt`` is the factor
+    by which the interval may be too narrow: fewer than ``until`` runs do not show how much they resemble each other.
     """
 
     metric: Metric
     interval: Interval | None
     wanted: float
     alpha: float
+    doubt: float = 1.0
+    until: int = 0
 
     @property
     def known(self) -> bool:
-        return self.interval is not None and self.interval.half_width <= self.wanted
+        return self.interval is not None and self.doubt * self.interval.half_width <= self.wanted
 
     @property
     def more_runs(self) -> int | None:
@@ -53,8 +63,12 @@ class Precision:
         if self.interval is None or self.interval.n < 2 or math.isnan(self.interval.variance):
             return None
         n = self.interval.n
-        needed = values_needed(self.interval.variance * n / (n - 1), self.wanted, self.alpha, most=MOST_RUNS)
-        return None if needed is None else max(1, needed - n)
+        variance = self.interval.variance * n / (n - 1)
+        needed = values_needed(variance, self.wanted, self.alpha, most=MOST_RUNS)
+        if needed is None:
+            return None
+        in_doubt = values_needed(self.doubt**2 * variance, self.wanted, self.alpha, most=MOST_RUNS)
+        return max(1, max(needed, min(self.until, in_doubt or self.until)) - n)
 
 
 def precisions(
@@ -76,7 +90,7 @@ def precisions(
     known = []
     for metric in metrics:
         samples = [clean.values(name, metric.column) for name in clean.measured.configuration.values]
-        interval, zone = None, 0.0
+        interval, zone, doubt, until = None, 0.0, 1.0, 0
         if sum(map(len, samples)):
             values = np.concatenate(samples)
             interval = estimate_interval(values, metric, alpha)
@@ -85,8 +99,10 @@ def precisions(
                 interval = replace(
                     interval, half_width=times * interval.half_width, variance=times**2 * interval.variance
                 )
+                until = math.ceil(UNDOUBTED * times)
+                doubt = max(1.0, DOUBT / times) if len(values) < until else 1.0
             zone = smallest_effect * abs(interval.mean) or metric.resolution
-        known.append(Precision(metric, interval, zone, alpha))
+        known.append(Precision(metric, interval, zone, alpha, doubt, until))
     return tuple(known)
 
 

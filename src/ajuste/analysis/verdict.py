@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -312,6 +312,17 @@ def _so_far(effect: Effect, metric: Metric, alpha: float) -> str:
     return f"{count_of(effect.interval.n, 'block')} of the {number(least)} that an interval requires"
 
 
+_OTHER_STATES: Final = (
+    "a state that lasts over blocks must change more often: restart servers in each trial (--service), or measure "
+    "other boots (--reboots) or builds (layouts of a gate)"
+)
+
+
+def _alike(effect: Effect) -> str:
+    blocks = count_of(effect.interval.n, "block")
+    return f"neighbouring blocks resemble each other: {blocks} tell as much as {effect.independent} independent ones"
+
+
 def verdict_reason(word: Word, effect: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
     """Give the reason of a verdict in a plain sentence; ``too_few`` is it where there is no interval yet."""
     text = _finding(word, effect, metric, smallest_effect, too_few)
@@ -365,8 +376,8 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
         times = count_of(effect.interval.n, "block")
         return f"the same in each of {times}, too few to exclude a difference of more than {around}"
     if word == "undecided":
-        alike = f"; neighbouring blocks resemble each other, so it is {effect.wider:.1f} times as wide"
-        return f"the interval, {interval}, includes zero and extends beyond {around}{alike if effect.wider > 1 else ''}"
+        text = f"the interval, {interval}, includes zero and extends beyond {around}"
+        return f"{text}; {_alike(effect)}; {_OTHER_STATES}" if effect.is_lasting else text
     side, near, far = (
         ("higher", effect.low, effect.high) if effect.interval.mean > 0 else ("lower", effect.high, effect.low)
     )

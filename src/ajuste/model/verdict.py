@@ -20,6 +20,8 @@ LimitWord = Literal["beyond", "within", "undecided"]
 
 SEEN: Final = 0.1
 """*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
+UNSEEN_COST: Final = 0.25
+"""How much worse trials that were not seen may be: less than that is no reason to doubt a larger gain."""
 
 
 class Finding(BaseModel):
@@ -119,6 +121,20 @@ class Finding(BaseModel):
         blocks = block_words(self.blocks, of_rounds=self.of_rounds)
         share = percent(round(self.unseen, 2) if self.unseen >= 0.01 else float(f"{self.unseen:.1g}"))
         return f"{blocks} cannot show what happens in fewer than {share} of trials, or differs from build to build."
+
+    @property
+    def is_typical(self) -> str:
+        """Say that a gain is that of typical trials, where those that were not seen may cost as much; else nothing.
+
+        They may if it takes no more than to be worse by ``UNSEEN_COST``.
+        """
+        if self.verdict != "improves" or self.scale != "ratio" or not self.size or (self.unseen or 0.0) <= SEEN:
+            return ""
+        unseen, gain = self.unseen or 0.0, 1 - 1 / self.size
+        if gain * (1 - unseen) > unseen * UNSEEN_COST:
+            return ""
+        blocks = block_words(self.blocks, of_rounds=self.of_rounds)
+        return f"That is typical: {blocks} can miss much worse trials, up to {percent(round(unseen, 2))} of all."
 
     @property
     def subject(self) -> str:

@@ -396,7 +396,8 @@ class _Subject:
             explained = {entry.name for entry in self.results.explained}
             is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
             subject = f"Use {name}: it" if is_setting else name
-            return self._say(f"{subject} {self._change(best)}.", best.configuration)
+            answer = f"{subject} {self._change(best)}."
+            return self._say(f"{answer} {best.is_typical}" if best.is_typical else answer, best.configuration)
         first = f"{name} {self._change(best, briefly=True)}"
         sentence = f"Not settled: {first}, but {self._count_or_name(rivals)} may be better."
         return self._say(sentence, best.configuration)

@@ -130,6 +130,8 @@ FEWEST_BLOCKS: Final = 3
 """Fewer give no interval: a row of another variance would not be distinguishable."""
 _LEAST: Final = 1e-300
 _TINY_FREEDOM: Final = 1e-9
+# Figures of a row from which on its own variance is to be trusted, also if they have two modes.
+_ENOUGH: Final = 10
 
 
 def believed(blocks: Blocks) -> tuple[Array, Array]:
@@ -139,6 +141,20 @@ def believed(blocks: Blocks) -> tuple[Array, Array]:
     """
     common, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
     return np.maximum(np.nan_to_num(blocks.variances), common), np.maximum(freedom, _TINY_FREEDOM)
+
+
+def at_least_pooled(variances: Array, blocks: Blocks) -> Array:
+    """Return ``variances`` of rows; of rows with few figures none below that within all rows together.
+
+    A few figures that have two modes can all be of the same one, and then hardly vary: such a row is no quieter than
+    the others.
+    """
+    freedom = np.maximum(0, blocks.counts - 1)
+    known = np.isfinite(blocks.variances) & (freedom > 0)
+    if not np.any(known):
+        return variances
+    pooled = float(np.average(blocks.variances[known], weights=freedom[known]))
+    return np.where(blocks.counts < _ENOUGH, np.maximum(variances, pooled), variances)
 
 
 def moderated(variances: Array, freedom: Array) -> tuple[Array, Array]:
@@ -444,7 +460,7 @@ def _curves(
     axes: Sequence[SurfaceAxis], measured: Sequence[Configuration], blocks: Blocks, margin: float, promise: Promise
 ) -> Iterator[Curve]:
     variances, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
-    errors = np.sqrt(variances / np.maximum(1, blocks.counts))
+    errors = np.sqrt(at_least_pooled(variances, blocks) / np.maximum(1, blocks.counts))
     errors = np.maximum(errors, _SMALLEST_ERROR * max(float(np.ptp(blocks.levels)), _SMALLEST_ERROR))
     lines = [(axis, fixed, places) for axis in axes for fixed, places in _lines(axis, axes, measured)]
     for axis, fixed, places in lines:
