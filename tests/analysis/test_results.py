@@ -96,3 +96,16 @@ def test_nothing_measured_is_no_answer_but_a_document(granularity: ResolvedStudy
     assert {v.verdict for v in results.verdicts} == {"undecided"}
     assert {v.reason for v in results.verdicts} == {"nothing was measured yet"}
     assert "undecided" in results.answer
+
+
+@pytest.mark.parametrize(("kind", "one_boot"), [("host", True), ("vm", False)])
+def test_a_run_of_this_machine_says_that_it_was_one_boot(
+    granularity: ResolvedStudy, kind: str, *, one_boot: bool
+) -> None:
+    """Each trial of a guest is a boot of its own."""
+    target = granularity.study.target.model_copy(update={"kind": kind})
+    study = granularity.study.model_copy(update={"target": target})
+    results = made(granularity.model_copy(update={"study": study}), simulate(granularity, 12))
+    (note,) = (note for note in results.notes if "blocks cannot show" in note)
+    assert ("boot" in note) is one_boot
+    assert "build" in note

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.model.boot import BootFindings, KeptBoots
 from ajuste.model.metric import Direction, Metric, PredictionRule
 from ajuste.model.results import Explained, Measured, Prediction, Results, Summary
@@ -294,6 +295,31 @@ def test_without_a_better_direction_effects_are_counted(
 ) -> None:
     means = dict(zip(("60", "10", "1", "100")[: len(words) + 1], (8.0, 7.0, 8.0, 7.5), strict=False))
     assert headline_sentences(results_of(granularity, means, words, "none"))[0].startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("direction", "ratio", "blocks", "doubtful"),
+    [
+        ("lower", 0.97, 6, True),
+        ("higher", 1.03, 6, True),
+        ("lower", 0.97, 29, False),
+        ("lower", 0.6, 6, False),
+        ("higher", 1.9, 6, False),
+        ("lower", 0.9, 6, True),
+        ("lower", 0.9, 12, False),
+    ],
+)
+def test_a_gain_that_few_unseen_trials_could_cost_is_called_typical(
+    granularity: Results, direction: Direction, ratio: float, blocks: int, *, doubtful: bool
+) -> None:
+    """Those that so many blocks miss altogether with 5 %, if they are a quarter worse."""
+    results = results_of(granularity, {"60": 10.0, "10": 10.0 * ratio}, [("improves", ratio)], direction)
+    unseen = blind_spot(blocks, 0.95)
+    verdicts = tuple(v.model_copy(update={"blocks": blocks, "unseen": unseen}) for v in results.verdicts)
+    (sentence,) = headline_sentences(results.model_copy(update={"verdicts": verdicts}))
+    said = f"That is typical: {blocks} blocks can miss much worse trials, up to {100 * unseen:.0f} % of all."
+    assert sentence.endswith(said) is doubtful
+    assert ("typical" in sentence) is doubtful
 
 
 def test_commands_speak_for_themselves_and_keep_their_letters(granularity: Results) -> None:
