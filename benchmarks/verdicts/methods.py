@@ -18,6 +18,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 from ajuste.analysis.confidence_sequences import MIXTURE
 from ajuste.analysis.effects import ALSO, UNLIKE
 from ajuste.analysis.sign_intervals import FEWEST_IN_TIME, SHORT, log_evidence, wider_in_time
+from ajuste.analysis.summary import FAR, MAD_SCALE
 from ajuste.analysis.three_sigma import SIGMAS
 from ajuste.analysis.verdict import trials_needed
 from ajuste.study.schema import BudgetTable
@@ -76,18 +77,31 @@ Evidence = Callable[[Array], Array]
 """The log evidence of differences against a mean of 0, after each of them."""
 
 
-def product_evidence(baseline: Array, other: Array) -> Evidence:
-    """Ajuste's: by signs, and where the spreads are unlike by the normal mixture, too."""
+def product_evidence(baseline: Array, other: Array, *, of_seeds: bool = False) -> Evidence:
+    """Ajuste's: by signs, and where the spreads are unlike, or a seed differs far more, by the normal mixture, too."""
     spreads = [np.sqrt(_moments(side)[1]) for side in (baseline, other)]
     unlike = np.maximum(*spreads) > UNLIKE * np.minimum(*spreads)
+    also = unlike | _has_far(other - baseline) if of_seeds else unlike
+    share = np.where(unlike, math.log(ALSO), 0.0)
 
     def evidence(differences: Array) -> Array:
         signs = log_evidence(differences, mixture=SHORT)
-        if not unlike.any():
+        if not also.any():
             return signs
-        return np.asarray(np.where(unlike, np.minimum(signs, mixture_evidence(differences) + math.log(ALSO)), signs))
+        return np.asarray(np.where(also, np.minimum(signs, mixture_evidence(differences) + share), signs))
 
     return evidence
+
+
+def _has_far(differences: Array) -> Flags:
+    """Return after each difference whether one so far lies far from the others."""
+    has = np.zeros(differences.shape, np.bool_)
+    for n in range(1, differences.shape[1] + 1):
+        until = differences[:, :n]
+        away = np.abs(until - np.median(until, axis=1, keepdims=True))
+        unit = MAD_SCALE * np.median(away, axis=1)
+        has[:, n - 1] = (unit > 0) & (np.max(away, axis=1) > FAR * unit)
+    return has
 
 
 def mixture_evidence(differences: Array) -> Array:
@@ -128,7 +142,7 @@ def ajuste_words(
     said where means disagree with typical trials, or may, and *equivalent* not of so few trials that rare ones hide.
     """
     differences = other - baseline
-    evidence = product_evidence(baseline, other)
+    evidence = product_evidence(baseline, other, of_seeds=of_seeds)
     against = {at: evidence(differences - at) for at in (0.0, zone, -zone, truth)}
     for blocks in () if of_seeds else range(FEWEST_IN_TIME, differences.shape[1] + 1):
         until = differences[:, :blocks]

@@ -63,9 +63,7 @@ def test_few_runs_are_enough_for_a_mean_only_if_they_hardly_vary(trials: Any, el
     """How many more would be enough is known from few."""
 
     def known(spread: float, runs: int) -> Any:
-        (mean,) = precisions(
-            trials({"only": values(runs, spread)}), [elapsed], confidence=0.95, smallest_effect=0.02
-        )
+        (mean,) = precisions(trials({"only": values(runs, spread)}), [elapsed], confidence=0.95, smallest_effect=0.02)
         return mean
 
     assert known(0.002, 12).known

@@ -18,6 +18,7 @@ from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
 from ajuste.analysis.rare_counts import RateRatio, are_rare, rate_ratio
 from ajuste.analysis.rounding import figure_step, is_count, log_rounding_error, rounding_error
 from ajuste.analysis.sign_intervals import sign_interval, wider_in_time
+from ajuste.analysis.summary import distances_from_median, far_places
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
 
@@ -214,7 +215,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         baseline, changed = np.log(pairs.baseline), np.log(pairs.other)
     else:
         floor, baseline, changed = 2 * rounding, pairs.baseline, pairs.other
-    interval = _interval(baseline, changed, alpha, floor)
+    interval = _interval(baseline, changed, alpha, floor, of_seeds=pairs.baseline_first is None)
     wider = 1.0 if pairs.baseline_first is None else float(wider_in_time(changed - baseline))
     if wider > 1:
         low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
@@ -265,16 +266,19 @@ ALSO: Final = 0.2
 """Then the normal mixture must refute an effect, too, at this share of the error rate."""
 
 
-def _interval(baseline: Array, other: Array, alpha: float, floor: float) -> Interval:
+def _interval(baseline: Array, other: Array, alpha: float, floor: float, *, of_seeds: bool) -> Interval:
     # By signs; where only one of the two has long delays, also as wide as by the normal mixture.
     #
-    # Exchanged, such two would not have given the same difference with the other sign.
+    # Exchanged, such two would not have given the same difference with the other sign. So it is where a few seeds
+    # differ by far more than the others: no coin has chosen their sign, and most signs are those of the others.
     differences = other - baseline
     interval = sign_interval(differences, alpha=alpha, floor=floor)
     less, more = sorted((float(np.std(baseline)), float(np.std(other))))
-    if more <= UNLIKE * max(less, math.sqrt(floor / 2)) or math.isinf(interval.half_width):
+    unlike = more > UNLIKE * max(less, math.sqrt(floor / 2))
+    far = of_seeds and bool(far_places(distances_from_median(differences)))
+    if not (unlike or far) or math.isinf(interval.half_width):
         return interval
-    normal = mean_interval(differences, alpha=ALSO * alpha, floor=floor)
+    normal = mean_interval(differences, alpha=ALSO * alpha if unlike else alpha, floor=floor)
     low, high = min(interval.low, normal.low), max(interval.high, normal.high)
     return interval_between(interval.n, interval.mean, low, high, interval.variance)
 
