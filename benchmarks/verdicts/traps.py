@@ -258,8 +258,8 @@ def _changes(noise: Callable[[np.random.Generator, int], Array]) -> Play:
     def play(random: np.random.Generator) -> tuple[bool, int]:
         factor, made, trials = _study(random, noise, 10, 5)
         versions = factor.model_copy(update={"in_order": True})
-        (found,) = histories([versions], made, clean_trials(trials), [CLOCK], Promise(1 - ALPHA, LIMIT))
-        return bool(found.changes), found.blocks
+        (history,) = histories([versions], made, clean_trials(trials), [CLOCK], Promise(1 - ALPHA, LIMIT))
+        return bool(history.changes), history.blocks
 
     return play
 
@@ -267,8 +267,8 @@ def _changes(noise: Callable[[np.random.Generator, int], Array]) -> Play:
 def _not_flat(noise: Callable[[np.random.Generator, int], Array]) -> Play:
     def play(random: np.random.Generator) -> tuple[bool, int]:
         factor, made, trials = _study(random, noise, 8, 4)
-        (found,) = surfaces([factor], made, clean_trials(trials), [CLOCK], [], [], Promise(1 - ALPHA, LIMIT))
-        return [region.shape for curve in found.curves for region in curve.regions] != ["flat"], found.blocks
+        (surface,) = surfaces([factor], made, clean_trials(trials), [CLOCK], [], [], Promise(1 - ALPHA, LIMIT))
+        return [region.shape for curve in surface.curves for region in curve.regions] != ["flat"], surface.blocks
 
     return play
 

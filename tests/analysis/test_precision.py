@@ -60,7 +60,7 @@ def test_the_mean_of_runs_that_resemble_each_other_is_not_known_too_early(trials
 
 
 def test_few_runs_are_enough_for_a_mean_only_if_they_hardly_vary(trials: Any, elapsed: Metric) -> None:
-    """How many more would be enough is known from few."""
+    """A few runs also predict how many more would be enough."""
 
     def known(spread: float, runs: int) -> Any:
         (mean,) = precisions(trials({"only": values(runs, spread)}), [elapsed], confidence=0.95, smallest_effect=0.02)

@@ -102,7 +102,7 @@ def test_nothing_measured_is_no_answer_but_a_document(granularity: ResolvedStudy
 def test_a_run_of_this_machine_says_that_it_was_one_boot(
     granularity: ResolvedStudy, kind: str, *, one_boot: bool
 ) -> None:
-    """Each trial of a guest is a boot of its own."""
+    """Trials in guests have their own boots."""
     target = granularity.study.target.model_copy(update={"kind": kind})
     study = granularity.study.model_copy(update={"target": target})
     results = made(granularity.model_copy(update={"study": study}), simulate(granularity, 12))

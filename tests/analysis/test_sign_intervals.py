@@ -173,7 +173,7 @@ def test_a_state_that_lasts_over_blocks_widens_the_interval(configurations: Any,
 
 
 def test_a_state_that_changes_once_in_few_blocks_is_seen(configurations: Any, trials: Any, elapsed: Metric) -> None:
-    """One half of so few blocks is in one state, the other in another."""
+    """Eight blocks: four in a state, four in another."""
     halves = np.repeat([0.04, 0.01], 4) + np.tile([0.001, -0.001], 4)
     lasting = in_time(halves, trials, configurations, elapsed)
     assert lasting.verdict == "undecided"

@@ -312,13 +312,13 @@ def test_without_a_better_direction_effects_are_counted(
 def test_a_gain_that_few_unseen_trials_could_cost_is_called_typical(
     granularity: Results, direction: Direction, ratio: float, blocks: int, *, doubtful: bool
 ) -> None:
-    """Those that so many blocks miss altogether with 5 %, if they are a quarter worse."""
+    """Trials that so many blocks miss in one of 20 studies may be a quarter worse."""
     results = results_of(granularity, {"60": 10.0, "10": 10.0 * ratio}, [("improves", ratio)], direction)
     unseen = blind_spot(blocks, 0.95)
     verdicts = tuple(v.model_copy(update={"blocks": blocks, "unseen": unseen}) for v in results.verdicts)
     (sentence,) = headline_sentences(results.model_copy(update={"verdicts": verdicts}))
-    said = f"That is typical: {blocks} blocks can miss much worse trials, up to {100 * unseen:.0f} % of all."
-    assert sentence.endswith(said) is doubtful
+    remark = f"That is typical: {blocks} blocks can miss much worse trials, up to {100 * unseen:.0f} % of all."
+    assert sentence.endswith(remark) is doubtful
     assert ("typical" in sentence) is doubtful
 
 

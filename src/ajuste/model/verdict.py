@@ -21,7 +21,7 @@ LimitWord = Literal["beyond", "within", "undecided"]
 SEEN: Final = 0.1
 """*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
 UNSEEN_COST: Final = 0.25
-"""How much worse trials that were not seen may be: less than that is no reason to doubt a larger gain."""
+"""Slowdown of the trials that were not seen, as a share; a gain that survives it is not in doubt."""
 
 
 class Finding(BaseModel):
