@@ -1,7 +1,8 @@
 """Traps: studies whose verdict is easily wrong, played by the product itself, block by block, as a user would.
 
 ``python -m benchmarks verdicts`` plays them here and, if ``AJUSTE_BEFORE`` names a checkout of an earlier version, by
-that version, too. Only public functions that both have are used.
+that version, too. Only public functions that both have are used. ``python benchmarks/verdicts/traps.py 100 state``
+plays 100 studies of one kind.
 """
 
 from __future__ import annotations
@@ -312,10 +313,12 @@ LINES: Final = (
 )
 
 
-def simulate_lines(studies: int = STUDIES) -> tuple[TrapCell, ...]:
-    """Play all lines and means."""
+def simulate_lines(studies: int = STUDIES, kinds: Sequence[str] = ()) -> tuple[TrapCell, ...]:
+    """Play all lines, or those of some ``kinds``."""
     cells = []
     for number, line in enumerate(LINES):
+        if kinds and line.kind not in kinds:
+            continue
         ends = [line.play(np.random.default_rng((20_263, number, study))) for study in range(studies)]
         wrong, blocks = (sum(figures) for figures in zip(*ends, strict=True))
         cells.append(TrapCell(line.kind, line.name, studies, wrong, studies, blocks / studies, line.remark))
@@ -341,9 +344,10 @@ def played(trap: Trap, studies: int = STUDIES) -> TrapCell:
     return TrapCell(trap.kind, trap.name, studies, wrong, decided, blocks / studies, trap.remark)
 
 
-def simulate_traps(studies: int = STUDIES) -> tuple[TrapCell, ...]:
-    """Play all of them."""
-    return (*(played(trap, studies) for trap in TRAPS), *simulate_lines(studies))
+def simulate_traps(studies: int = STUDIES, kinds: Sequence[str] = ()) -> tuple[TrapCell, ...]:
+    """Play all of them, or those of some ``kinds``."""
+    traps = (trap for trap in TRAPS if not kinds or trap.kind in kinds)
+    return (*(played(trap, studies) for trap in traps), *simulate_lines(studies, kinds))
 
 
 def simulate_before(studies: int = STUDIES) -> tuple[TrapCell, ...]:
@@ -374,8 +378,8 @@ def trap_table(cells: Sequence[TrapCell], before: Sequence[TrapCell]) -> str:
         )
     return "\n".join(
         [
-            f"**Traps**: wrong verdicts of {cells[0].studies:,} studies of up to {LOOKS[-1]} blocks in per cent, and "
-            "blocks until the verdict. *Before* is an earlier version in the same studies.\n",
+            f"**Traps**: wrong verdicts of {cells[0].studies:,} studies of up to {LOOKS[-1]} blocks (a mean: 300 runs) "
+            "in per cent, and blocks until the verdict. *Before* is an earlier version in the same studies.\n",
             "| trap | what happens | before: wrong | wrong | before: blocks | blocks | decided | remark |",
             "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
             *rows,
@@ -389,7 +393,7 @@ def wrong_percent(cell: TrapCell) -> str:
 
 
 def main() -> int:
-    print(json.dumps([asdict(cell) for cell in simulate_traps(int(sys.argv[1]))]))
+    print(json.dumps([asdict(cell) for cell in simulate_traps(int(sys.argv[1]), sys.argv[2:])]))
     return 0
 
 
