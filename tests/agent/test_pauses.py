@@ -52,7 +52,9 @@ def of(trial: Told, who: str) -> list[Paused]:
     return [event for event in trial.of(Paused) if event.who == who]
 
 
-@pytest.mark.parametrize(("script", "seconds"), [("sleep 1.5", 3.0), ("sleep 1.5", 1.4), ("sleep 2.5", 1.0), ("sleep 1.5", 0.4)])
+@pytest.mark.parametrize(
+    ("script", "seconds"), [("sleep 1.5", 3.0), ("sleep 1.5", 1.4), ("sleep 2.5", 1.0), ("sleep 1.5", 0.4)]
+)
 def test_a_stopped_agent_is_known(agent: str, tmp_path: Path, script: str, seconds: float) -> None:
     """Stop it so that it goes on before the workload's end, and so that it goes on after it."""
     serving = Serving(agent, tmp_path)
