@@ -278,7 +278,7 @@ def efficiency(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Efficie
     return tuple(efficiencies)
 
 
-def _from_third(differences: Array) -> Array:
+def _from_third(differences: Array, _: int) -> Array:
     evidence = mixture_evidence(differences)
     evidence[:, : PEEK_FROM - 1] = 0.0
     return evidence

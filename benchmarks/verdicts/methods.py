@@ -17,7 +17,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from ajuste.analysis.confidence_sequences import MIXTURE
 from ajuste.analysis.effects import ALSO, UNLIKE
-from ajuste.analysis.sign_intervals import FEWEST_IN_TIME, SHORT, log_evidence, wider_in_time
+from ajuste.analysis.sign_intervals import FEWEST_IN_TIME, PLAIN, SHORT, log_evidence, wider_in_time
 from ajuste.analysis.summary import FAR, MAD_SCALE
 from ajuste.analysis.three_sigma import SIGMAS
 from ajuste.analysis.verdict import trials_needed
@@ -73,8 +73,9 @@ def normal_mixture(studies: Studies) -> Outcome:
     return _judged(runs, studies.effect, mixture_evidence, least=PEEK_FROM)
 
 
-Evidence = Callable[[Array], Array]
-"""The log evidence of differences against a mean of 0, after each of them."""
+Evidence = Callable[[Array, int], Array]
+"""The log evidence of differences against a mean of 0, after each of them: that it is higher (1), lower (−1), or not 0.
+"""
 
 
 def product_evidence(baseline: Array, other: Array, *, of_seeds: bool = False) -> Evidence:
@@ -84,8 +85,8 @@ def product_evidence(baseline: Array, other: Array, *, of_seeds: bool = False) -
     also = unlike | _has_far(other - baseline) if of_seeds else unlike
     share = np.where(unlike, math.log(ALSO), 0.0)
 
-    def evidence(differences: Array) -> Array:
-        signs = log_evidence(differences, mixture=SHORT)
+    def evidence(differences: Array, side: int) -> Array:
+        signs = log_evidence(differences, mixture=PLAIN if of_seeds else SHORT, side=side)
         if not also.any():
             return signs
         return np.asarray(np.where(also, np.minimum(signs, mixture_evidence(differences) + share), signs))
@@ -104,8 +105,8 @@ def _has_far(differences: Array) -> Flags:
     return has
 
 
-def mixture_evidence(differences: Array) -> Array:
-    """The same by the normal mixture of ``ajuste.analysis.confidence_sequences``."""
+def mixture_evidence(differences: Array, _: int = 0) -> Array:
+    """The same by the normal mixture of ``ajuste.analysis.confidence_sequences``, of both sides."""
     n = np.arange(1, differences.shape[1] + 1)
     squares, total = np.cumsum(differences**2, axis=1) + 1e-300, np.cumsum(differences, axis=1)
     whole = n + MIXTURE
@@ -131,8 +132,14 @@ def words(differences: Array, truth: float, zone: float, evidence: Evidence) -> 
     """Return what is said after each block, from the evidence against no effect and both edges of the zone; and whether
     the true mean is not refuted then.
     """
-    against = {at: evidence(differences - at) for at in (0.0, zone, -zone, truth)}
-    return _words(differences, truth, zone, against)
+    against = {name: evidence(differences - at, side) for name, (at, side) in _effects(truth, zone).items()}
+    against["higher"] = np.where(np.cumsum(differences, axis=1) > 0, against["none"], -np.inf)
+    return _words(differences, zone, against)
+
+
+def _effects(truth: float, zone: float) -> dict[str, tuple[float, int]]:
+    """Return the effects that are asked for, and the side that evidence is of."""
+    return {"none": (0.0, 0), "higher": (0.0, 1), "upper": (zone, -1), "lower": (-zone, 1), "truth": (truth, 0)}
 
 
 def ajuste_words(
@@ -143,7 +150,8 @@ def ajuste_words(
     """
     differences = other - baseline
     evidence = product_evidence(baseline, other, of_seeds=of_seeds)
-    against = {at: evidence(differences - at) for at in (0.0, zone, -zone, truth)}
+    effects = _effects(truth, zone)
+    against = {name: evidence(differences - at, side) for name, (at, side) in effects.items()}
     for blocks in () if of_seeds else range(FEWEST_IN_TIME, differences.shape[1] + 1):
         until = differences[:, :blocks]
         wider = wider_in_time(until)
@@ -152,10 +160,10 @@ def ajuste_words(
             continue
         row_evidence = product_evidence(baseline[rows, :blocks], other[rows, :blocks])
         mean = np.mean(until[rows], axis=1)
-        for at, evidence_at in against.items():
+        for name, (at, side) in effects.items():
             shift = mean + (at - mean) / wider[rows]
-            evidence_at[rows, blocks - 1] = row_evidence(until[rows] - shift[:, None])[:, -1]
-    word, held = _words(differences, truth, zone, against)
+            against[name][rows, blocks - 1] = row_evidence(until[rows] - shift[:, None], side)[:, -1]
+    word, held = _words(differences, zone, against)
     exceeds, opposes = _of_means(baseline, other, zone)
     word[((word == HIGHER) | (word == LOWER)) & opposes] = NOTHING
     word[(word == EQUIVALENT) & exceeds] = NOTHING
@@ -190,14 +198,12 @@ def _of_means(baseline: Array, other: Array, zone: float) -> tuple[Flags, Flags]
     return exceeds, opposes
 
 
-def _words(
-    differences: Array, truth: float, zone: float, against: Mapping[float, Array]
-) -> tuple[NDArray[np.int64], Flags]:
+def _words(differences: Array, zone: float, against: Mapping[str, Array]) -> tuple[NDArray[np.int64], Flags]:
     limit = -math.log(ALPHA)
     mean = np.cumsum(differences, axis=1) / np.arange(1, differences.shape[1] + 1)
-    word = np.where(against[0.0] >= limit, np.where(mean > 0, HIGHER, LOWER), NOTHING)
-    word[(against[zone] >= limit) & (against[-zone] >= limit) & (abs(mean) < zone)] = EQUIVALENT
-    return word, np.asarray(against[truth] < limit)
+    word = np.where(against["none"] >= limit, np.where(against["higher"] >= against["none"], HIGHER, LOWER), NOTHING)
+    word[(against["upper"] >= limit) & (against["lower"] >= limit) & (abs(mean) < zone)] = EQUIVALENT
+    return word, np.asarray(against["truth"] < limit)
 
 
 def three_sigma_values(peeking: bool) -> Callable[[Studies], Outcome]:

@@ -21,12 +21,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.effects import effect, margin
+from ajuste.analysis.effects import Effect, effect, margin
+from ajuste.analysis.elsewhere import compare
 from ajuste.analysis.history import histories
 from ajuste.analysis.pairs import Pairs, clean_trials
 from ajuste.analysis.summary import precisions
 from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.analysis.verdict import verdict_word
+from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 
@@ -43,12 +45,15 @@ BEFORE: Final = "AJUSTE_BEFORE"
 
 TIME: Final = Metric(name="time", title="Time", unit="s", direction="lower")
 CLOCK: Final = TIME.model_copy(update={"resolution": 1e-9})
+MEDIAN: Final = CLOCK.model_copy(update={"quantile": 0.5})
 EVENTS: Final = Metric(name="events", title="Events", unit="", direction="lower", scale="difference", resolution=1)
 
 
 @dataclass(frozen=True)
 class Trap:
-    """``draw`` gives the values of baseline and other; of ``wrong`` words none is true."""
+    """``draw`` gives the values of baseline and other; of ``wrong`` words none is true. ``looks`` are the blocks after
+    which a study is looked at; with ``values`` there are so many of each, measured elsewhere.
+    """
 
     kind: str
     name: str
@@ -58,6 +63,8 @@ class Trap:
     limit: float = LIMIT
     of_seeds: bool = False
     remark: str = ""
+    looks: tuple[int, ...] = LOOKS
+    values: int = 0
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,82 @@ def _white(effect: float, noise: float) -> Draw:
 
 EQUAL: Final = ("equivalent",)
 ANY: Final = ("improves", "worsens")
+LONG: Final = (*LOOKS, *range(33, 61, 3))
+"""Looks of studies of up to 60 blocks."""
+
+
+def _like(noise: Callable[[np.random.Generator, int], Array], effect: float) -> Draw:
+    """Return a draw of two with the same ``noise``, logarithms, that differ by ``effect``."""
+    return lambda random, n: (np.exp(noise(random, n)), np.exp(noise(random, n)) * (1 + effect))
+
+
+def _far(random: np.random.Generator, n: int) -> Array:
+    far = random.random(n) < 0.05
+    return np.asarray(0.01 * random.standard_normal(n) + np.where(far, random.uniform(-0.5, 0.5, n), 0.0))
+
+
+def _later(random: np.random.Generator, n: int) -> Array:
+    far = random.random(n) < 0.05
+    return np.asarray(0.01 * random.standard_normal(n) + np.where(far, np.log(random.uniform(2, 10, n)), 0.0))
+
+
+def _normal(random: np.random.Generator, n: int) -> Array:
+    return np.asarray(0.01 * random.standard_normal(n))
+
+
+def _lognormal(random: np.random.Generator, n: int) -> Array:
+    return np.asarray(0.01 * np.exp(random.standard_normal(n)))
+
+
+def _pareto(random: np.random.Generator, n: int) -> Array:
+    return np.asarray(0.01 * random.pareto(1.5, n))
+
+
+def _bimodal(random: np.random.Generator, n: int) -> Array:
+    return np.asarray(0.08 * (random.random(n) < 0.4) + 0.005 * random.standard_normal(n))
+
+
+BETS: Final = (
+    *(
+        Trap("edge", f"{name}: 1 % at a limit of 1 %", _like(noise, LIMIT), (*EQUAL, "improves"), looks=LONG)
+        for name, noise in (("noise 1 %", _normal), ("5 % far trials", _far), ("lognormal", _lognormal))
+    ),
+    *(
+        Trap("bets", f"{name}: {effect:.0%}", _like(noise, effect), wrong, looks=LONG)
+        for name, noise in (
+            ("noise 1 %", _normal),
+            ("5 % far trials", _far),
+            ("lognormal", _lognormal),
+            ("Pareto", _pareto),
+            ("40 % slower by 8 %", _bimodal),
+        )
+        for effect, wrong in ((0.0, ANY), (0.02, ("improves", "equivalent")))
+    ),
+    Trap("bets", "median, noise 0.3 %: none", _like(lambda r, n: 0.3 * _normal(r, n), 0.0), ANY, MEDIAN),
+    *(
+        Trap(
+            "files",
+            f"{values} values each, 5 % of both 2 to 10 times as long: {effect:.0%}",
+            _like(_later, effect),
+            wrong,
+            values=values,
+            remark=remark,
+        )
+        for values in (10, 30)
+        for effect, wrong, remark in (
+            (0.0, ANY, ""),
+            (-0.05, ("worsens", *EQUAL), "the mean stays open: the headline has the typical change"),
+        )
+    ),
+    Trap(
+        "files",
+        "10 values each, 10 % slower, 4.5 % on average, the others 3 % faster",
+        _slower(0.1, 0.045, -0.03),
+        ("improves",),
+        values=10,
+        remark="10 values have none of them in 35 %: a note says so",
+    ),
+)
 
 TRAPS: Final = (
     Trap("coarse", "0.096 and 0.104 s, printed as 0.10", _printed(0.096, 0.104, 0.0), EQUAL, TIME, 0.02),
@@ -179,6 +262,7 @@ TRAPS: Final = (
         remark="29 trials may miss it: the verdict says so",
     ),
     Trap("blind", "in guests: 10 %, 3 % on average", _slower(0.1, 3 * LIMIT), EQUAL, of_seeds=True),
+    *BETS,
     *(
         Trap(
             "means",
@@ -228,10 +312,6 @@ class Line:
     name: str
     play: Play
     remark: str = ""
-
-
-def _bimodal(random: np.random.Generator, trials: int) -> Array:
-    return 0.08 * (random.random(trials) < 0.4) + 0.005 * random.standard_normal(trials)
 
 
 def _of_period_4(random: np.random.Generator, trials: int) -> Array:
@@ -330,18 +410,26 @@ def played(trap: Trap, studies: int = STUDIES) -> TrapCell:
     wrong = decided = blocks = 0
     for study in range(studies):
         random = np.random.default_rng((20_262, TRAPS.index(trap), study))
-        base, other = trap.draw(random, LOOKS[-1])
-        first = random.random(LOOKS[-1]) < 0.5
-        for n in LOOKS:
-            pairs = Pairs(base[:n], other[:n], None if trap.of_seeds else first[:n])
-            known = effect(pairs, trap.metric, ALPHA)
-            assert known is not None
+        most = trap.values or trap.looks[-1]
+        base, other = trap.draw(random, most)
+        first = random.random(most) < 0.5
+        for n in (most,) if trap.values else trap.looks:
+            if trap.values:
+                known = compare(Values(tuple(base)), Values(tuple(other)), trap.metric, ALPHA).effect
+            else:
+                known = _effect_in(Pairs(base[:n], other[:n], None if trap.of_seeds else first[:n]), trap.metric)
             word = verdict_word(known, trap.metric, margin(known, trap.limit))
             if word != "undecided":
                 wrong, decided = wrong + (word in trap.wrong), decided + 1
                 break
         blocks += n
     return TrapCell(trap.kind, trap.name, studies, wrong, decided, blocks / studies, trap.remark)
+
+
+def _effect_in(pairs: Pairs, metric: Metric) -> Effect:
+    known = effect(pairs, metric, ALPHA)
+    assert known is not None
+    return known
 
 
 def simulate_traps(studies: int = STUDIES, kinds: Sequence[str] = ()) -> tuple[TrapCell, ...]:

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ajuste.analysis.ablation import Lines, Rates, effects_from_values
 from ajuste.analysis.elsewhere import compare, judge_comparison
+from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.rare_counts import rate_ratio
 from ajuste.analysis.rounding import printed_step, rounding_error
 from ajuste.analysis.summary import estimate_interval
+from ajuste.analysis.surface.surfaces import best_set, measured_points, tabulate_blocks
+from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
+from ajuste.design.combinations import subset_name, subsets
+from ajuste.model.live import Slice
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
@@ -146,3 +152,68 @@ def test_the_ratio_of_rates_holds_at_all_looks(shape: float | None) -> None:
         bounds = [rate_ratio(counts[0, :n], counts[1, :n], 0.05) for n in range(6, 41, 2)]
         wrong += any(not bound.low <= 1 <= bound.high for bound in bounds)
     assert wrong <= 0.05 * 200
+
+
+def test_lines_of_a_profile_are_not_useless_where_rounding_hides_them() -> None:
+    """0.096 s with the profile and 0.104 s without, all printed as 0.10."""
+    names = ("a", "b")
+    lines = Lines({name: {name: "1"} for name in names}, [subset_name(subset, names) for subset in subsets(2)])
+    printed, metric = np.full((4, 400), 0.10), TIME.model_copy(update={"resolution": 0.01})
+    effects = effects_from_values(lines, printed, range(400), metric, Rates(2, 1, 0.95), 0.02)
+    assert [effect.role for effect in effects] == ["undecided"] * 3
+    assert effects[0].low is not None
+    assert effects[0].low < 0.096 / 0.104
+    digits = np.exp(np.random.default_rng(3).normal(math.log(0.1), 0.001, (4, 40)))
+    effects = effects_from_values(lines, digits, range(40), TIME, Rates(2, 1, 0.95), 0.02)
+    assert [effect.role for effect in effects] == ["useless"] * 3
+
+
+def test_the_best_of_a_surface_is_not_what_rounding_made_of_it(trials: Any) -> None:
+    """0.1051, 0.1049 and 0.155 s, printed as 0.11, 0.10 and 0.16."""
+    measured = trials({"knob=1": [0.11] * 20, "knob=2": [0.10] * 20, "knob=3": [0.16] * 20}, metric="time")
+    names = ["knob=1", "knob=2", "knob=3"]
+    blocks = tabulate_blocks(clean_trials(measured), names, TIME, order_matters=False)
+    assert blocks is not None
+    assert set(best_set(blocks, "lower", 0.05).members) == {0, 1}
+    for point, true in zip(measured_points(blocks, 0, 0.11, 0.05), (0.1051, 0.1049, 0.155), strict=True):
+        assert point.low is not None
+        assert point.high is not None
+        assert point.low <= true <= point.high
+
+
+def test_a_live_service_whose_figures_are_coarse_is_not_equivalent() -> None:
+    random = np.random.default_rng(5)
+    orders = random.permuted(np.tile(["a", "b"], (200, 1)), axis=1).ravel()
+    for values, word in ((np.full(400, 0.10), "undecided"), (random.normal(0.1, 0.0005, 400), "equivalent")):
+        slices = [
+            Slice(number, number // 2, str(name), 60.0 * number, 60.0 * number + 60, float(value))
+            for number, (name, value) in enumerate(zip(orders, values, strict=True))
+        ]
+        verdict = judge_slices(
+            slices, TIME, baseline="a", configurations=["a", "b"], smallest_effect=0.02, diagnose_noise=False
+        ).verdicts[0]
+        assert verdict.verdict == word
+
+
+def test_times_that_are_0_are_no_events(configurations: Any, trials: Any) -> None:
+    none, single = [0.0] * 20, [0.0] * 19 + [0.012345]
+    for other, word in ((none, "print more digits"), (single, "1 independent trial")):
+        reason = judged(configurations, trials, TIME, none, other).reason
+        assert word in reason
+        assert "event" not in reason
+    assert "1 independent event" in judged(configurations, trials, EVENTS, none, [0.0] * 19 + [1.0]).reason
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_constants_of_others_are_as_coarse_as_their_step_however_many_there_are(count: int) -> None:
+    """Bytes and allocations of an operation, as go test prints them: whole numbers."""
+    for unit in ("bytes", ""):
+        metric = Metric(name="size", title="Size", unit=unit, direction="lower", scale="difference", resolution=1)
+        words = []
+        for base, other in ((16.0, 16.0), (16.0, 24.0), (1024.0, 1024.0)):
+            comparison = compare(Values((base,) * count), Values((other,) * count), metric, 0.05)
+            verdict = judge_comparison(
+                comparison, "other", metric, confidence=0.95, alpha=0.05, smallest_effect=0.02, deciding=True
+            )
+            words.append((verdict.verdict, verdict.too_coarse))
+        assert words == [("undecided", True), ("worsens", False), ("equivalent", False)]

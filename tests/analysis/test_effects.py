@@ -82,6 +82,7 @@ def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like
     baseline, other = np.array([1.0, 1.01, 0.99, 1.0] * 2), np.array([1.2, 1.22, 1.19, 1.2] * 2)
     always = effect(Pairs(baseline, other, np.full(8, True)), elapsed, 0.05)
     mixed = effect(Pairs(baseline, other, np.array([True, True, False, True] * 2)), elapsed, 0.05)
+    reversed_order = effect(Pairs(baseline, other, np.array([False, False, True, False] * 2)), elapsed, 0.05)
     unordered = effect(Pairs(baseline, other), elapsed, 0.05)
     assert always is not None
     assert mixed is not None
@@ -89,8 +90,10 @@ def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like
     assert (always.low, always.high) == (None, None)
     assert always.estimate == mixed.estimate
     assert mixed.interval.low > 0
+    assert reversed_order is not None
+    assert mixed.interval == reversed_order.interval
     assert unordered is not None
-    assert mixed.interval == unordered.interval
+    assert unordered.interval.low > 0
     assert (mixed.of_seeds, unordered.of_seeds) == (False, True)
 
 

@@ -11,6 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ajuste.analysis.effects import log_mean_contrast, mean_contrast, paired, unpaired
+from ajuste.analysis.elsewhere import compare, judge_comparison, rank_p_value
+from ajuste.model.measurements import Values
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Verdict
+
+TIME = Metric(name="time", title="Time", unit="s", direction="lower", resolution=1e-9)
 
 values = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=30).map(np.array)
 
@@ -83,3 +89,43 @@ def test_values_without_any_spread_leave_no_room() -> None:
     same = unpaired(np.array([2.0, 2.0]), np.array([2.0, 2.0]))
     assert (same.half_width(0.05), same.p_value) == (0.0, 1.0)
     assert unpaired(np.array([2.0, 2.0]), np.array([3.0, 3.0])).p_value == 0.0
+
+
+def times_with_far_ones(random: np.random.Generator, count: int) -> np.ndarray:
+    """Noise of 1 %, and one in 20 twice to ten times as long."""
+    far = random.random(count) < 0.05
+    return np.asarray(np.exp(random.normal(0, 0.01, count)) * np.where(far, random.uniform(2, 10, count), 1.0))
+
+
+def judged_values(baseline: np.ndarray, other: np.ndarray) -> Verdict:
+    comparison = compare(Values(tuple(baseline)), Values(tuple(other)), TIME, 0.05)
+    return judge_comparison(comparison, "other", TIME, confidence=0.95, alpha=0.05, smallest_effect=0.02, deciding=True)
+
+
+def test_typical_values_differ_by_their_ranks_where_far_ones_leave_the_mean_open() -> None:
+    seen = wrong = 0
+    for study in range(100):
+        random = np.random.default_rng((4, study))
+        base, other, same = (times_with_far_ones(random, 30) for _ in range(3))
+        verdict = judged_values(base, 0.95 * other)
+        seen += verdict.verdict == "improves" or (verdict.typical is not None and 0.93 < verdict.typical < 0.97)
+        wrong += judged_values(base, same).typical is not None
+    assert seen >= 99
+    assert wrong <= 5
+
+
+def test_ranks_are_those_of_scipy() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        first, second = random.integers(0, 12, 15).astype(float), random.integers(3, 15, 11).astype(float)
+        expected = stats.mannwhitneyu(first, second, method="asymptotic").pvalue
+        assert rank_p_value(first, second) == pytest.approx(expected)
+    assert rank_p_value(np.ones(9), np.ones(9)) == 1
+
+
+def test_few_values_say_what_they_cannot_show() -> None:
+    base = np.random.default_rng(6).normal(1, 0.01, 10)
+    verdict = judged_values(base, 0.9 * base)
+    assert verdict.verdict == "improves"
+    assert verdict.unseen == pytest.approx(1 - 0.05**0.1)
+    assert "10 values" in verdict.cannot_see

@@ -56,9 +56,15 @@ def interval_of(values: NDArray[np.float64], alpha: float) -> tuple[float, float
     running = np.arange(1, len(values) + 1)
 
     def log_evidence(mean: float) -> float:
-        x = (values - mean) / np.sqrt(np.cumsum((values - mean) ** 2) / running)
-        bets = [np.prod(np.exp(sign * slope * x) / np.cosh(slope * x)) for slope in SHORT.slopes for sign in (1, -1)]
-        return math.log(float(np.repeat(SHORT.weights / 2, 2) @ bets))
+        away = values - mean
+        quartile = [np.quantile(np.abs(away[:n]), 0.25, method="lower") for n in running]
+        evidence = 0.0
+        for x in (away / np.sqrt(np.cumsum(away**2) / running), np.clip(away / quartile, -1, 1)):
+            bets = [
+                np.prod(np.exp(sign * slope * x) / np.cosh(slope * x)) for slope in SHORT.slopes for sign in (1, -1)
+            ]
+            evidence += float(np.repeat(SHORT.weights / 2, 2) @ bets) / 2
+        return math.log(evidence)
 
     def gap(mean: float) -> float:
         return log_evidence(mean) + math.log(alpha)

@@ -11,10 +11,19 @@ import typer
 from numpy.typing import NDArray
 
 from ajuste.analysis.confidence_sequences import half_width
-from ajuste.analysis.effects import effect
+from ajuste.analysis.effects import effect, margin
 from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.sign_intervals import SHORT, blind_spot, fewest_blocks, log_evidence, sign_interval, wider_in_time
-from ajuste.analysis.verdict import judge, trials_needed
+from ajuste.analysis.sign_intervals import (
+    PLAIN,
+    SHORT,
+    blind_spot,
+    each_side,
+    fewest_blocks,
+    log_evidence,
+    sign_interval,
+    wider_in_time,
+)
+from ajuste.analysis.verdict import judge, stated, trials_needed, verdict_word
 from ajuste.cli.main import whole_application
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
@@ -189,3 +198,64 @@ def test_white_noise_costs_few_blocks_for_a_state_that_it_seems_to_have() -> Non
         assert np.mean(wider > 1) <= 0.17
         assert np.median(wider) == 1
     assert np.all(wider_in_time(np.zeros((2, 20))) == 1)
+
+
+def blocks_until(evidence: NDArray[np.float64]) -> float:
+    """The mean number of blocks until the evidence suffices, or of all blocks."""
+    refuted = evidence >= LIMIT
+    return float(np.mean(np.where(refuted.any(axis=1), refuted.argmax(axis=1) + 1, evidence.shape[1])))
+
+
+def test_far_trials_cost_few_blocks() -> None:
+    random = np.random.default_rng(11)
+    noise = random.normal(0, 0.014, (400, 60))
+    far = noise + np.where(random.random(noise.shape) < 0.1, random.uniform(-0.5, 0.5, noise.shape), 0)
+    for disturbed, most in ((far, 0.75), (noise, 1.05)):
+        clipped, plain = (log_evidence(disturbed + 0.02, mixture=mixture) for mixture in (SHORT, PLAIN))
+        assert blocks_until(clipped) <= most * blocks_until(plain)
+        null = log_evidence(disturbed * np.where(random.random(noise.shape) < 0.5, 1, -1), mixture=SHORT)
+        assert np.mean(null.max(axis=1) >= LIMIT) <= 0.05
+
+
+def test_each_bound_alone_is_wrong_in_at_most_5_percent_at_any_look() -> None:
+    values = np.random.default_rng(12).standard_t(3, (600, 60))
+    assert np.mean(log_evidence(values, mixture=SHORT, side=1).max(axis=1) >= LIMIT) <= 0.05
+    assert np.mean(log_evidence(values, mixture=SHORT, side=-1).max(axis=1) >= LIMIT) <= 0.05
+
+
+def test_bounds_of_the_full_error_rate_each_are_what_the_evidence_of_one_side_does_not_refute() -> None:
+    values = np.random.default_rng(6).normal(0.5, 1, 20)
+    both = sign_interval(values, alpha=0.05)
+    sides = each_side(both, values, alpha=0.05)
+    assert both.low < sides.low < both.mean < sides.high < both.high
+    for bound, inward, side in ((sides.low, 1e-6, 1), (sides.high, -1e-6, -1)):
+        refuted, inside = (log_evidence(values - at, mixture=SHORT, side=side)[-1] for at in (bound, bound + inward))
+        assert refuted >= LIMIT > inside
+
+
+def test_equivalent_at_the_edge_of_the_zone_is_wrong_in_at_most_5_percent_and_takes_fewer_blocks(
+    elapsed: Metric,
+) -> None:
+    looks, wrong, one_sided, both_sides = (29, 35, 45, 60), 0, [], []
+    for study in range(120):
+        random = np.random.default_rng((13, study))
+        base, same, edge = np.exp(random.normal(0, [[0.01], [0.01], [0.01]], (3, 60)))
+        first = random.random(60) < 0.5
+        words = []
+        for n in looks:
+            known = effect(Pairs(base[:n], edge[:n] * 1.01, first[:n]), elapsed, 0.05)
+            assert known is not None
+            words.append(verdict_word(known, elapsed, margin(known, 0.01)))
+        wrong += next((word for word in words if word != "undecided"), "") == "equivalent"
+        for n in looks:
+            known = effect(Pairs(base[:n], same[:n], first[:n]), elapsed, 0.05)
+            assert known is not None
+            zone = margin(known, 0.01)
+            stated_interval = stated(known, "equivalent").interval
+            if verdict_word(known, elapsed, zone) == "equivalent":
+                one_sided.append(n)
+                assert -zone < stated_interval.low
+                assert stated_interval.high < zone
+            both_sides.append(-zone < known.interval.low and known.interval.high < zone)
+    assert wrong <= 0.05 * 120
+    assert len(one_sided) >= 1.1 * sum(both_sides)

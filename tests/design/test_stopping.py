@@ -142,3 +142,10 @@ def test_what_cannot_matter_is_measured_no_further_unless_something_is_certain(
     stopped = stop_irrelevant([verdict(word=word)], blocks, LIMITS.min_blocks)
     assert (stopped is not None) == stops
     assert stopped is None or stopped.why == "irrelevant"
+
+
+def test_what_no_blocks_can_decide_is_not_said_to_be_decided() -> None:
+    stopped = stop([verdict(word="undecided", too_coarse=True)], 7, 1, LIMITS)
+    assert stopped is not None
+    assert "verdict" not in stopped.words
+    assert "7 blocks" in stopped.words

@@ -45,6 +45,28 @@ def test_no_match_and_no_number_are_said(pattern: str, words: str) -> None:
         search([Pattern(metric="rate", pattern=pattern)], {"stdout": OUT})
 
 
+@pytest.mark.parametrize(
+    ("pattern", "unit", "expected"),
+    [
+        (r"latency ([^ ]+)", "ms", None),
+        (r"latency ([^ ]+)", "us", 900.0),
+        (r"latency (.*)", "ms", 0.9),
+        (r"latency ([^ ]+)", "1", 900.0),
+        (r"rate ([0-9]+)", "MB/s", 5.0),
+        (r"rate ([0-9]+)", "kB/s", None),
+    ],
+)
+def test_a_number_in_another_unit_than_the_metrics_is_refused(pattern: str, unit: str, expected: float | None) -> None:
+    """900 us and 1.1 ms would be 900 and 1.1."""
+    patterns = [Pattern(metric="m", pattern=pattern, unit=unit)]
+    text = {"stdout": "latency 900 us\nrate 5 MB/s\n"}
+    if expected is not None:
+        assert search(patterns, text) == {"m": expected}
+        return
+    with pytest.raises(ParseError, match=f"and the metric in {unit}"):
+        search(patterns, text)
+
+
 def test_a_pattern_that_backtracks_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ajuste.outputs.pattern.SECONDS", 1)
     with pytest.raises(ParseError, match="backtracks too much"):

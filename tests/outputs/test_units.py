@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import amount as said
 from ajuste.outputs.base import ParseError, amount
+from ajuste.outputs.comma_separated import number
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 
 SECONDS = {
@@ -151,3 +155,10 @@ def test_texts_in_documents_are_amounts_too() -> None:
     assert pointed([pointer], {"stdout": '{"avg": 1.2}'}) == {"latency": 1.2}
     with pytest.raises(ParseError, match='"3 MiB" is not an amount in ms'):
         pointed([pointer], {"stdout": '{"avg": "3 MiB"}'})
+
+
+@pytest.mark.parametrize("text", ["900us", "1.1 ms", "12,5 %"])
+def test_a_number_with_a_unit_in_a_table_is_told_from_a_name(text: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        number(text, "time", ";", Place(Path("a.csv"), 2), "name the column configuration")
+    assert "same unit" in str(refused.value.hint)

@@ -346,3 +346,22 @@ def test_it_is_short_and_names_no_statistic(name: str, request: pytest.FixtureRe
     for sentence in sentences:
         assert len(sentence.split()) <= MOST_WORDS
         assert not any(word in sentence for word in ("interval", "confidence", "significant", "p-value"))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"few_trials": True}, ("looks alike", "too few to exclude rare")),
+        ({"too_coarse": True, "old": 1.0, "new": 1.0}, ("1 s with both", "too coarse")),
+        ({"too_coarse": True, "old": 1.0, "new": 1.1}, ("Not settled", "too coarse")),
+        ({"typical": 0.9}, ("Typical elapsed time is −10", "leave the mean open")),
+    ],
+)
+def test_what_is_undecided_for_another_reason_than_noise_says_so(
+    granularity: Results, more: dict[str, object], words: Sequence[str]
+) -> None:
+    results = results_of(granularity, {"10": 1.0, "60": 1.0}, [("undecided", 1.0)])
+    changed = results.model_copy(update={"verdicts": (results.verdicts[0].model_copy(update=more),)})
+    (sentence,) = headline_sentences(changed)
+    assert all(word in sentence for word in words)
+    assert len(sentence.split()) <= MOST_WORDS

@@ -17,10 +17,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval
+from ajuste.analysis.confidence_sequences import fewest, mean_interval, widened
 from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.rounding import figure_step
+from ajuste.analysis.rounding import figure_step, row_errors
 from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
 from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
@@ -128,11 +128,14 @@ def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Ki
 
 @dataclass(frozen=True)
 class _Table:
-    # One metric by subset and block, as logarithms if `ratio`. `rounding` is the variance from its resolution.
+    # One metric by subset and block, as logarithms if `ratio`. `rounding` is the variance from its resolution, `error`
+    # how far it may have moved any mean.
     values: Weights
     blocks: Sequence[int]
     ratio: bool
     rounding: float
+    error: float
+    step: float
     baseline_mean: float
     fell_back: bool
 
@@ -179,7 +182,8 @@ def _table(values: Weights, blocks: Sequence[int], metric: Metric) -> _Table | N
     ratio = metric.scale == "ratio" and bool(np.nanmin(values) > 0)
     rounding = step**2 / 12 / (baseline_mean**2 if ratio else 1)
     fell_back = metric.scale == "ratio" and not ratio
-    return _Table(np.log(values) if ratio else values, blocks, ratio, rounding, baseline_mean, fell_back)
+    error = float(np.max(row_errors(metric, values, as_ratio=ratio)))
+    return _Table(np.log(values) if ratio else values, blocks, ratio, rounding, error, step, baseline_mean, fell_back)
 
 
 def _of_metric(
@@ -189,7 +193,7 @@ def _of_metric(
     whole = None
     if table:
         difference = table.values[1] - table.values[0]
-        whole = _effect(table, metric, rates.other, difference[~np.isnan(difference)])
+        whole = _effect(table, rates.other, difference[~np.isnan(difference)])
     finding = _finding(whole, "whole", "the whole", metric, rates, smallest_effect, rates.other)
     findings = [finding.model_copy(update={"part": _part(whole, whole)})]
     sums = block_sums(table.values, table.blocks, len(names)) if table else {}
@@ -198,19 +202,20 @@ def _of_metric(
         if table:
             for kind in KINDS:
                 alpha = rates.share if kind == "share" else rates.other
-                effects[kind] = _effect(table, metric, alpha, sums[kind][place], _TERMS[kind])
+                effects[kind] = _effect(table, alpha, sums[kind][place], _TERMS[kind])
         findings.append(_of_line(name, lines.sets[name], effects, whole, metric, rates, smallest_effect))
     return findings
 
 
-def _effect(table: _Table, metric: Metric, alpha: float, block_values: Weights, terms: int = 2) -> Effect | None:
+def _effect(table: _Table, alpha: float, block_values: Weights, terms: int = 2) -> Effect | None:
     # Return the mean of the blocks' sums, of about `terms` values each, whose rounding is the least variance.
     if not len(block_values):
         return None
-    interval = mean_interval(block_values, alpha=alpha, floor=terms * table.rounding)
+    error = max(2, terms) * table.error  # The weights of a share add up to 2 as well.
+    interval = widened(mean_interval(block_values, alpha=alpha, floor=terms * table.rounding), error)
     same = bool(np.all(block_values == 0))
     scale: Scale = "ratio" if table.ratio else "difference"
-    return Effect(scale, interval, table.baseline_mean, metric.resolution, same, table.fell_back)
+    return Effect(scale, interval, table.baseline_mean, table.step, same, table.fell_back, rounding=error)
 
 
 def _of_line(

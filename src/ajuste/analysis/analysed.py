@@ -15,6 +15,7 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.effects import FixedContrast
 from ajuste.analysis.elsewhere import (
     Comparison,
+    blind_notes,
     compare_table,
     comparison_notes,
     count_comparisons,
@@ -134,6 +135,7 @@ def analyse_table(
         notes=(
             *table.notes,
             *comparison_notes(comparisons, names),
+            *blind_notes(verdicts),
             *((UNPAIRED,) if others and pairing == "none" else ()),
             *thinned(len(trials), tally),
         ),

@@ -98,11 +98,6 @@ def fewest(alpha: float) -> int:
     return n
 
 
-def widened(interval: Interval, error: float) -> Interval:
-    """Return ``interval`` with ``error`` more to each side, for what no number of values tells."""
-    return replace(interval, half_width=interval.half_width + error)
-
-
 def mean_interval(values: NDArray[np.float64], *, alpha: float, floor: float = 0.0) -> Interval:
     """Return the interval for the mean of ``values``.
 
@@ -155,6 +150,12 @@ def interval_between(
 ) -> BoundedInterval:
     """Return the interval from ``below`` to ``above`` around ``estimate``."""
     return BoundedInterval(n, estimate, variance, max(above - estimate, estimate - below), below, above)
+
+
+def widened(interval: Interval, error: float) -> Interval:
+    """Return ``interval`` with ``error`` more to each side, for what no number of values tells."""
+    low, high = interval.low - error, interval.high + error
+    return interval_between(interval.n, interval.mean, low, high, interval.variance)
 
 
 def log_evidence(k: NDArray[np.float64], n: NDArray[np.float64], p: float) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from ajuste.analysis.confidence_sequences import Interval, interval_between, mea
 from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
 from ajuste.analysis.rare_counts import RateRatio, are_rare, rate_ratio
 from ajuste.analysis.rounding import figure_step, is_count, log_rounding_error, rounding_error
-from ajuste.analysis.sign_intervals import sign_interval, wider_in_time
+from ajuste.analysis.sign_intervals import PLAIN, SHORT, each_side, sign_interval, wider_in_time
 from ajuste.analysis.summary import distances_from_median, far_places
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
@@ -60,7 +60,8 @@ class Effect:
     ratios. ``mean_ratio`` is the log of the ratio of arithmetic means, where ratios are compared. ``wider`` is the
     factor for neighbouring blocks that resemble each other. ``rounding`` is how far the steps of the figures may have
     moved the estimate, on the scale of the interval, which includes it. ``rates`` bounds the ratio of rates where some
-    trials have none of what is counted. ``trials`` are the values of both.
+    trials have none of what is counted. ``each_side`` has bounds of the full error rate each, for claims of which one
+    can be wrong at most. ``trials`` are the values of both.
     """
 
     scale: Scale
@@ -77,6 +78,7 @@ class Effect:
     wider: float = 1.0
     rounding: float = 0.0
     rates: RateRatio | None = None
+    each_side: Interval | None = None
     trials: tuple[Array, Array] | None = field(default=None, compare=False, repr=False)
 
     def natural(self, value: float) -> float | None:
@@ -215,24 +217,24 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         baseline, changed = np.log(pairs.baseline), np.log(pairs.other)
     else:
         floor, baseline, changed = 2 * rounding, pairs.baseline, pairs.other
-    interval = _interval(baseline, changed, alpha, floor, of_seeds=pairs.baseline_first is None)
-    wider = 1.0 if pairs.baseline_first is None else float(wider_in_time(changed - baseline))
-    if wider > 1:
-        low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
-        interval = interval_between(interval.n, interval.mean, low, high, wider**2 * interval.variance)
+    of_seeds = pairs.baseline_first is None
+    wider = 1.0 if of_seeds else float(wider_in_time(changed - baseline))
     below, above = _rounded(pairs, metric, step, as_ratio=as_ratio)
-    interval = interval_between(
-        interval.n, interval.mean, interval.low - below, interval.high + above, interval.variance
-    )
-    if pairs.same_order:
-        interval = interval_between(interval.n, interval.mean, -math.inf, math.inf, interval.variance)
+
+    def widened(interval: Interval) -> Interval:
+        low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
+        low, high = (-math.inf, math.inf) if pairs.same_order else (low - below, high + above)
+        return interval_between(interval.n, interval.mean, low, high, wider**2 * interval.variance)
+
+    interval, sides = map(widened, _intervals(baseline, changed, alpha, floor, as_ratio=as_ratio, of_seeds=of_seeds))
     return Effect(
         scale="ratio" if as_ratio else "difference",
         interval=interval,
+        each_side=sides,
         baseline_mean=baseline_mean,
         baseline_level=math.exp(float(np.mean(np.log(pairs.baseline)))) if as_ratio else baseline_mean,
         mean_ratio=math.log(other_mean / baseline_mean) if as_ratio else None,
-        of_seeds=pairs.baseline_first is None,
+        of_seeds=of_seeds,
         seen=len(pairs) * pairs.each,
         step=step,
         same=same,
@@ -266,21 +268,28 @@ ALSO: Final = 0.2
 """Then the normal mixture must refute an effect, too, at this share of the error rate."""
 
 
-def _interval(baseline: Array, other: Array, alpha: float, floor: float, *, of_seeds: bool) -> Interval:
-    # By signs; where only one of the two has long delays, also as wide as by the normal mixture.
+def _intervals(
+    baseline: Array, other: Array, alpha: float, floor: float, *, as_ratio: bool, of_seeds: bool
+) -> tuple[Interval, Interval]:
+    # By signs, of both sides together and of each; where only one of the two has long delays, also as wide as by the
+    # normal mixture.
     #
     # Exchanged, such two would not have given the same difference with the other sign. So it is where a few seeds
     # differ by far more than the others: no coin has chosen their sign, and most signs are those of the others.
-    differences = other - baseline
-    interval = sign_interval(differences, alpha=alpha, floor=floor)
+    differences, mixture = other - baseline, SHORT if as_ratio and not of_seeds else PLAIN
+    interval = sign_interval(differences, alpha=alpha, floor=floor, mixture=mixture)
+    sides = interval, each_side(interval, differences, alpha=alpha, floor=floor, mixture=mixture)
     less, more = sorted((float(np.std(baseline)), float(np.std(other))))
     unlike = more > UNLIKE * max(less, math.sqrt(floor / 2))
     far = of_seeds and bool(far_places(distances_from_median(differences)))
     if not (unlike or far) or math.isinf(interval.half_width):
-        return interval
+        return sides
     normal = mean_interval(differences, alpha=ALSO * alpha if unlike else alpha, floor=floor)
-    low, high = min(interval.low, normal.low), max(interval.high, normal.high)
-    return interval_between(interval.n, interval.mean, low, high, interval.variance)
+    both, each = (
+        interval_between(side.n, side.mean, min(side.low, normal.low), max(side.high, normal.high), side.variance)
+        for side in sides
+    )
+    return both, each
 
 
 def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float) -> Effect:

@@ -7,15 +7,16 @@ Where both configurations name blocks, values of the same block are compared; ot
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
-from scipy.special import nctdtr, ndtri, stdtrit
+from scipy.special import nctdtr, ndtr, ndtri, stdtrit
 
 from ajuste.analysis.confidence_sequences import Interval
 from ajuste.analysis.effects import (
+    ALSO,
     Array,
     Effect,
     FixedContrast,
@@ -34,10 +35,11 @@ from ajuste.analysis.rounding import (
     log_rounding_error,
     rounding_error,
 )
+from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.analysis.verdict import build_verdict, is_too_coarse, unmeasured, verdict_reason, verdict_word
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import SEEN, Verdict, Word
 from ajuste.model.wording import amount, change, count_of, number, percent, sentence_start
 
 POWER: Final = 0.9
@@ -123,7 +125,8 @@ class Comparison:
 
     ``spreads`` are the standard deviations of both samples on the effect's scale, or the one of the differences within
     blocks; ``left_out`` counts values of blocks that only one of the configurations has. ``level`` is the kind of unit
-    whose means were compared (*fork*, *process*, *file*), empty where it is the values themselves.
+    whose means were compared (*fork*, *process*, *file*), empty where it is the values themselves. ``typical`` is the
+    change of the median where ranks differ for certain.
     """
 
     effect: Effect
@@ -133,6 +136,7 @@ class Comparison:
     spreads: tuple[float, ...]
     left_out: int = 0
     level: str = ""
+    typical: float | None = None
 
 
 def count_comparisons(table: MeasuredTable, baseline: str, metrics: Collection[str]) -> int:
@@ -218,7 +222,30 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
         rates=None if np.any(both) else rate_ratio(baseline, changed, alpha),
         trials=(baseline, changed),
     )
-    return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level)
+    typical_change = None
+    if basis == "samples" and not level and rank_p_value(left, right) < ALSO * alpha:
+        typical_change = effect.natural(float(np.median(right) - np.median(left)))
+    return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level, typical_change)
+
+
+FEWEST_RANKED: Final = 8
+
+
+def rank_p_value(first: Array, second: Array) -> float:
+    """Return the two-sided p-value of equal ranks; 1 below ``FEWEST_RANKED`` values of either.
+
+    Mann and Whitney 1947, "On a test of whether one of two random variables is stochastically larger than the other",
+    Annals of Mathematical Statistics 18: the normal approximation, corrected for ties and for continuity.
+    """
+    m, n = len(first), len(second)
+    if min(m, n) < FEWEST_RANKED:
+        return 1.0
+    _, places, counts = np.unique(np.concatenate([first, second]), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    away = abs(float(np.sum(ranks[:m])) - m * (m + n + 1) / 2)
+    ties = float(np.sum(counts.astype(float) ** 3 - counts)) / ((m + n) * (m + n - 1))
+    variance = m * n / 12 * (m + n + 1 - ties)
+    return float(2 * ndtr(-max(away - 0.5, 0.0) / math.sqrt(variance))) if variance > 0 else 1.0
 
 
 def _average_units(values: Array, units: tuple[str, ...]) -> Array:
@@ -267,7 +294,7 @@ def _effect(
         step=step,
         same=contrast.difference == 0 and contrast.error == 0,
         fell_back=metric.scale == "ratio" and scale == "difference",
-        rounding=rounding,
+        rounding=rounding if contrast.error or not any(averages) else half,  # More values would not narrow it.
     )
 
 
@@ -294,6 +321,8 @@ def judge_comparison(
         blocks=comparison.n[0] if comparison.basis == "blocks" else 0,
         values=None if comparison.basis == "blocks" else comparison.n,
         p_value=None if math.isnan(p_value) else p_value,
+        typical=comparison.typical if word == "undecided" else None,
+        unseen=None if comparison.basis == "summaries" else blind_spot(min(comparison.n), confidence),
         too_coarse=word == "undecided" and is_too_coarse(effect, margin(effect, smallest_effect)),
         deciding=deciding,
         reason=_reason(comparison, word, metric, alpha, smallest_effect),
@@ -321,10 +350,19 @@ def _reason(comparison: Comparison, word: Word, metric: Metric, alpha: float, sm
             level=comparison.level,
         )
         fell_back = " Compared by differences, because a value is 0 or negative." if effect.fell_back else ""
+        if comparison.typical is not None:
+            typical = change(comparison.typical, effect.scale, metric.unit)
+            evidence = f"Typical values differ by their ranks ({typical}); far values leave the mean open. {evidence}"
         left_out = _left_out(comparison)
         return evidence + fell_back + (f" {sentence_start(left_out)}." if comparison.left_out else "")
     too_few = f"{_single_unit(comparison.level)}, so no difference can be judged" if comparison.level else _TOO_FEW
     return f"{verdict_reason(word, effect, metric, smallest_effect, too_few)} ({_from(comparison)})"
+
+
+def blind_notes(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Return a note of what the fewest values behind a difference cannot show."""
+    few = [v for v in verdicts if v.deciding and not v.is_undecided and v.unseen is not None and v.unseen > SEEN]
+    return (max(few, key=lambda v: v.unseen or 0.0).cannot_see,) if few else ()
 
 
 def comparison_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: Collection[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.confidence_sequences import fewest, mean_interval, widened
 from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.rounding import figure_step, is_count, rounding_error
+from ajuste.analysis.rounding import figure_step, row_errors
 from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.analysis.verdict import Family, effect_fields, more_blocks, verdict_reason, verdict_word
 from ajuste.design.combinations import low_and_high
@@ -89,14 +89,11 @@ def _table(clean: Clean, configurations: Sequence[Configuration], metric: Metric
     averages = np.abs(np.mean(values, axis=1))
     step = figure_step(metric, values)
     rounding = np.full(len(values), step**2 / 12)
-    errors = np.zeros(len(values))
-    if not is_count(metric, values):
-        errors = np.array([rounding_error(row, step) for row in values])
     baseline_mean = float(np.mean(values[next(place for place, c in enumerate(configurations) if c.baseline)]))
-    if metric.scale == "ratio" and np.all(values > 0):
-        return _Table(
-            np.log(values), "ratio", rounding / averages**2, errors / averages, baseline_mean, fell_back=False
-        )
+    as_ratio = metric.scale == "ratio" and bool(np.all(values > 0))
+    errors = row_errors(metric, values, as_ratio=as_ratio)
+    if as_ratio:
+        return _Table(np.log(values), "ratio", rounding / averages**2, errors, baseline_mean, fell_back=False)
     return _Table(values, "difference", rounding, errors, baseline_mean, fell_back=metric.scale == "ratio")
 
 

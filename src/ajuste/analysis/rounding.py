@@ -12,6 +12,7 @@ one mode of density f it is at most f s²/6 (the characteristic function of such
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -66,6 +67,22 @@ def rounding_error(values: Array, step: float) -> float:
     _, counts = np.unique(np.round(values / step), return_counts=True)
     alike = float(np.sum(counts * (counts - 1))) / (n * (n - 1)) if n > 1 else 1.0
     return step / 2 * float(np.clip((alike - UNLIKE) / (ALIKE - UNLIKE), 0, 1))
+
+
+def row_errors(metric: Metric, rows: Sequence[Array] | Array, *, as_ratio: bool) -> Array:
+    """Return how far rounding may have moved the mean of each of ``rows``, or of its logarithms; NaN are left out."""
+    known = [row[np.isfinite(row)] for row in rows]
+    every = np.concatenate(known)
+    if is_count(metric, every):
+        return np.zeros(len(rows))
+    step = figure_step(metric, every)
+
+    def error(row: Array) -> float:
+        if not len(row):
+            return 0.0
+        return max(log_rounding_error(row, step)) if as_ratio else rounding_error(row, step)
+
+    return np.array([error(row) for row in known])
 
 
 def log_rounding_error(values: Array, step: float) -> tuple[float, float]:

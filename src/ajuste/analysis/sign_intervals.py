@@ -9,16 +9,21 @@ Ville's inequality it exceeds 1/α at any time with probability at most α. The 
 confidence sequence (Howard, Ramdas, McAuliffe and Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic confidence
 sequences", Annals of Statistics 49).
 
+A few far differences make the others small beside the root mean square. Half of the bets therefore take differences
+beyond the lower quartile of sizes for their sign alone, as sign tests do: any odd function of a difference will do,
+and that quartile does not depend on signs.
+
 Where blocks are seeds instead, no coin is thrown: the differences are draws from all seeds, and the same evidence is
-about their mean as far as so few of them show it (see ``blind_spot``).
+about their mean as far as so few of them show it (see ``blind_spot``). Signs alone would be about their median.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -35,20 +40,26 @@ Against = Callable[[Floats], Floats]
 class Mixture:
     """The λ of the evidence with their weights, which add up to 1; each has both signs.
 
-    The best λ is about the effect in standard deviations of a difference. From 4 on every sign counts fully.
+    The best λ is about the effect in standard deviations of a difference. From 4 on every sign counts fully. The share
+    ``clipped`` of all bets takes values beyond their lower quartile for their sign.
     """
 
     slopes: Floats
     weights: Floats
+    clipped: float = 0.0
 
 
 LONG: Final = Mixture(np.geomspace(0.06, 4.0, 8), np.full(8, 1 / 8))
 """The mixture for experiments of up to several thousand blocks."""
 SHORT: Final = Mixture(
-    np.array([0.12, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0]), np.array([0.02, 0.03, 0.07, 0.11, 0.15, 0.27, 0.1, 0.25])
+    np.array([0.12, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0]),
+    np.array([0.02, 0.03, 0.07, 0.11, 0.15, 0.27, 0.1, 0.25]),
+    clipped=0.5,
 )
 """The mixture for 6 to 60 blocks: six signs alike decide at 5 %, as the sign test would. On normal noise of known
 spread as narrow as the normal mixture of ``analysis.confidence_sequences`` (measured in ``benchmarks.verdicts``)."""
+PLAIN: Final = replace(SHORT, clipped=0.0)
+"""The same for seeds, and for counts, whose differences are skew: signs alone would be about their median."""
 
 FARTHEST: Final = 10
 """An interval reaches at most 4 to this power times as far as the farthest difference."""
@@ -65,26 +76,56 @@ def standardised(values: Floats, floor: float = 0.0) -> Floats:
     return np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)
 
 
-def log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG) -> Floats:
-    """Return the log of the evidence against symmetry around zero after each of ``values``, along the last axis."""
-    x = standardised(values, floor)
+def clipped(values: Floats, floor: float = 0.0) -> Floats:
+    """Return ``values`` over the lower quartile of the sizes up to each, at least ``floor``, and at most 1 in size."""
+    sizes = np.abs(values)
+    quartiles = np.empty_like(sizes)
+    for row, known in zip(sizes.reshape(-1, sizes.shape[-1]), quartiles.reshape(-1, sizes.shape[-1]), strict=True):
+        ordered: list[float] = []
+        for place, size in enumerate(row.tolist()):
+            insort(ordered, size)
+            known[place] = ordered[place // 4]
+    scale = np.maximum(quartiles, floor)
+    return np.clip(np.divide(values, scale, out=np.sign(values), where=scale > 0), -1, 1)
+
+
+def _bets(values: Floats, floor: float, mixture: Mixture) -> list[tuple[Floats, Floats, Floats]]:
+    # Return slopes and log weights with the values that they bet on.
+    plain = (mixture.slopes, np.log(mixture.weights * (1 - mixture.clipped)), standardised(values, floor))
+    if not mixture.clipped:
+        return [plain]
+    return [plain, (mixture.slopes, np.log(mixture.weights * mixture.clipped), clipped(values, floor))]
+
+
+def log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG, side: int = 0) -> Floats:
+    """Return the log of the evidence against symmetry around zero after each of ``values``, along the last axis.
+
+    With ``side`` 1 only that they are too high counts, with −1 too low.
+    """
     total: Floats | None = None
-    for slope, weight in zip(mixture.slopes, mixture.weights, strict=True):
-        z = slope * x
-        even = math.log(2) - np.abs(z) - np.log1p(np.exp(-2 * np.abs(z)))
-        both = np.logaddexp(np.cumsum(z + even, axis=-1), np.cumsum(even - z, axis=-1)) + math.log(weight / 2)
-        total = both if total is None else np.logaddexp(total, both)
+    for slopes, weights, x in _bets(values, floor, mixture):
+        for slope, weight in zip(slopes, weights, strict=True):
+            z = slope * x
+            even = math.log(2) - np.abs(z) - np.log1p(np.exp(-2 * np.abs(z)))
+            if side:
+                bet = np.cumsum(even + side * z, axis=-1) + weight
+            else:
+                bet = np.logaddexp(np.cumsum(z + even, axis=-1), np.cumsum(even - z, axis=-1)) + weight - math.log(2)
+            total = bet if total is None else np.logaddexp(total, bet)
     return np.asarray(total)
 
 
-def final_log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG) -> Floats:
+def final_log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG, side: int = 0) -> Floats:
     """Return ``log_evidence`` after the last of ``values`` only."""
-    z = mixture.slopes[:, None] * standardised(values, floor)[..., None, :]
-    size = np.abs(z)
-    even = values.shape[-1] * math.log(2) - np.sum(size + np.log1p(np.exp(-2 * size)), axis=-1)
-    odd = np.sum(z, axis=-1)
-    terms = np.logaddexp(even + odd, even - odd) + np.log(mixture.weights / 2)
-    return np.asarray(np.logaddexp.reduce(terms, axis=-1))
+    terms = []
+    for slopes, weights, x in _bets(values, floor, mixture):
+        z = slopes[:, None] * x[..., None, :]
+        size = np.abs(z)
+        even = values.shape[-1] * math.log(2) - np.sum(size + np.log1p(np.exp(-2 * size)), axis=-1)
+        odd = np.sum(z, axis=-1)
+        both = even + side * odd if side else np.logaddexp(even + odd, even - odd) - math.log(2)
+        terms.append(both + weights)
+    return np.asarray(np.logaddexp.reduce(np.concatenate(terms, axis=-1), axis=-1))
 
 
 @lru_cache(maxsize=256)
@@ -135,7 +176,7 @@ def blind_spot(blocks: int, confidence: float) -> float:
     return float(1 - (1 - confidence) ** (1 / blocks)) if blocks else 1.0
 
 
-def sign_interval(differences: Floats, *, alpha: float, floor: float = 0.0) -> Interval:
+def sign_interval(differences: Floats, *, alpha: float, floor: float = 0.0, mixture: Mixture = SHORT) -> Interval:
     """Return the effects that ``differences`` (at least one) do not refute; valid at all numbers of blocks together.
 
     ``floor`` is the least variance of a difference that is believed, from the resolution of the figures.
@@ -144,13 +185,32 @@ def sign_interval(differences: Floats, *, alpha: float, floor: float = 0.0) -> I
     mean, variance = float(np.mean(differences)), max(float(np.var(differences)), floor)
     if len(differences) < fewest_blocks(alpha):
         return interval_between(len(differences), mean, -math.inf, math.inf, variance)
-    return interval_around(
-        differences,
-        mean,
-        lambda effects: final_log_evidence(differences - effects[:, None], least, SHORT),
-        alpha=alpha,
-        floor=least,
-    )
+    against = partial(_evidence_against, differences, least, mixture, 0)
+    return interval_around(differences, mean, against, alpha=alpha, floor=least)
+
+
+def each_side(
+    interval: Interval, differences: Floats, *, alpha: float, floor: float = 0.0, mixture: Mixture = SHORT
+) -> Interval:
+    """Return the ``sign_interval`` of ``differences`` with bounds of the error rate ``alpha`` each.
+
+    Of the claims that an effect is less than something and that it is more, only one can be wrong: both may have all
+    of the error rate.
+    """
+    least, middle, threshold = math.sqrt(floor), interval.mean, -math.log(alpha)
+    reach = max(float(np.max(np.abs(differences - middle))), least)
+
+    def bound(wide: float, side: int) -> float:
+        against = partial(_evidence_against, differences, least, mixture, side)
+        if math.isinf(wide) or against(np.array([middle]))[0] >= threshold:
+            return wide
+        return _bound(middle, -side * reach, against, threshold)
+
+    return interval_between(interval.n, middle, bound(interval.low, 1), bound(interval.high, -1), interval.variance)
+
+
+def _evidence_against(differences: Floats, floor: float, mixture: Mixture, side: int, effects: Floats) -> Floats:
+    return final_log_evidence(differences - effects[:, None], floor, mixture, side)
 
 
 def interval_around(differences: Floats, estimate: float, against: Against, *, alpha: float, floor: float) -> Interval:

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ajuste.analysis.confidence_sequences import MOST_VALUES, Interval, fewest_for, values_needed
+from ajuste.analysis.confidence_sequences import MOST_VALUES, Interval, fewest_for, interval_between, values_needed
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
+from ajuste.analysis.rare_counts import RateRatio
 from ajuste.analysis.sign_intervals import blind_spot, fewest_blocks
 from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
@@ -143,7 +144,7 @@ def is_precise(effect: Effect, precision: float) -> bool:
 
 def build_verdict(effect: Effect, configuration: str, metric: Metric, word: Word, **more: Any) -> Verdict:
     """Return the verdict ``word`` with the figures of the effect that it rests on; ``more`` are its other fields."""
-    return Verdict(configuration=configuration, verdict=word, **effect_fields(effect, metric), **more)
+    return Verdict(configuration=configuration, verdict=word, **effect_fields(stated(effect, word), metric), **more)
 
 
 def effect_fields(effect: Effect | None, metric: Metric) -> dict[str, Any]:
@@ -181,8 +182,27 @@ def verdict_word(effect: Effect, metric: Metric, zone: float, alpha: float = 0.0
 
 
 def is_within(effect: Effect, zone: float) -> bool:
-    """Return whether the interval lies within the zone of equivalence."""
-    return -zone < effect.interval.low and effect.interval.high < zone and not too_few_events(effect, zone)
+    """Return whether the effect lies within the zone of equivalence.
+
+    It cannot lie beyond both edges, so each may be refuted at the full error rate (Schuirmann 1987, "A comparison of
+    the two one-sided tests procedure and the power approach", Journal of Pharmacokinetics and Biopharmaceutics 15).
+    """
+    bounds = effect.each_side or effect.interval
+    return -zone < bounds.low and bounds.high < zone and not too_few_events(effect, zone)
+
+
+def stated(effect: Effect, word: Word) -> Effect:
+    """Return ``effect`` with the interval that is shown with ``word``.
+
+    With bounds of the full error rate each, the interval that reaches from them to no effect has that error rate, too:
+    only the bound on the effect's side can be wrong (Hsu, Hwang, Liu and Ruberg 1994, "Confidence intervals associated
+    with tests for bioequivalence", Biometrika 81).
+    """
+    both, each = effect.interval, effect.each_side
+    if word != "equivalent" or each is None:
+        return effect
+    low, high = max(both.low, min(0.0, each.low)), min(both.high, max(0.0, each.high))
+    return replace(effect, interval=interval_between(both.n, both.mean, low, high, both.variance))
 
 
 def too_few_events(effect: Effect, zone: float) -> bool:
@@ -231,7 +251,12 @@ def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
     ``None`` below two blocks, for a quantile, and beyond ``MOST_BLOCKS``. ``zone`` as in ``verdict_word``. How good a
     guide this is, is simulated in ``benchmarks.verdicts`` (docs/explanation/statistics.md has the figures).
     """
-    return _blocks_for(interval, deciding_width(interval, zone), alpha)
+    return _blocks_for(interval, deciding_width(interval, zone), _deciding_rate(interval, zone, alpha))
+
+
+def _deciding_rate(interval: Interval, zone: float, alpha: float) -> float:
+    # Return the error rate of an interval of two sides that decides: *equivalent* has all of it on each.
+    return 2 * alpha if abs(interval.mean) < zone / 2 and alpha < 1 / 2 else alpha
 
 
 def deciding_width(interval: Interval, zone: float) -> float:
@@ -250,7 +275,8 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 
 def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
     """Return about how many more blocks would decide."""
-    more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, alpha)
+    rate = _deciding_rate(effect.interval, zone, alpha) if effect.each_side else alpha
+    more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, rate)
     if more is None or not effect.seen or not too_few_trials(effect) or abs(effect.interval.mean) >= zone / 2:
         return more
     return max(more, math.ceil(trials_needed() * effect.interval.n / effect.seen) - effect.interval.n)
@@ -325,7 +351,7 @@ def _alike(effect: Effect) -> str:
 
 def verdict_reason(word: Word, effect: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
     """Give the reason of a verdict in a plain sentence; ``too_few`` is it where there is no interval yet."""
-    text = _finding(word, effect, metric, smallest_effect, too_few)
+    text = _finding(word, stated(effect, word), metric, smallest_effect, too_few)
     if effect.fell_back:
         text += " (compared by differences, because a value is 0 or negative)"
     return text
@@ -339,9 +365,29 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
         return too_few
     interval = f"{say(effect.low)} to {say(effect.high)}"
     around = _zone(effect, metric, smallest_effect)
-    zone, within = margin(effect, smallest_effect), is_within(effect, margin(effect, smallest_effect))
+    zone = margin(effect, smallest_effect)
+    if word == "undecided":
+        return _doubt(effect, metric, zone, around) or _open(effect, interval, around)
+    if word == "equivalent":
+        if effect.interval.low > 0 or effect.interval.high < 0:
+            return f"the difference, {interval}, is real but smaller than {around}"
+        return f"the difference is within {around}: {interval}"
+    side, near, far = (
+        ("higher", effect.low, effect.high) if effect.interval.mean > 0 else ("lower", effect.high, effect.low)
+    )
+    by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
+    if abs(effect.typical - sum(effect.mean_range) / 2) > zone:
+        by += f" (typical and mean trials differ: {_apart(effect, metric)})"
+    if word == "differs":
+        return f"{by}; neither higher nor lower counts as better"
+    return f"{by}, and {metric.direction} is better"
+
+
+def _doubt(effect: Effect, metric: Metric, zone: float, around: str) -> str:
+    # What forbids a verdict besides the width of the interval; empty where nothing does.
     certain = not effect.interval.low <= 0 <= effect.interval.high
-    if word == "undecided" and ((certain and disagree(effect, zone)) or (within and averages_exceed(effect, zone))):
+    within = is_within(effect, zone)
+    if (certain and disagree(effect, zone)) or (within and averages_exceed(effect, zone)):
         disagreement = (
             f"typical and mean trials disagree, or may: {_apart(effect, metric)}"
             if within or not effect.averages_disagree
@@ -353,40 +399,39 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
             for tail in effect.tails
         )
         return "; ".join((disagreement, *tails))
-    if word == "undecided" and too_few_trials(effect) and within:
+    if too_few_trials(effect) and within:
         return (
             f"alike in {count_of(effect.seen or 0, 'seed' if effect.of_seeds else 'trial')}, too few to see what "
             f"happens in fewer than {percent(SEEN)} of them; {trials_needed()} are needed"
         )
-    if word == "equivalent":
-        if effect.interval.low > 0 or effect.interval.high < 0:
-            return f"the difference, {interval}, is real but smaller than {around}"
-        return f"the difference is within {around}: {interval}"
-    if word == "undecided" and is_too_coarse(effect, zone):
+    if is_too_coarse(effect, zone):
         return _too_coarse(effect, metric)
-    if word == "undecided" and effect.rates is not None and effect.rates.events == 0:
-        times = count_of(effect.interval.n if effect.trials is None else min(map(len, effect.trials)), "trial")
-        return f"nothing happened in {times} of either, which bounds no ratio: measure longer trials, or more of them"
-    if word == "undecided" and effect.rates is not None and not certain and too_few_events(effect, zone):
-        seen = count_of(round(effect.rates.events), "independent event")
-        low, high = number(effect.rates.low), number(effect.rates.high)
-        to = f"between {low} and {high} times" if math.isfinite(effect.rates.high) else f"at least {low} times"
-        return f"only {seen}: the rate is {to} the baseline's; trials without an event prove nothing"
-    if word == "undecided" and effect.same:
+    if effect.rates is not None and not certain and too_few_events(effect, zone):
+        return _too_rare(effect, effect.rates, metric)
+    if effect.same:
         times = count_of(effect.interval.n, "block")
         return f"the same in each of {times}, too few to exclude a difference of more than {around}"
-    if word == "undecided":
-        text = f"the interval, {interval}, includes zero and extends beyond {around}"
-        return f"{text}; {_alike(effect)}; {_OTHER_STATES}" if effect.is_lasting else text
-    side, near, far = (
-        ("higher", effect.low, effect.high) if effect.interval.mean > 0 else ("lower", effect.high, effect.low)
-    )
-    by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
-    if abs(effect.typical - sum(effect.mean_range) / 2) > zone:
-        by += f" (typical and mean trials differ: {_apart(effect, metric)})"
-    if word == "differs":
-        return f"{by}; neither higher nor lower counts as better"
-    return f"{by}, and {metric.direction} is better"
+    return ""
+
+
+def _open(effect: Effect, interval: str, around: str) -> str:
+    text = f"the interval, {interval}, includes zero and extends beyond {around}"
+    return f"{text}; {_alike(effect)}; {_OTHER_STATES}" if effect.is_lasting else text
+
+
+def _too_rare(effect: Effect, rates: RateRatio, metric: Metric) -> str:
+    if rates.events == 0:
+        times = count_of(effect.interval.n if effect.trials is None else min(map(len, effect.trials)), "trial")
+        if metric.unit:
+            return f"every figure is 0 in {times} of either, which bounds no ratio: print more digits, or measure more"
+        return f"nothing happened in {times} of either, which bounds no ratio: measure longer trials, or more of them"
+    low, high = number(rates.low), number(rates.high)
+    to = f"between {low} and {high} times" if math.isfinite(rates.high) else f"at least {low} times"
+    if metric.unit:
+        seen = f"what is above 0 is worth only {count_of(round(rates.events), 'independent trial')}"
+        return f"{seen}: the mean is {to} the baseline's; trials of 0 prove nothing"
+    seen = count_of(round(rates.events), "independent event")
+    return f"only {seen}: the rate is {to} the baseline's; trials without an event prove nothing"
 
 
 def _apart(effect: Effect, metric: Metric) -> str:
@@ -400,7 +445,10 @@ def _apart(effect: Effect, metric: Metric) -> str:
 
 def _too_coarse(effect: Effect, metric: Metric) -> str:
     step = amount(effect.step, metric.unit)
-    share = f", {percent(effect.step / abs(effect.baseline_mean))} of the baseline" if effect.baseline_mean else ""
+    part = float(f"{effect.step / abs(effect.baseline_mean):.2g}") if effect.baseline_mean else 0.0
+    share = f", {percent(part)} of the baseline" if part else ""
+    if effect.same:
+        return f"every figure is the same, so less than a step of {step}{share} does not show; print more digits"
     return f"the figures are too coarse: they have steps of {step}{share}; print more digits"
 
 

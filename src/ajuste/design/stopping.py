@@ -183,6 +183,8 @@ def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
 def _decided(findings: Sequence[Finding], counted: str) -> str:
     if not findings:
         return f"measured {counted}; there is nothing to compare"
+    if any(finding.is_undecided for finding in findings):
+        return f"more blocks would decide nothing after {counted}"
     message = "all verdicts decided" if len(findings) > 1 else "the verdict is decided"
     precise = " with the requested precision" if any(finding.precise for finding in findings) else ""
     fewest, most = min(finding.blocks for finding in findings), max(finding.blocks for finding in findings)

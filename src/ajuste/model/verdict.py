@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
-from ajuste.model.wording import block_words, change, percent
+from ajuste.model.wording import block_words, change, count_of, percent
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
@@ -118,9 +118,15 @@ class Finding(BaseModel):
         """Describe what the blocks cannot see, in a sentence; empty where that is not known."""
         if self.unseen is None:
             return ""
-        blocks = block_words(self.blocks, of_rounds=self.of_rounds)
         share = percent(round(self.unseen, 2) if self.unseen >= 0.01 else float(f"{self.unseen:.1g}"))
-        return f"{blocks} cannot show what happens in fewer than {share} of trials, or differs from build to build."
+        return (
+            f"{self.counted} cannot show what happens in fewer than {share} of trials, or differs from build to build."
+        )
+
+    @property
+    def counted(self) -> str:
+        """Return how many blocks it rests on, in words."""
+        return block_words(self.blocks, of_rounds=self.of_rounds)
 
     @property
     def is_typical(self) -> str:
@@ -133,8 +139,7 @@ class Finding(BaseModel):
         unseen, gain = self.unseen or 0.0, 1 - 1 / self.size
         if gain * (1 - unseen) > unseen * UNSEEN_COST:
             return ""
-        blocks = block_words(self.blocks, of_rounds=self.of_rounds)
-        return f"That is typical: {blocks} can miss much worse trials, up to {percent(round(unseen, 2))} of all."
+        return f"That is typical: {self.counted} can miss much worse trials, up to {percent(round(unseen, 2))} of all."
 
     @property
     def subject(self) -> str:
@@ -147,17 +152,23 @@ class Verdict(Finding):
     baseline at its own level of the study's conditions, such as a load.
 
     Data that were measured elsewhere, and whose size is fixed, have a ``p_value`` (two-sided, of no difference, before
-    any correction) and, if they are in no blocks, how many ``values`` baseline and configuration have.
+    any correction) and, if they are in no blocks, how many ``values`` baseline and configuration have. ``typical`` is
+    the change of the median where ranks differ and means are undecided.
     """
 
     configuration: str
     against: str = Field(default="", exclude_if=lambda against: not against)
     values: tuple[int, int] | None = None
     p_value: float | None = None
+    typical: float | None = Field(default=None, exclude_if=lambda typical: typical is None)
 
     @property
     def subject(self) -> str:
         return self.configuration
+
+    @property
+    def counted(self) -> str:
+        return super().counted if self.values is None else count_of(min(self.values), "value")
 
 
 class Ranked(Finding):

@@ -323,6 +323,21 @@ def amount(text: str, unit: str, what: str) -> float:
     return finite(_times(figure(match[1], what), ratio), what)
 
 
+_FOLLOWS: Final = re.compile(r" ?([A-Za-zµμ]+(?:/[A-Za-z]+)?)(?![A-Za-z0-9])")
+
+
+def another_unit(text: str, rest: str, unit: str) -> str | None:
+    """Return the time or amount of data that a number is in by the ``rest`` of its line, if that is not ``unit``."""
+    match = _FOLLOWS.match(rest)
+    if match is None or parse_unit(unit).kind == "count":
+        return None
+    try:
+        same = amount(f"{text} {match[1]}", unit, "") == figure(text, "")
+    except ParseError:
+        return None
+    return None if same else match[1]
+
+
 _HINT: Final = "; name the metric's unit, such as ms, to convert printed units to it"
 
 

@@ -29,6 +29,7 @@ _HEAD: Final = re.compile(r"^(?P<name>(?:.*\S)?)\s*[\[(](?P<unit>[^\[\]()]{0,20}
 _NAMES: Final = "if these are configuration names, name the column configuration"
 _SUMMARIES: Final = ("command", "mean", "stddev", "median")
 _LONGEST_FIELD: Final = 4096
+_WITH_UNIT: Final = re.compile(r"[+-]?[0-9][0-9.,]{0,40} ?[A-Za-zµμ%/]{1,10}")
 _FEWER: Final = "split the file, or leave out what is not compared"
 
 
@@ -102,6 +103,8 @@ def number(field: str, name: str, separator: str, place: Place, hint: str | None
     if not text:
         raise RequestError(f"{name} is empty", place=place, hint="remove the row if it was not measured")
     if len(text) > _LONGEST_FIELD or not _is_number(text):
+        if _WITH_UNIT.fullmatch(text):
+            hint = "write all values in the same unit, without it"
         raise RequestError(f"{name} is {field.strip()[:40]!r}; expected a number", place=place, hint=hint)
     require_computable(float(text), name, place)
     return float(text)

@@ -18,7 +18,7 @@ from pydantic import ConfigDict
 
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
-from ajuste.outputs.base import ParseError, amount, excerpt, finite
+from ajuste.outputs.base import ParseError, amount, another_unit, excerpt, finite
 
 if TYPE_CHECKING:
     import socket
@@ -74,7 +74,7 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
         "seconds": SECONDS,
     }
     try:
-        texts: list[str | None] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), 10 * SECONDS))
+        reply = _SEARCHER.ask(json.dumps(request).encode("ascii"), 10 * SECONDS)
     except _SearcherLostError as lost:
         if lost.crashed:
             raise ParseError(f"the search for patterns failed: {lost}") from None
@@ -84,12 +84,19 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
             hint="avoid nested repetitions, such as (a+)+",
         ) from None
     metrics = {}
-    for pattern, text in zip(patterns, texts, strict=True):
-        if text is None:
+    texts: list[tuple[str, str] | None] = json.loads(reply)
+    for pattern, match in zip(patterns, texts, strict=True):
+        if match is None:
             raise ParseError(
                 f'no line of {pattern.stream} matches the pattern of "{pattern.metric}", {pattern.pattern}'
             )
+        text, rest = match
         metrics[pattern.metric] = amount(text, pattern.unit, f'"{pattern.metric}"')
+        if (printed := another_unit(text, rest, pattern.unit)) is not None:
+            raise ParseError(
+                f'{excerpt(text)} for "{pattern.metric}" is in {printed}, and the metric in {pattern.unit}',
+                hint="put the unit into the pattern's group, such as ([0-9.]+ *[a-z]+): it is then converted",
+            )
     return metrics
 
 

@@ -1,8 +1,8 @@
 """The program that searches lines for patterns (see ``outputs.pattern``). It knows nothing of Ajuste.
 
-Each line of its standard input is a request as JSON; a line of its standard output has the last match of each pattern,
-or null; with ``each``, all of its matches. A search that takes more than the request's ``seconds`` of processor time
-ends the program (SIGPROF), and so does the end of its input.
+Each line of its standard input is a request as JSON; a line of its standard output has the last match of each pattern
+and what follows it, or null; with ``each``, all of its matches. A search that takes more than the request's ``seconds``
+of processor time ends the program (SIGPROF), and so does the end of its input.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def answer(request: dict[str, Any]) -> list[Any]:
     return [find(re.compile(pattern), lines.get(stream, [])) for pattern, stream in request["patterns"]]
 
 
-def last(pattern: re.Pattern[str], lines: list[str]) -> str | None:
-    """Return the first group of the last line in which it is not empty."""
+def last(pattern: re.Pattern[str], lines: list[str]) -> tuple[str, str] | None:
+    """Return the first group of the last line in which it is not empty, and the text that follows it."""
     for line in reversed(lines):
         match = pattern.search(line)
         if match is not None and match[1]:
-            return match[1]
+            return match[1], line[match.end(1) :]
     return None
 
 

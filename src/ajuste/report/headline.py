@@ -22,6 +22,7 @@ from ajuste.model.trial import Factor
 from ajuste.model.verdict import SEEN, FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import (
     block_words,
+    change,
     in_sentence,
     listed,
     number,
@@ -50,18 +51,46 @@ def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
         findings = [line for line in results.lines if line.kind == "line"]
     else:
         findings = results.effects if is_screening(results) else results.verdicts
-    findings = [f for f in findings if f.deciding and f.verdict == "undecided" and f.is_open]
+    undecided = [f for f in findings if f.deciding and f.verdict == "undecided"]
+    findings = [f for f in undecided if f.is_open]
     unmeasured = results.stopped == "irrelevant" or (results.stopped == "failed" and not results.blocks)
-    if not findings or unmeasured or results.tuning is not None or results.live is not None:
+    if unmeasured or results.tuning is not None or results.live is not None:
         return ()
-    facts = (*_excluded(results, findings, labels), *_needed(results, findings), *_decided_now(results, findings))
-    go_on = (CommandBlock("go on", (results.continuation.command,)),) if results.continuation else ()
+    facts = tuple(_why(results, undecided, labels))
+    if findings:
+        facts += (*_excluded(results, findings, labels), *_needed(results, findings), *_decided_now(results, findings))
+    if not facts:
+        return ()
+    go_on = (CommandBlock("go on", (results.continuation.command,)),) if findings and results.continuation else ()
     return (Section("Not settled", (Facts(facts), *go_on), "unsettled", "Not settled"),)
+
+
+def _why(results: Results, undecided: Sequence[Finding], labels: Labels) -> Iterator[Fact]:
+    # What is lacking where the number of trials is not all that is.
+    titles = {metric.name: metric.title for metric in results.metrics}
+    items = [
+        f"{in_sentence(titles.get(f.metric, f.metric))} under {_subject(results, f, labels)}: {visible_line(f.reason)}"
+        for f in undecided
+        if f.too_coarse
+        or f.few_trials
+        or (f.low is None and f.high is None)
+        or f.old == 0
+        or (isinstance(f, Verdict) and f.typical is not None)
+    ]
+    if len(items) > _MOST_NAMED:
+        items = [*items[:_MOST_NAMED], f"and so on for {len(items) - _MOST_NAMED} more"]
+    if items:
+        yield Fact("Why", items[0] if len(items) == 1 else "", items=tuple(items) if len(items) > 1 else ())
+
+
+def _subject(results: Results, finding: Finding, labels: Labels) -> str:
+    if isinstance(finding, Verdict):
+        return labels.by_name(results).get(finding.configuration, finding.configuration)
+    return finding.line if isinstance(finding, LineEffect) else finding.subject
 
 
 def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> Iterator[Fact]:
     titles = {metric.name: metric.title for metric in results.metrics}
-    names = labels.by_name(results)
     bounded = [finding for finding in findings if known(finding.low) is not None or known(finding.high) is not None]
     items = []
     for finding in bounded[:_MOST_NAMED]:
@@ -74,10 +103,7 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
             outside = f"outside {low}{unit} to {high}{unit}"
         else:
             outside = f"above {high}{unit}" if high is not None else f"below {low}{unit}"
-        if isinstance(finding, Verdict):
-            subject = names.get(finding.configuration, finding.configuration)
-        else:
-            subject = finding.line if isinstance(finding, LineEffect) else finding.subject
+        subject = _subject(results, finding, labels)
         items.append(f"{in_sentence(titles.get(finding.metric, finding.metric))} under {subject}: effects {outside}")
     if len(bounded) > _MOST_NAMED:
         items.append(f"and so on for {len(bounded) - _MOST_NAMED} more")
@@ -104,7 +130,8 @@ def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
 
 def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
     # The smallest effect that would make all of them equivalent as they stand; not where trials or digits are lacking.
-    if any(f.too_coarse or f.few_trials or (isinstance(f, Verdict) and (f.unseen or 0.0) > SEEN) for f in findings):
+    blind = any(isinstance(f, Verdict) and (f.unseen or 0.0) > SEEN for f in findings) and results.elsewhere is None
+    if blind or any(f.too_coarse or f.few_trials for f in findings):
         return
     wanted = [_reach(results, finding) for finding in findings]
     largest = max(wanted)
@@ -458,6 +485,18 @@ class _Subject:
                 return counted
         if verdict.depends_on_machine:
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
+        if verdict.too_coarse and verdict.old is not None and verdict.old == verdict.new:
+            same = f"{sentence_start(self._title)} is {self._amounts(verdict.old)[0]} with both"
+            return f"{same}: its figures are too coarse to prove {self._band}."
+        if verdict.too_coarse:
+            return f"{self._not_settled([verdict.configuration])}: the figures of {self._title} are too coarse."
+        if verdict.typical is not None:
+            typical = change(verdict.typical, verdict.scale, verdict.unit)
+            title = in_sentence(self.metric.title)
+            return f"Typical {title} is {typical} with {self._name(verdict)}: far values leave the mean open."
+        if verdict.few_trials:
+            alike = f"{self._name(verdict)} looks alike: {self._title} stays within {self._band} in {verdict.counted}"
+            return f"{alike}, too few to exclude rare costs."
         if verdict.reverses:
             return (
                 f"Keep {self._baseline}: {self._name(verdict)} improves {self._title} at once, but not when it stays."

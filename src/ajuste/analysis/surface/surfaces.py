@@ -14,7 +14,7 @@ from scipy.special import digamma, ndtri, polygamma
 
 from ajuste.analysis.confidence_sequences import mixture_half_width
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.rounding import figure_step
+from ajuste.analysis.rounding import figure_step, row_errors
 from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
 from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
@@ -38,7 +38,8 @@ class Blocks:
     """A table with a row for each of ``names`` and a column for each block, NaN where there is no figure.
 
     ``values`` are logarithms where ``scale`` is *ratio*. ``rounding`` is the variance of each row's values from their
-    resolution alone. ``order`` says when in its block a trial ran; ``None`` where that cannot matter.
+    resolution alone, ``errors`` how far it may have moved each row's mean. ``order`` says when in its block a trial
+    ran; ``None`` where that cannot matter.
     """
 
     names: tuple[str, ...]
@@ -46,6 +47,7 @@ class Blocks:
     scale: Scale
     rounding: Array
     order: Array | None = None
+    errors: Array | None = None
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -122,6 +124,7 @@ def tabulate_blocks(clean: Clean, names: Sequence[str], metric: Metric, *, order
         scale="ratio" if as_ratio else "difference",
         rounding=rounding / averages**2 if as_ratio else rounding,
         order=order,
+        errors=row_errors(metric, values, as_ratio=as_ratio),
     )
 
 
@@ -312,6 +315,8 @@ def _half_widths_apart(blocks: Blocks, rivals: NDArray[np.intp], n: Array, alpha
     parts = row_variances**2 / freedom
     degrees = variances**2 / np.maximum(parts[:, None] + parts[rivals][None, :], _TINY)
     half = mixture_half_width(n, variances, np.maximum(degrees, _TINY), alpha)
+    if blocks.errors is not None:
+        half = half + blocks.errors[:, None] + blocks.errors[rivals][None, :]
     return np.where(n >= FEWEST_BLOCKS, half, np.inf)
 
 
@@ -428,6 +433,8 @@ def measured_points(blocks: Blocks, place: int, reference: float, alpha: float) 
     natural = np.exp if blocks.scale == "ratio" else np.asarray
     variances, freedom = believed(blocks)
     half_widths = mixture_half_width(blocks.counts.astype(np.float64), variances, freedom, alpha / len(levels))
+    if blocks.errors is not None:
+        half_widths = half_widths + blocks.errors
     halves = np.where(blocks.counts >= FEWEST_BLOCKS, half_widths, np.inf)
     bounds = zip(natural(levels - halves), natural(levels + halves), strict=True)
     return tuple(

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from ajuste.analysis.confidence_sequences import Interval
+from ajuste.analysis.confidence_sequences import Interval, widened
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.effects import Effect, margin
-from ajuste.analysis.rounding import SMALLEST_RELATIVE_STEP
+from ajuste.analysis.rounding import figure_step, row_errors
 from ajuste.analysis.sign_intervals import (
     LONG,
     SHORT,
@@ -55,7 +55,8 @@ class BlockDifferences:
     """Differences between a configuration and the baseline, one per block, in ``values``.
 
     They are of logarithms where ``scale`` is *ratio*. ``control`` has the same of the control figure, ``None`` where
-    any is unknown. ``floor`` is the least standard deviation that is believed, from the resolution of the figures.
+    any is unknown. ``floor`` is the least standard deviation that is believed, from the resolution of the figures, and
+    ``rounding`` how far their ``step`` may have moved the mean difference.
     ``follows`` is how much more often slices of the other configuration follow one of their own than slices of the
     baseline do; NaN where the slice before is unknown.
     """
@@ -65,6 +66,8 @@ class BlockDifferences:
     control: Floats | None
     baseline_mean: float
     floor: float
+    step: float
+    rounding: float
     same: bool
     fell_back: bool
     follows: Floats
@@ -84,7 +87,7 @@ def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, ot
     averages = [float(np.mean(side)) for side in sides]
     positive = all(bool(np.all(side > 0)) for side in sides)
     as_ratio = metric.scale == "ratio" and positive
-    step = metric.resolution or SMALLEST_RELATIVE_STEP * max(map(abs, averages))
+    step = figure_step(metric, np.concatenate(sides))
     relative = [1 / mean if as_ratio else 1.0 for mean in averages]
     controls = [time_slice.control for pair in blocks for side in pair for time_slice in side]
     known = all(control is not None and np.isfinite(control) for control in controls)
@@ -95,6 +98,8 @@ def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, ot
         control=_differences(blocks, _control, logarithm=log_load) if known else None,
         baseline_mean=averages[0],
         floor=step * math.hypot(*relative) / math.sqrt(12),
+        step=step,
+        rounding=float(np.sum(row_errors(metric, sides, as_ratio=as_ratio))),
         same=bool(np.all(_differences(blocks, _value, logarithm=False) == 0)),
         fell_back=metric.scale == "ratio" and not as_ratio,
         follows=_differences(
@@ -505,11 +510,14 @@ def _judged(
             f"The effect of {configuration} changes over time: the verdict is about its mean over the experiment."
         )
     interval = sequence_interval(differences.values, alpha=alpha, floor=differences.floor, control=control)
+    if differences.rounding > 0:
+        interval = widened(interval, differences.rounding)
     effect = Effect(
         differences.scale,
         interval,
         differences.baseline_mean,
-        metric.resolution,
+        differences.step,
+        rounding=differences.rounding,
         same=differences.same,
         fell_back=differences.fell_back,
         baseline_level=differences.baseline_mean,
