@@ -1,4 +1,4 @@
-//! Where tunables are: kernel files, network interfaces, the latency bound.
+//! Where tunables are: kernel files, network interfaces, the latency bound, servers.
 
 pub mod coalesce;
 pub mod ethtool;
@@ -7,6 +7,9 @@ pub mod kernel_file;
 pub mod latency;
 pub mod location;
 pub mod netlink;
+pub mod postgresql;
 pub mod qdisc;
+pub mod redis;
 pub mod ring;
+pub mod server;
 pub mod tunable;

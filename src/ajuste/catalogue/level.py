@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ajuste.catalogue.servers import server_level
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.topology import cpu_list, cpu_mask, parse_cpus, parse_mask
@@ -124,6 +125,8 @@ def check_level(tunable: Tunable, text: str, version: KernelVersion | None = Non
                 return value
             place = tunable.place_in(version) if version else None
             return _choice(tunable.name, value, (place.choices if place else ()) or tunable.choices)
+        case "text":
+            return server_level(tunable, value)
         case "integers":
             return _integers(tunable, value)
         case "integer":

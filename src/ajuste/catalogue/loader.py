@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ajuste.catalogue import level, place
+from ajuste.catalogue import level, place, servers
 from ajuste.catalogue.place import CanChange, ListFiles
 from ajuste.catalogue.programs import changed_by
 from ajuste.model.caller import open_given
@@ -74,9 +74,12 @@ class Catalogue:
         """Return the tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
 
         NAME may also be that of sysctl(8) (``kernel.sched_rt_runtime_us``, ``net/ipv4/tcp_sack``), or its path. Raises
-        RequestError with the nearest names, or with the form of an instance.
+        RequestError with the nearest names, or with the form of an instance. A setting of a running server is
+        ``redis.NAME[PORT]`` (see ``catalogue.servers``).
         """
         name, chosen = place.split_name(text)
+        if servers.is_server_name(name):
+            return servers.server_setting(self.services, name, chosen)
         match = place.find(self.tunables, self.parts, name)
         if match is None:
             raise _unknown("tunable", name, list(self.tunables), "list all with ajuste tunables")

@@ -42,7 +42,17 @@ def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVer
 
 def location(where: Where) -> Location | Marker:
     """Return the place as the agent is told it; what is made for the trial is a part of the plan instead."""
-    from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Flag, Qdisc, Ring
+    from ajuste.model.plan import (
+        Choice,
+        Coalesce,
+        CpuLatency,
+        DeviceFeature,
+        FileLocation,
+        Flag,
+        Qdisc,
+        Ring,
+        ServerSetting,
+    )
 
     match where.kind:
         case "process":
@@ -59,14 +69,15 @@ def location(where: Where) -> Location | Marker:
             return Choice(path=where.path)
         case "feature":
             return DeviceFeature(device=where.device, name=where.attribute)
-        case "ring":
-            return Ring.model_validate({"device": where.device, "name": where.attribute})
-        case "coalesce":
-            return Coalesce(device=where.device, name=where.attribute)
+        case "ring" | "coalesce":
+            kind = Ring if where.kind == "ring" else Coalesce
+            return kind.model_validate({"device": where.device, "name": where.attribute})
         case "qdisc":
             return Qdisc(device=where.device)
         case "latency":
             return CpuLatency()
+        case "redis" | "postgresql":
+            return ServerSetting(kind=where.kind, address=where.device, name=where.attribute)
         case _:
             return FileLocation(path=where.path)
 

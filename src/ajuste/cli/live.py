@@ -105,7 +105,7 @@ def live(
     activity = Activity(log=True, quiet=showing.silent)
     activity.beat_s = None  # Each block has a line.
     design = live_design(live_request).model_copy(update={"stays": adopt})
-    study = live_study(request, design, known, str(native_program(WATCH)))
+    study = live_study(request, design, known, str(native_program(WATCH)), live_request.service)
     wanted = LiveOptions(
         place,
         accept_risk=accept_risk,

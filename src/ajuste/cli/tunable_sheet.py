@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import ALWAYS_ON, initial_value, kernels, kind, location, span
+from ajuste.catalogue.servers import ANY_TEXT
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.availability import Current, Here, HostMachine, current_values, tunables_here
@@ -24,7 +25,7 @@ from ajuste.machine.home import home
 from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
-from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
+from ajuste.model.tunable import DEVICE_KINDS, RISKS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Activity, Console
 
@@ -182,8 +183,7 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
         each, example = kind(catalogue().parts, tunable), catalogue().example(tunable).name
         lines.append(("Several", Text(f"one for each {each}, such as {example}")))
     if tunable.risk != "none":
-        words = {"performance": "can slow the machine down", "hang": "can hang the machine"}[tunable.risk]
-        lines.append(("Risk", Text(f"{words}. {tunable.risk_note}".rstrip(), style="yellow")))
+        lines.append(("Risk", Text(f"{RISKS[tunable.risk]}. {tunable.risk_note}".rstrip(), style="yellow")))
     counters = dict.fromkeys(name for condition in conditions for name in condition.counters)
     for label, text in (
         ("Counters", ", ".join(counters)),
@@ -244,6 +244,8 @@ def _option(option: str, where: Where) -> str:
 
 
 def _values(tunable: Tunable) -> str:
+    if tunable.type == "text":
+        return ANY_TEXT
     if tunable.type in ("cpu-list", "cpu-mask"):
         mask = ", or a mask such as 0xf" if tunable.type == "cpu-mask" else ""
         return f"a list of CPUs, such as 0 or 0,2 or 0-3{mask}"

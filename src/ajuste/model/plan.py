@@ -86,8 +86,21 @@ class CpuLatency(ClosedModel):
     kind: Literal["latency"] = "latency"
 
 
+class ServerSetting(ClosedModel):
+    """A setting of a running server of this machine, by the ``name`` that the server has for it. ``address`` is its
+    socket, or an address and port of the loopback interface.
+
+    Redis and Valkey take it by CONFIG SET, PostgreSQL by ALTER SYSTEM and a reload of its configuration.
+    """
+
+    kind: Literal["redis", "postgresql"]
+    address: str
+    name: str
+
+
 Location = Annotated[
-    FileLocation | Flag | Choice | DeviceFeature | Ring | Coalesce | Qdisc | CpuLatency, Field(discriminator="kind")
+    FileLocation | Flag | Choice | DeviceFeature | Ring | Coalesce | Qdisc | CpuLatency | ServerSetting,
+    Field(discriminator="kind"),
 ]
 
 
@@ -104,6 +117,8 @@ def location_words(location: Location) -> str:
             return "/dev/cpu_dma_latency"
         case DeviceFeature() | Ring() | Coalesce():
             return f"{location.kind} {location.name} of {location.device}"
+        case ServerSetting():
+            return f"{location.name} of the {location.kind} at {location.address}"
 
 
 class Read(ClosedModel):

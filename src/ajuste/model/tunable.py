@@ -15,7 +15,13 @@ from ajuste.model.kernel import KernelVersion
 # Prefix of the name of what a service has, such as `service.nice`.
 SERVICE_PREFIX: Final = "service."
 
-Risk = Literal["none", "performance", "hang"]
+Risk = Literal["none", "performance", "hang", "data"]
+# What a setting with a risk does, in words.
+RISKS: Final[Mapping[str, str]] = {
+    "performance": "can slow the machine down",
+    "hang": "can hang the machine",
+    "data": "can lose data of the server",
+}
 AttributeName = Literal["nice", "policy", "affinity", "cgroup_weight"]
 Kind = Literal[
     "sysctl",
@@ -33,16 +39,21 @@ Kind = Literal[
     "cgroup",
     "scratch",
     "scheduler",
+    "redis",
+    "postgresql",
 ]
 
 PATH_KINDS = frozenset({"sysctl", "debugfs", "sysfs", "procfs", "flag", "choice"})
 # Kinds of places that are requested by the name of a network interface.
 DEVICE_KINDS = frozenset({"feature", "ring", "coalesce", "qdisc"})
 
+# Kinds of servers of this machine, whose own settings are the places.
+SERVER_KINDS: Final[tuple[Literal["redis", "postgresql"], ...]] = ("redis", "postgresql")
+
 # Kinds that are not of the machine: these are made for each trial.
 WORKLOAD_KINDS = frozenset({"process", "cgroup", "scratch", "scheduler"})
 
-_NAMED_KINDS = frozenset({"feature", "ring", "coalesce", "process", "cgroup", "scratch"})
+_NAMED_KINDS = frozenset({"feature", "ring", "coalesce", "process", "cgroup", "scratch", *SERVER_KINDS})
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 _FOLDERS = {"sysctl": "/proc/sys/", "debugfs": "/sys/kernel/debug/", "procfs": "/proc/", "sysfs": "/sys/"}
 
@@ -92,7 +103,8 @@ class Where(ClosedModel):
     ``kind``: ``sysctl``, ``debugfs``, ``sysfs``, ``procfs`` (``path``: a file with the value), ``flag`` (one word of
     the file ``path``: ``flag`` or NO_``flag``), ``choice`` (``path``: a file that marks one word); ``feature``,
     ``ring``, ``coalesce`` (what ethtool(8) calls ``attribute``), ``qdisc`` of the network interface ``device``;
-    ``latency`` (/dev/cpu_dma_latency); and of the trial's own ``process`` (an ``attribute``), ``cgroup`` (the file
+    ``latency`` (/dev/cpu_dma_latency); ``redis``, ``postgresql`` (the setting ``attribute`` of the server at the
+    address ``device``); and of the trial's own ``process`` (an ``attribute``), ``cgroup`` (the file
     ``attribute``), ``scratch`` (an ``attribute`` of its file system) and ``scheduler`` (a program that loads one).
 
     ``needs`` names the kernel options that must be on, separated by blanks (SCHED_DEBUG always is from 6.15 on).
@@ -155,8 +167,8 @@ class Tunable(ClosedModel):
     ``minimum`` and ``maximum`` are in ``unit``; ``special`` gives values a meaning of their own (they may lie outside
     the range, or be words). ``integers`` are ``count`` of them, each in the range (any number if 0). The words of a
     ``boolean`` are ``choices``, off first, if they are not 0 and 1. A ``choice`` is one of ``choices`` or what the
-    regular expression ``also`` matches as a whole. ``scaled``: ``initial`` is for one CPU and grows with the CPUs as
-    the kernel's tunable scaling says, by 1 + log2(CPUs).
+    regular expression ``also`` matches as a whole, a ``text`` is what it matches. ``scaled``: ``initial`` is for one
+    CPU and grows with the CPUs as the kernel's tunable scaling says, by 1 + log2(CPUs).
 
     ``instances`` names the parts by which one of several is chosen, as in ``cpu/domain`` (parts.toml has their forms);
     paths contain ``{cpu}`` and ``{domain}``, its name is then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts.
@@ -176,7 +188,7 @@ class Tunable(ClosedModel):
     subsystem: str
     what: str
     unit: str = ""
-    type: Literal["integer", "integers", "boolean", "choice", "cpu-list", "cpu-mask"]
+    type: Literal["integer", "integers", "boolean", "choice", "cpu-list", "cpu-mask", "text"]
     count: int = 0
     minimum: int | None = None
     maximum: int | None = None
@@ -212,8 +224,8 @@ class Tunable(ClosedModel):
             raise ValueError(f"a module for {min(unknown)}, which is no choice")
         if self.type == "boolean" and len(self.choices) not in (0, 2):
             raise ValueError("the choices of a boolean are two: off, on")
-        if (self.risk == "hang") and not self.risk_note:
-            raise ValueError("a risk of hanging the machine needs a risk_note that says which values")
+        if self.risk in ("hang", "data") and not self.risk_note:
+            raise ValueError("a risk of hanging the machine or of losing data needs a risk_note that says which values")
         for earlier, later in pairwise(self.where):
             if (
                 not earlier.before

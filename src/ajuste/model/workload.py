@@ -58,6 +58,9 @@ class ServiceKind(ClosedModel):
     """A server whose own settings can be passed as arguments: ``setting`` are those of one, with ``{name}`` and
     ``{value}``, which match ``names`` (such as ``example``) and ``values``. Of an option that is obeyed ``once`` the
     texts are joined.
+
+    ``running`` are patterns of the settings that a running server takes at once, and ``risks`` says which of them can
+    lose data, and how.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
@@ -68,6 +71,8 @@ class ServiceKind(ClosedModel):
     example: str = "max_connections"
     values: str = r".*"
     once: bool = False
+    running: tuple[str, ...] = ()
+    risks: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

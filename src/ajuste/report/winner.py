@@ -13,7 +13,7 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.catalogue.place import location
 from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.event import Written
-from ajuste.model.plan import Attributes, FileLocation, Location, Write, location_words
+from ajuste.model.plan import Attributes, FileLocation, Location, ServerSetting, Write, location_words
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
 from ajuste.model.tuning import KeptLimit
@@ -196,6 +196,8 @@ def why_not_catalogued(write: Write, became: str, known: Catalogue) -> str:
         tunable = known.find_tunable(write.tunable)
     except RequestError:
         return "it is not in the catalogue"
+    if isinstance(write.location, ServerSetting):
+        return "it is a setting of a running server: write it in the server's configuration"
     places = [location(where) for where in tunable.where]
     if tunable.parts or tunable.name != write.tunable or write.location not in places:
         return f"the catalogue does not have {tunable.name} at {location_words(write.location)}"

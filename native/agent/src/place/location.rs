@@ -22,12 +22,21 @@ pub enum Location {
     Qdisc(QdiscLocation),
     /// The bound on wake-up latency from idle states, held open for the trial.
     Latency(LatencyLocation),
+    /// A setting of a running Redis or Valkey.
+    Redis(ServerLocation),
+    /// A setting of a running PostgreSQL.
+    Postgresql(ServerLocation),
 }
 
 impl Location {
     /// Whether it is a file of the kernel, alone or with others.
     pub fn is_file(&self) -> bool {
         matches!(self, Location::File(_) | Location::Flag(_) | Location::Choice(_))
+    }
+
+    /// Whether a value outlives the boot of the machine.
+    pub fn outlives_boot(&self) -> bool {
+        matches!(self, Location::Postgresql(_))
     }
 }
 
@@ -47,6 +56,14 @@ pub struct QdiscLocation {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyLocation {}
+
+/// A socket, or an address and port of the loopback interface, and the name that the server has for the setting.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerLocation {
+    pub address: String,
+    pub name: String,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

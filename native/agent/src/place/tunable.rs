@@ -8,7 +8,9 @@ use crate::place::feature;
 use crate::place::kernel_file;
 use crate::place::latency;
 use crate::place::location::{DeviceLocation, Location, QdiscLocation};
+use crate::place::postgresql;
 use crate::place::qdisc;
+use crate::place::redis;
 use crate::place::ring;
 
 /// Whether the place is there at all, readable or not.
@@ -21,7 +23,9 @@ pub fn is_there(location: &Location) -> bool {
         | Location::Ring(DeviceLocation { device, .. })
         | Location::Coalesce(DeviceLocation { device, .. })
         | Location::Qdisc(QdiscLocation { device }) => is_interface(device),
-        Location::Latency(_) => true,
+        Location::Redis(of) => redis::is_there(&of.address),
+        // One that is down keeps its settings.
+        Location::Latency(_) | Location::Postgresql(_) => true,
     }
 }
 
@@ -42,6 +46,8 @@ pub fn read(location: &Location) -> Result<String, String> {
         Location::Coalesce(of) => coalesce::read(&of.device, &of.name),
         Location::Qdisc(of) => qdisc::read(&of.device),
         Location::Latency(_) => latency::read(),
+        Location::Redis(of) => redis::read(&of.address, &of.name),
+        Location::Postgresql(of) => postgresql::read(&of.address, &of.name),
     }
 }
 
@@ -52,6 +58,7 @@ pub fn state(location: &Location) -> Result<String, String> {
         Location::Feature(of) => feature::state(&of.device, &of.name),
         Location::Qdisc(of) => qdisc::state(&of.device),
         Location::Latency(_) => Ok(latency::state().to_owned()),
+        Location::Postgresql(of) => postgresql::state(&of.address, &of.name),
         _ => read(location),
     }
 }
@@ -60,6 +67,7 @@ pub fn state(location: &Location) -> Result<String, String> {
 pub fn keep(location: &Location) -> Result<String, String> {
     match location {
         Location::Qdisc(of) => qdisc::keep(&of.device),
+        Location::Postgresql(of) => postgresql::keep(&of.address, &of.name),
         _ => state(location),
     }
 }
@@ -75,5 +83,7 @@ pub fn write(location: &Location, value: &str) -> Result<(), String> {
         Location::Coalesce(of) => coalesce::write(&of.device, &of.name, value),
         Location::Qdisc(of) => qdisc::write(&of.device, value),
         Location::Latency(_) => latency::write(value),
+        Location::Redis(of) => redis::write(&of.address, &of.name, value),
+        Location::Postgresql(of) => postgresql::write(&of.address, &of.name, value),
     }
 }

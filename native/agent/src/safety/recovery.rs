@@ -41,7 +41,7 @@ impl Permit {
 
 /// What a journal is, before anything is done with it.
 pub enum Verdict<S: System> {
-    /// Of this boot: its steps are to be undone.
+    /// Its steps are to be undone: of an earlier boot those that outlive it.
     Left(Journal<S>, Contents),
     /// Of this boot, and everything was put back.
     Settled(Journal<S>, Contents),
@@ -100,7 +100,7 @@ impl<S: System> Recovery<S> {
         // A guardian may have been at work since it was listed.
         let entry = candidate.entry.as_ref().and_then(|entry| self.registry.again(entry));
         let entry = entry.as_ref();
-        let is_before = entry.is_some_and(|entry| entry.boot != boot);
+        let is_before = entry.is_some_and(|entry| entry.boot != boot && !entry.may_outlive_boot());
         let read = match opened.map(|journal| (journal.contents(), journal)) {
             Ok((Ok(contents), journal)) => Ok((journal, contents)),
             // Not even its header got to the disk; that it is ours is known from the registry.
@@ -112,7 +112,7 @@ impl<S: System> Recovery<S> {
             }
             Ok((Err(refused), _)) | Err(refused) => Err(refused),
         };
-        let (journal, contents) = match read.map(|(journal, contents)| (journal, self.compared(contents, entry))) {
+        let (journal, mut contents) = match read.map(|(journal, contents)| (journal, self.compared(contents, entry))) {
             Ok(read) => read,
             Err(Refused::Held) => return Verdict::held(),
             // In any case the boot took the changes with it.
@@ -142,7 +142,14 @@ impl<S: System> Recovery<S> {
         };
         let is_registered = entry.is_some_and(|entry| entry.session == header.session && entry.boot == header.boot);
         match header.boot == boot {
-            false if is_registered => Verdict::Void(Some(journal), EARLIER),
+            false if is_registered => {
+                contents.steps.retain(|step| step.back.location().is_some_and(Location::outlives_boot));
+                let is_open = entry.is_some_and(|entry| !entry.settled) && contents.open_steps().next().is_some();
+                match is_open {
+                    true => Verdict::Left(journal, contents),
+                    false => Verdict::Void(Some(journal), EARLIER),
+                }
+            }
             false => Verdict::Other(JournalState::Foreign, Some(FOREIGN.to_owned())),
             // It is a copy of one that is in use.
             true if self.system.is_alive(header.owner()) => Verdict::held(),
@@ -188,7 +195,8 @@ impl<S: System> Recovery<S> {
             }
             Verdict::Settled(journal, contents) => self.closed(&journal, &contents, candidate, JournalState::Restored),
             Verdict::Left(journal, contents) => {
-                if let Some(header) = &contents.header {
+                let boot = self.system.boot_id().unwrap_or_default();
+                if let Some(header) = contents.header.as_ref().filter(|header| header.boot == boot) {
                     // Its guardian has died with it, and what they have left is still there.
                     self.system.kill_left_by(header.owner());
                 }

@@ -20,6 +20,8 @@ pub const DIRECTORY: &str = "/var/lib/ajuste/journals";
 const EXTENSION: &str = "unsettled";
 const VERSION: u32 = 1;
 const LIMIT_BYTES: u64 = 16 << 20;
+/// How the names of a server's settings begin.
+const POSTGRESQL: &str = "postgresql.";
 
 /// The first line of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +65,13 @@ pub struct Entry {
     /// Everything was put back.
     pub settled: bool,
     file: OsString,
+}
+
+impl Entry {
+    /// Whether a value that it names is one that outlives the boot, if the journal cannot say where it is.
+    pub fn may_outlive_boot(&self) -> bool {
+        self.tunables.iter().any(|tunable| tunable.starts_with(POSTGRESQL))
+    }
 }
 
 /// What is in the registry.

@@ -21,6 +21,7 @@ from ajuste.machine.home import as_root
 from ajuste.model.error import RequestError
 from ajuste.model.plan import REAL_TIME, Attributes, Command, FileLocation, Plan, Write
 from ajuste.model.trial import SETTINGS_FACTOR
+from ajuste.model.tunable import RISKS
 from ajuste.model.wording import listed
 from ajuste.study.named import LOOP, disks_of_mkfs
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
@@ -67,6 +68,9 @@ def risks(resolved: ResolvedStudy, catalogue: Catalogue) -> Iterator[Risk]:
         device = configuration.scratch.device if configuration.scratch else ""
         if device and not device.startswith(LOOP):
             yield Risk(f"{name} overwrites {device} of this machine", "omit device for a file of its own")
+        for tunable in (catalogue.find_tunable(write.tunable) for write in configuration.writes):
+            if tunable.risk == "data":
+                yield Risk(f"{name} {RISKS['data']}: {tunable.risk_note}", "use a server of its own")
         if reason := _reason_to_hang(configuration, catalogue):
             yield Risk(f"{name} can hang this machine: {reason}", "use a guest, where there is no risk")
 

@@ -14,14 +14,14 @@ from starlette.routing import Route
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels, span
+from ajuste.catalogue.servers import ANY_TEXT
 from ajuste.lab.index import NOTHING_KNOWN
 from ajuste.lab.pages.runs import run_row
 from ajuste.lab.rendering import page, request_lab
 from ajuste.model.error import AjusteError
-from ajuste.model.tunable import Tunable
+from ajuste.model.tunable import RISKS, Tunable
 
 _MOST_RUNS: Final = 100
-_RISKS: Final = {"performance": "can slow the machine down", "hang": "can hang the machine"}
 
 
 def listed(request: Request) -> Response:
@@ -68,7 +68,7 @@ def show(request: Request) -> Response:
         spans=[(span(where), where) for where in tunable.where],
         matters=[condition.met for condition in known.relevance_conditions(tunable)],
         values=values_text(tunable),
-        risk=_RISKS.get(tunable.risk, ""),
+        risk=RISKS.get(tunable.risk, ""),
         example=example,
         rows=[run_row(head, facts[head.id], going_on=False) for head in touched[:_MOST_RUNS]],
         try_it="/new?" + urlencode({"setting": example, "levels": ", ".join(levels_to_try(tunable))}),
@@ -118,6 +118,8 @@ def values_text(tunable: Tunable) -> str:
         return ", ".join(tunable.choices)
     if tunable.type == "boolean":
         return " or ".join(tunable.choices or ("0", "1")) + " (off, on)"
+    if tunable.type == "text":
+        return ANY_TEXT
     special = [f"{value} = {meaning}" for value, meaning in tunable.special.items()]
     unit = f" {tunable.unit}" if tunable.unit else ""
     count = f"{tunable.count or 'several'} numbers, each " if tunable.type == "integers" else ""

@@ -23,6 +23,7 @@ from ajuste.machine.home import WATCH, Home, ajuste_version, as_root, native_pro
 from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.live import LiveDesign
+from ajuste.model.plan import ServerSetting
 from ajuste.model.trial import Trial
 from ajuste.model.wording import Say
 from ajuste.run.experiment import prepare, surroundings
@@ -80,16 +81,22 @@ def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: Li
     resolved = experiment.resolved.model_copy(
         update={"deciding": tuple(metric.metric for metric in design.metrics), "described": (), "live": design}
     )
-    _require_live(resolved, known, accept_risk=options.accept_risk)
+    _require_live(resolved, known, accept_risk=options.accept_risk, adopts=options.adopt is not None)
     marks = f"{experiment.fingerprint} {design.model_dump_json()}"
     return replace(experiment, resolved=resolved, fingerprint=hashlib.sha256(marks.encode()).hexdigest())
 
 
-def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: bool) -> None:
+def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: bool, adopts: bool) -> None:
     if len(resolved.configurations) < 2:
         raise RequestError("there is one configuration; expected at least two levels to compare")
     _require_levels(resolved, known)
     plain = resolved.configurations[0]
+    servers = [write.tunable for write in resolved.writes if isinstance(write.location, ServerSetting)]
+    if servers and adopts:
+        raise RequestError(
+            f"--adopt conflicts with {servers[0]}, a setting of a running server",
+            hint="remove --adopt, and write the winner in the server's configuration",
+        )
     for configuration in resolved.configurations:
         if not configuration.writes or (configuration.workload.attributes, configuration.scratch) != (
             plain.workload.attributes,
@@ -161,6 +168,7 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
             if not options.goes_on_after_boot:
                 words = "the machine was restarted, and --resume-after-reboot was not given"
                 store.stop_run(run, "time", words)
+                require_free(home)  # a setting of a server may have outlived the boot
                 options.say(f"run {run.id}: {words}; nothing was changed since")
                 return store.find_run(run.id)
             about["notes"] = [*about.get("notes", ()), "The machine was restarted during the run."]

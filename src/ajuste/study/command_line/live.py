@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast, get_args
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.live import LiveDesign, LiveMetric, SwitchbackOrder
-from ajuste.model.tunable import SERVICE_PREFIX
+from ajuste.model.tunable import SERVER_KINDS, SERVICE_PREFIX
 from ajuste.model.wording import listed
 from ajuste.study.command_line.conditions import read_guard
 from ajuste.study.command_line.job import read_metric
@@ -29,6 +30,7 @@ LONGEST_S: Final = 60 * 86_400.0
 _SOURCE: Final = re.compile(r"(.*?)=([a-z]+):(.+)", re.DOTALL)
 _EXAMPLE: Final = "for example 'latency,s,lower=prometheus:http://127.0.0.1:9100/metrics#demo_latency_seconds'"
 _OTHERWISE: Final = "add --watch '{},UNIT=SOURCE:WHERE'"
+_SERVERS: Final = " or ".join(f"--service {kind}" for kind in SERVER_KINDS)
 _COUNTER: Final = "counter"
 _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 
@@ -37,6 +39,11 @@ _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 class LiveRequest:
     """The options of ``ajuste live``, by field, as they were given."""
 
+    service: tuple[str, ...] = texts(
+        "Running server that --set service.NAME=LEVEL,LEVEL varies: redis or postgresql, with its port or socket if "
+        "they are not the usual ones, such as redis:6380 (repeatable).",
+        "SERVER[:ADDRESS]",
+    )
     slice: str = option("Length of a slice, in which one configuration is tried: 60s.", "DURATION", default="")
     washout: str | None = option(
         "Do not count this much of each slice (default: as long as the metrics respond).", "DURATION"
@@ -106,21 +113,19 @@ def live_design(request: LiveRequest) -> LiveDesign:
     )
 
 
-def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, program: str) -> Study:
-    """Return the study of what varies by ``request``. ``program`` is what lasts as long as a slice. Raises
-    RequestError.
+def live_study(
+    request: Request, design: LiveDesign, catalogue: Catalogue, program: str, servers: Sequence[str] = ()
+) -> Study:
+    """Return the study of what varies by ``request``. ``program`` is what lasts as long as a slice, ``servers`` are
+    those that run. Raises RequestError.
     """
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
-    if setting := next((text for text in request.set if text.startswith(SERVICE_PREFIX)), None):
-        raise RequestError(
-            "ajuste live changes settings of this machine, not those of the service itself",
-            hint="compare them with ajuste compare --service COMMAND, which starts the service for each trial",
-            place=Place(f"--set {setting}"),
-        )
     document, origin = adhoc_document(
         replace(
             request,
+            set=tuple(_of_server("--set", text, servers) for text in request.set),
+            baseline=tuple(_of_server("--baseline", text, servers) for text in request.baseline),
             commands=((program,),),
             metric=tuple(_as_pattern(metric) for metric in design.metrics),
             warm_up=0,
@@ -135,6 +140,43 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
     most_blocks = max(study.budget.min_blocks, math.ceil(design.for_s / design.slice_s / 2))
     budget = study.budget.model_copy(update={"max_blocks": most_blocks, "max_minutes": design.for_s / 60})
     return study.model_copy(update={"title": title, "question": question, "budget": budget})
+
+
+def _of_server(option: str, text: str, servers: Sequence[str]) -> str:
+    # `service.NAME=…` as the setting of the server that it is of: `redis.NAME[ADDRESS]=…`.
+    if not text.startswith(SERVICE_PREFIX):
+        return text
+    place = Place(f"{option} {text}")
+    name, equals, levels = text.removeprefix(SERVICE_PREFIX).partition("=")
+    addresses = dict(_server(server) for server in servers)
+    if len(addresses) < len(servers):
+        raise RequestError(
+            "two --service are of one kind; expected one of each",
+            hint=f"name a setting of the other one by its address, such as {SERVER_KINDS[0]}.{name}[PORT]",
+            place=place,
+        )
+    kind, dot, setting = name.partition(".")
+    if not (dot and kind in addresses):
+        kind, setting = next(iter(addresses), ""), name
+        if len(addresses) != 1:
+            raise RequestError(
+                f"{len(addresses)} --service are given; of which running server is {SERVICE_PREFIX}{name}?",
+                hint=f"write {SERVICE_PREFIX}{SERVER_KINDS[0]}.{name}" if addresses else f"add {_SERVERS}",
+                place=place,
+            )
+    address = f"[{addresses[kind]}]" if addresses[kind] else ""
+    return f"{kind}.{setting}{address}{equals}{levels}"
+
+
+def _server(text: str) -> tuple[str, str]:
+    kind, _, address = text.partition(":")
+    if kind not in SERVER_KINDS:
+        raise RequestError(
+            f"found {text!r}; expected a running server: {' or '.join(SERVER_KINDS)}, or one with :PORT or :SOCKET",
+            hint="for other servers, ajuste compare --service COMMAND starts the server anew for each level",
+            place=Place("--service"),
+        )
+    return kind, address
 
 
 def _as_pattern(live_metric: LiveMetric) -> str:
