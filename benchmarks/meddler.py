@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,24 +29,16 @@ exec sleep 1000SLEEP
 """
 _STUDY = """\
 schema = 1
-name = "meddled"
+name = "daemons"
 
 [[factor]]
 name = "daemon"
 
 [factor.settings]
-none = {}
-meddler = {}
-
-[[workload.service]]
-name = "meddler"
-command = ["sh", "DIRECTORY/meddler.sh"]
-user = "root"
-ready = "log:meddled"
-when = { daemon = "meddler" }
-
+LEVELS
+SERVICES
 [workload]
-command = ["sh", "-c", "COMMAND"]
+command = COMMAND
 
 [target]
 kind = "host"
@@ -58,6 +50,31 @@ metrics = ["elapsed"]
 min_blocks = BLOCKS
 max_blocks = BLOCKS
 """
+_SERVICE = """\
+[[workload.service]]
+name = "NAME"
+command = COMMAND
+user = "root"
+ready = READY
+when = { daemon = "NAME" }
+"""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A daemon of root that is a level, with its ``command`` and when it is ``ready``, as TOML."""
+
+    name: str
+    command: str
+    ready: str
+
+
+def daemons_study(daemons: Sequence[Daemon], command: str, blocks: int) -> str:
+    """Return a study with none of ``daemons`` and with each of them; ``command`` is the workload's, as TOML."""
+    services = [_filled(_SERVICE, {"NAME": d.name, "COMMAND": d.command, "READY": d.ready}) for d in daemons]
+    levels = "".join(f"{name} = {{}}\n" for name in ("none", *(daemon.name for daemon in daemons)))
+    values = {"LEVELS": levels, "SERVICES": "\n".join(services), "COMMAND": command, "BLOCKS": blocks}
+    return _filled(_STUDY, values)
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,8 @@ class Meddled:
         values = {"RETRIES": RETRIES, "OTHER": other, "THP": THP, "QUEUE": self.queue, "LINK": LINK, "SLEEP": SLEEP}
         (directory / "meddler.sh").write_text(_filled(_SCRIPT, values))
         path = directory / "meddled.toml"
-        path.write_text(_filled(_STUDY, {"DIRECTORY": directory, "COMMAND": command, "BLOCKS": blocks}))
+        meddler = Daemon("meddler", f'["sh", "{directory}/meddler.sh"]', '"log:meddled"')
+        path.write_text(daemons_study([meddler], f'["sh", "-c", "{command}"]', blocks))
         return path
 
 

@@ -32,7 +32,8 @@ class Server:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
+def server(*more: str) -> Iterator[Server]:
+    """A server with the options ``more`` of its command line."""
     directories = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not directories:
         pytest.skip("there is no PostgreSQL server here")
@@ -55,6 +56,7 @@ def server() -> Iterator[Server]:
         data = str(directory / "data")
         run("initdb", "--auth=trust", "--no-sync", "--no-locale", "--encoding=UTF8", f"--username={USER}", data)
         options = f"-c listen_addresses= -c unix_socket_directories={directory} -c fsync=off"
+        options = " ".join([options, *more])
         run("pg_ctl", "start", "--wait", "--silent", f"--log={directory / 'log'}", f"--options={options}", "-D", data)
         try:
             yield Server(directory)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.meddler import THP, Meddled, meddled
+from benchmarks.meddler import THP, Daemon, Meddled, daemons_study, meddled
 from benchmarks.victims import holder_named, workloads
 
 from labs import needs_root
@@ -22,45 +21,6 @@ pytestmark = [needs_root, pytest.mark.machine, pytest.mark.usefixtures("machine_
 
 RETRIES = Path("/proc/sys/net/ipv4/tcp_retries2")
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
-STUDY = """\
-schema = 1
-name = "daemons"
-
-[[factor]]
-name = "daemon"
-
-[factor.settings]
-none = {}
-careless = {}
-tidy = {}
-
-[[workload.service]]
-name = "careless"
-command = ["sh", "-c", "echo CARELESS > PLACE; exec sleep 1000"]
-user = "root"
-ready = ["grep", "-qx", "CARELESS", "PLACE"]
-when = { daemon = "careless" }
-
-[[workload.service]]
-name = "tidy"
-command = ["sh", "tidy.sh"]
-user = "root"
-ready = ["grep", "-qx", "TIDIED", "EXPIRED"]
-when = { daemon = "tidy" }
-
-[workload]
-command = COMMAND
-
-[target]
-kind = "host"
-
-[analysis]
-metrics = ["elapsed"]
-
-[budget]
-min_blocks = BLOCKS
-max_blocks = BLOCKS
-"""
 TIDY = """\
 was=$(cat EXPIRED)
 trap 'echo $was > EXPIRED; exit' TERM
@@ -75,18 +35,18 @@ def other_than(path: Path) -> str:
 
 
 def study(ajuste: Shell, command: str, blocks: int = 2) -> str:
-    values = {
-        "PLACE": str(RETRIES),
-        "CARELESS": other_than(RETRIES),
-        "EXPIRED": str(EXPIRE),
-        "TIDIED": other_than(EXPIRE),
-        "COMMAND": command,
-        "BLOCKS": str(blocks),
-        "tidy.sh": str(ajuste.directory / "tidy.sh"),
-    }
-    for name, text in (("daemons.toml", STUDY), ("tidy.sh", TIDY)):
-        filled = re.sub("|".join(values), lambda match: values[match[0]], text)
-        (ajuste.directory / name).write_text(filled)
+    careless, tidied = other_than(RETRIES), other_than(EXPIRE)
+    script = ajuste.directory / "tidy.sh"
+    script.write_text(TIDY.replace("EXPIRED", str(EXPIRE)).replace("TIDIED", tidied))
+    daemons = [
+        Daemon(
+            "careless",
+            f'["sh", "-c", "echo {careless} > {RETRIES}; exec sleep 1000"]',
+            f'["grep", "-qx", "{careless}", "{RETRIES}"]',
+        ),
+        Daemon("tidy", f'["sh", "{script}"]', f'["grep", "-qx", "{tidied}", "{EXPIRE}"]'),
+    ]
+    (ajuste.directory / "daemons.toml").write_text(daemons_study(daemons, command, blocks))
     return "daemons.toml"
 
 

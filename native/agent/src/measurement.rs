@@ -99,7 +99,7 @@ impl Measurement<'_> {
     fn await_load(&self, supervision: &mut Supervision<'_>, mut others: Vec<i32>) -> Result<Loaded, Stop> {
         let begin_ns = clock::raw_ns();
         let limit = Duration::from_nanos(self.plan.ready_timeout_ns);
-        let waited = |begin_ns: u64| Duration::from_nanos(clock::raw_ns().saturating_sub(begin_ns));
+        let waited = || Duration::from_nanos(clock::raw_ns().saturating_sub(begin_ns));
         let mut must_settle = false;
         for place in 0..self.plan.background.len() {
             match self.plan.ready.get(place).unwrap_or(&Ready::Settled) {
@@ -107,7 +107,7 @@ impl Measurement<'_> {
                 explicit => {
                     others.push(supervision.launched(place).pid);
                     while !self.is_ready(place, explicit, supervision)? {
-                        if waited(begin_ns) >= limit {
+                        if waited() >= limit {
                             return Err(failure(Stage::Background)(unready(place, explicit, limit)));
                         }
                         pause(supervision, load::WINDOW.as_nanos() as u64)?;
@@ -115,7 +115,7 @@ impl Measurement<'_> {
                 }
             }
         }
-        let rest = Duration::from_nanos(self.plan.settle_ns).saturating_sub(waited(begin_ns));
+        let rest = Duration::from_nanos(self.plan.settle_ns).saturating_sub(waited());
         pause(supervision, rest.as_nanos() as u64)?;
         let mut loaded = Loaded { at_ns: 0, settled: true, waited_ns: 0, processes: 0, used_ns: Vec::new() };
         if must_settle {
@@ -123,13 +123,13 @@ impl Measurement<'_> {
             loop {
                 pause(supervision, load::WINDOW.as_nanos() as u64)?;
                 loaded.settled = load.has_settled();
-                if loaded.settled || waited(begin_ns) >= limit {
+                if loaded.settled || waited() >= limit {
                     break;
                 }
             }
             loaded.processes = load.processes();
         }
-        Ok(Loaded { waited_ns: waited(begin_ns).as_nanos() as u64, ..loaded })
+        Ok(Loaded { waited_ns: waited().as_nanos() as u64, ..loaded })
     }
 
     fn is_ready(&self, place: usize, ready: &Ready, supervision: &Supervision<'_>) -> Result<bool, Stop> {

@@ -62,14 +62,17 @@ impl Wakeups {
     }
 
     fn waits(&self, order: Order) -> Option<Waits> {
-        let mut bytes = [0; LONGEST];
-        let early = taken_off();
-        let length = self.account.as_ref()?.read_at(&mut bytes, 0).ok()?;
-        let taken_off = match order {
-            Order::PreemptionsFirst => early,
-            Order::DelayFirst => taken_off(),
+        let account = self.account.as_ref()?;
+        let delay_ns = || {
+            let mut bytes = [0; LONGEST];
+            let length = account.read_at(&mut bytes, 0).ok()?;
+            run_delay_ns(&bytes[..length])
         };
-        Some(Waits { run_delay_ns: run_delay_ns(&bytes[..length])?, taken_off })
+        // The fields are evaluated in the order in which they are written.
+        Some(match order {
+            Order::PreemptionsFirst => Waits { taken_off: taken_off(), run_delay_ns: delay_ns()? },
+            Order::DelayFirst => Waits { run_delay_ns: delay_ns()?, taken_off: taken_off() },
+        })
     }
 }
 
