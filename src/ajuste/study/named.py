@@ -16,9 +16,10 @@ from pydantic import BaseModel
 from ajuste.catalogue.loader import Catalogue, is_machine_file
 from ajuste.model.boot import is_boot_name
 from ajuste.model.capability import Asked, Kind
+from ajuste.model.error import RequestError
 from ajuste.model.plan import REAL_TIME
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
-from ajuste.model.tunable import AttributeName
+from ajuste.model.tunable import AttributeName, Tunable
 from ajuste.study.factors import KERNEL_ARGUMENTS, canonical, service_part, set_by, workload_parameter
 from ajuste.study.job import AttributesTable, ScratchTable
 from ajuste.study.resolved import ResolvedStudy
@@ -236,6 +237,13 @@ def _parameter(workload: str | None, name: str, value: str, where: str, known: C
     return Named("parameter" if is_open or not on_host else "path", value, where)
 
 
+def _tunable(name: str, known: Catalogue) -> Tunable | None:
+    try:
+        return known.find_tunable(name)
+    except RequestError:
+        return None
+
+
 def _in_factor(factor: FactorTable, study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterator[Named]:
     on_host = study.target.on_host
     where = f"factor {factor.name}"
@@ -252,8 +260,8 @@ def _in_factor(factor: FactorTable, study: Study, known: Catalogue, kernel_kind:
         elif on_host and name not in (COMMAND_FACTOR, KERNEL_ARGUMENTS):
             canonical_name = canonical(name, known)
             yield Named("tunable", canonical_name, where)
-            tunable = known.tunables.get(canonical_name.partition("[")[0])
+            tunable = _tunable(canonical_name, known)
             if tunable is None:
                 yield Named("place", name, where)
-            elif tunable.risk == "hang" or (canonical_name == "policy" and level in REAL_TIME):
+            elif tunable.risk in ("hang", "data") or (canonical_name == "policy" and level in REAL_TIME):
                 yield Named("risk", canonical_name, where)

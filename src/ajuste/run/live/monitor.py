@@ -6,9 +6,11 @@ ends, and the agent restores: also if this process is killed, hangs or is stoppe
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
+import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +34,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
 BEAT_SECONDS: Final = 0.2
+_START_SECONDS: Final = 0.002
 SILENCE_SECONDS: Final = 1.4
 """Seconds without a beat after which the slice ends."""
 
@@ -84,6 +87,11 @@ class Heart:
     def tell(self, words: str) -> None:
         """End the slice for the reason ``words``."""
         self._write(words.replace("\n", " ").encode(errors="replace")[:900] + b"\n")
+
+    @property
+    def is_heard(self) -> bool:
+        """Return whether ``ajuste-watch`` has read all beats, so that it runs."""
+        return not any(fcntl.ioctl(self._pipe, termios.FIONREAD, bytes(4)))
 
     def drain(self) -> None:
         """Discard what an earlier watch has not read."""
@@ -140,6 +148,7 @@ class LiveMonitor:
         self._thread.join()
 
     def _watch(self) -> None:
+        self._await_watch()
         apart = time.time() - time.monotonic()
         try:
             self._look_until_the_end()
@@ -150,6 +159,17 @@ class LiveMonitor:
         self.watched.stepped_s = time.time() - time.monotonic() - apart
         while not self._over.wait(BEAT_SECONDS):
             self._beat()
+
+    def _await_watch(self) -> None:
+        # The watch starts once the values are in force: a server that loads its configuration takes a while.
+        beat_at_s = self._now_s() + BEAT_SECONDS
+        while not self._heart.is_heard and not self._over.wait(_START_SECONDS):
+            if self._now_s() > beat_at_s:
+                self._beat()
+                beat_at_s += BEAT_SECONDS
+        waited_s = self._now_s() - self.watched.begin_s
+        self.watched.begin_s += waited_s
+        self.watched.counted_s += waited_s
 
     def _look_until_the_end(self) -> None:
         for at_s in self._looks():

@@ -160,8 +160,8 @@ def _of_server(option: str, text: str, servers: Sequence[str]) -> str:
         kind, setting = next(iter(addresses), ""), name
         if len(addresses) != 1:
             raise RequestError(
-                f"{len(addresses)} --service are given; of which running server is {SERVICE_PREFIX}{name}?",
-                hint=f"write {SERVICE_PREFIX}{SERVER_KINDS[0]}.{name}" if addresses else f"add {_SERVERS}",
+                f"of which running server is {SERVICE_PREFIX}{name}? {len(addresses) or 'No'} --service given",
+                hint=f"write {SERVICE_PREFIX}{kind}.{name}" if addresses else f"add {_SERVERS}",
                 place=place,
             )
     address = f"[{addresses[kind]}]" if addresses[kind] else ""
