@@ -9,6 +9,7 @@ PARTS = {
     "compare": ("agent", "guardian", "orchestrator"),
     "daemons": ("agent", "guardian", "orchestrator"),
     "live": ("agent", "guardian", "watch", "orchestrator"),
+    "servers": ("agent", "guardian", "watch", "orchestrator"),
 }
 """The processes of each command."""
 NOBODY = "nobody"

@@ -6,6 +6,8 @@ each alone and together; then nothing may be left changed, no
 journal may be lost or left, no process may live on, and the study, taken up again and again, must end with exactly the
 trials that it was to have. The orchestrator is a process forked from this one, so that it need not load Python anew.
 
+With ``--command servers`` a live experiment changes settings of a running Redis and a running PostgreSQL.
+
 With ``--command daemons`` the study compares a daemon of root that changes settings of every kind with none, and it is
 these that must be as they were.
 
@@ -46,6 +48,7 @@ from ajuste.study.read import read_study
 from benchmarks.bad_disk import KINDS, BadDisk, bad_disk
 from benchmarks.kill_tally import NOBODY, PARTS, Outcome, Tally, subsets, table
 from benchmarks.meddler import meddled
+from benchmarks.servers import servers
 from benchmarks.victims import (
     LONGEST_SECONDS,
     SLEEP,
@@ -61,7 +64,7 @@ TESTS_LOCK = Path("/run/lock/ajuste-tests")
 """Whoever changes settings of this machine in a test holds it."""
 
 TURN_SECONDS = 0.3
-SPAN_SECONDS = {"compare": 0.8, "daemons": 2.0, "live": 6.0}
+SPAN_SECONDS = {"compare": 0.8, "daemons": 2.0, "live": 6.0, "servers": 6.0}
 """A kill falls somewhere within this after the agent has begun."""
 MOST_REFUSED = 600
 """Times in a row that an experiment may be refused: somebody else may have the machine."""
@@ -83,8 +86,8 @@ CONFIGURATIONS = {"compare": 4, "daemons": 2}
 LIVE = (
     *("live", "--one-at-a-time", "--slice", "2s", "--washout", "0", "--for", "8s", "--accept-risk", "--quiet"),
     *("--metric", "dirty,B,lower=proc:meminfo.Dirty"),
-    *(word for name, levels in CHANGES.items() for word in ("--set", f"{name}={','.join(levels)}")),
 )
+SYSCTLS = tuple(word for name, levels in CHANGES.items() for word in ("--set", f"{name}={','.join(levels)}"))
 
 
 def study_text() -> str:
@@ -116,6 +119,12 @@ class Place:
     ajuste_home: Path
     """``AJUSTE_HOME``."""
     command: str = "compare"
+    varied: tuple[str, ...] = SYSCTLS
+    """The words of `ajuste live` that say what varies."""
+
+    @property
+    def is_live(self) -> bool:
+        return self.command in ("live", "servers")
 
     @property
     def home(self) -> Home:
@@ -140,8 +149,8 @@ class Place:
 
     def carry_out(self, seed: int) -> None:
         """Do what `ajuste run` does, without its report; or a whole `ajuste live`."""
-        if self.command == "live":
-            words = [*LIVE, "--name", f"killed-{seed}"]
+        if self.is_live:
+            words = [*LIVE, *self.varied, "--name", f"killed-{seed}"]
             if code := application(words)(words, standalone_mode=False):
                 raise RunError(f"exit code {code}")
             return
@@ -200,7 +209,7 @@ class Killer:
             killed = self._kill(orchestrator, parts)
             code = exit_of(orchestrator)
             if not killed and not self._spoiled:
-                if code == 0 or (code == 1 and self.place.command == "live"):  # On a busy machine slices may fail.
+                if code == 0 or (code == 1 and self.place.is_live):  # On a busy machine slices may fail.
                     break
                 refused += 1
                 if code != 2 or refused > MOST_REFUSED:
@@ -300,7 +309,7 @@ class Killer:
     def _count_trials(self) -> None:
         with Store(self.place.home.store_url) as store:
             trials = store.trials(store.runs()[0])
-        if self.place.command == "live":  # Its blocks depend on the time that was left.
+        if self.place.is_live:  # Its blocks depend on the time that was left.
             slots = Counter((t.slot.block, t.slot.position) for t in trials if t.status == "ok")
             self.outcome.studies += 1
             self.outcome.trials += len(trials)
@@ -331,6 +340,9 @@ def kill(
             settings = stack.enter_context(meddled())
             place = replace(place, study=settings.study(root, f"sleep {SLEEP} & wait", blocks=BLOCKS))
             killer = Killer(place, generator, disk, settings.values)
+        elif command == "servers":
+            running = stack.enter_context(servers())
+            killer = Killer(replace(place, varied=tuple(running.words())), generator, disk, running.values)
         else:
             place.study.write_text(study_text())
             killer = Killer(place, generator, disk)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
-
-USER = "postgres"
+from benchmarks.servers import USER, postgresql, programs_of_postgresql
 
 
 @dataclass
@@ -32,33 +27,9 @@ class Server:
 
 
 @contextmanager
-def server(*more: str) -> Iterator[Server]:
-    """A server with the options ``more`` of its command line."""
-    directories = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not directories:
+def server(*options: str) -> Iterator[Server]:
+    """A server with ``options`` of its command line."""
+    if programs_of_postgresql() is None:
         pytest.skip("there is no PostgreSQL server here")
-    # The server refuses to be root, and a socket's path has at most 107 bytes.
-    as_user = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"] if os.geteuid() == 0 else []
-    with TemporaryDirectory(prefix="pg-") as place:
-        directory = Path(place)
-        if as_user:
-            shutil.chown(directory, USER, USER)
-
-        def run(program: str, *words: str) -> None:
-            subprocess.run(
-                [*as_user, directories[-1] / program, *words],
-                check=True,
-                cwd="/",
-                stdout=subprocess.DEVNULL,
-                timeout=60,
-            )
-
-        data = str(directory / "data")
-        run("initdb", "--auth=trust", "--no-sync", "--no-locale", "--encoding=UTF8", f"--username={USER}", data)
-        options = f"-c listen_addresses= -c unix_socket_directories={directory} -c fsync=off"
-        options = " ".join([options, *more])
-        run("pg_ctl", "start", "--wait", "--silent", f"--log={directory / 'log'}", f"--options={options}", "-D", data)
-        try:
-            yield Server(directory)
-        finally:
-            run("pg_ctl", "stop", "--mode=immediate", "--silent", "-D", data)
+    with postgresql(*options) as directory:
+        yield Server(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,16 +19,22 @@ from tests.agent.serving import Serving, shell
 from tests.agent.test_guardian import guardian_of
 
 import postgresql
-import redis_server
 from ajuste.model.event import Failed, ReadBack, Restored, Started, Written
+from benchmarks import servers
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="PostgreSQL trusts the user of its own server")
 
 
 @pytest.fixture(scope="module")
-def redis() -> Iterator[redis_server.Server]:
-    with redis_server.server() as server:
+def redis() -> Iterator[servers.Redis]:
+    _require_redis()
+    with servers.redis() as server:
         yield server
+
+
+def _require_redis() -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("there is no Redis server here")
 
 
 class Database:
@@ -68,7 +75,7 @@ def changing(agent: str, tmp_path: Path) -> Runner:
 
 
 def test_a_setting_of_redis_is_set_during_the_workload_and_then_as_before(
-    changing: Runner, redis: redis_server.Server
+    changing: Runner, redis: servers.Redis
 ) -> None:
     asked = changing.shell(
         f"redis-cli -s {redis.socket} CONFIG GET maxmemory-policy",
@@ -81,7 +88,8 @@ def test_a_setting_of_redis_is_set_during_the_workload_and_then_as_before(
 
 
 def test_redis_at_a_port_of_the_loopback_interface_is_read(run: Runner) -> None:
-    with redis_server.server("--port", "21713", "--hz", "37") as server:
+    _require_redis()
+    with servers.redis("--port", "21713", "--hz", "37") as server:
         assert server.value("hz") == "37"
         (read,) = run(reads=[{"tunable": "t", "location": place("redis", "127.0.0.1:21713", "hz")}]).of(ReadBack)
         assert read.value == "37"
@@ -99,7 +107,7 @@ def test_redis_at_a_port_of_the_loopback_interface_is_read(run: Runner) -> None:
     ],
 )
 def test_what_redis_refuses_fails_with_its_reason_and_changes_nothing(
-    changing: Runner, redis: redis_server.Server, name: str, value: str, why: str
+    changing: Runner, redis: servers.Redis, name: str, value: str, why: str
 ) -> None:
     redis.ask("SET", "key", "kept")
     before = redis.ask("CONFIG", "GET", "*")
@@ -111,7 +119,8 @@ def test_what_redis_refuses_fails_with_its_reason_and_changes_nothing(
 
 
 def test_a_redis_with_a_password_is_said_to_be_not_supported(run: Runner) -> None:
-    with redis_server.server("--requirepass", "secret") as server:
+    _require_redis()
+    with servers.redis("--requirepass", "secret") as server:
         (read,) = run(reads=[{"tunable": "t", "location": place("redis", server.socket, "hz")}]).of(ReadBack)
         assert "password is not supported" in (read.error or "")
 
@@ -123,7 +132,8 @@ def test_only_addresses_of_this_machine_are_connected_to(run: Runner, address: s
 
 
 def test_a_redis_that_ended_took_its_settings_with_it(changing: Runner) -> None:
-    with redis_server.server() as server:
+    _require_redis()
+    with servers.redis() as server:
         told = changing.shell(
             f"kill -9 {server.process.pid}; while kill -0 {server.process.pid} 2>/dev/null && "
             f"! grep -q 'State:.Z' /proc/{server.process.pid}/status; do sleep 0.01; done",
@@ -224,7 +234,7 @@ def _left_by_a_killed_agent(agent: str, journals: Path, change: dict[str, Any]) 
 
 @needs_root
 def test_after_a_reboot_postgresql_is_restored_and_redis_is_not(
-    agent: str, tmp_path: Path, database: Database, redis: redis_server.Server
+    agent: str, tmp_path: Path, database: Database, redis: servers.Redis
 ) -> None:
     boot, journals = tmp_path / "boot", tmp_path / "journals"
     boot.write_text("11111111-2222-3333-4444-555555555555\n")
@@ -263,7 +273,7 @@ def test_a_postgresql_that_is_down_stays_in_the_journal_until_it_is_back(agent: 
 
 @needs_root
 def test_the_guardian_restores_both_servers(
-    agent: str, tmp_path: Path, database: Database, redis: redis_server.Server
+    agent: str, tmp_path: Path, database: Database, redis: servers.Redis
 ) -> None:
     journals = tmp_path / "journals"
     journals.mkdir()
@@ -285,7 +295,7 @@ def test_the_guardian_restores_both_servers(
 
 
 @needs_root
-def test_an_event_names_the_reason_of_a_server_that_does_not_answer(run: Runner, redis: redis_server.Server) -> None:
+def test_an_event_names_the_reason_of_a_server_that_does_not_answer(run: Runner, redis: servers.Redis) -> None:
     os.kill(redis.process.pid, signal.SIGSTOP)
     try:
         (read,) = run(reads=[{"tunable": "t", "location": place("redis", redis.socket, "hz")}]).of(ReadBack)
