@@ -226,7 +226,7 @@ def _tell_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...]
         for step in (step for step in journal.old_values if not step.watched):
             where = location_words(step.location)
             if step.location in allowed:
-                would = f"would be {step.before} again, in {where}"
+                would = f"would be {step.before_words} again, in {where}"
             else:
                 would = f"would not be written: the catalogue has no such tunable in {where} in this kernel"
             typer.echo(visible_line(f"  {step.tunable} {would}"))

@@ -31,7 +31,7 @@ from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Location, Write
+from ajuste.model.plan import Location, ServerSetting, Write
 from ajuste.model.tunable import Marker, Tunable, same_value
 
 _LOG: Final = logging.getLogger(__name__)
@@ -61,6 +61,16 @@ class OldValue(BaseModel):
     companion: bool = False
     watched: bool = False
     """The run does not write it: a daemon of the run may."""
+
+    @property
+    def before_words(self) -> str:
+        """Return the old value as a person knows it; PostgreSQL's is an entry of its file, or none (see
+        ``place/postgresql.rs``).
+        """
+        if not isinstance(self.location, ServerSetting) or self.location.kind != "postgresql":
+            return self.before
+        shown = self.before.removeprefix("with:").partition(":")[0]
+        return "as its configuration says" if self.before.startswith("without:") else shown
 
 
 def journal_of_values(values: Iterable[OldValue], *, session: str, pid: int, started_ticks: int, began_s: int) -> bytes:
