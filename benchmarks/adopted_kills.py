@@ -97,12 +97,12 @@ class Adopter:
         process.wait()
         await_none()
         self.output("restore")
-        shutil.copytree(self.home, self.before_probation, symlinks=True)
+        copy(self.home, self.before_probation)
 
     def kill(self, parts: Sequence[str], generator: random.Random) -> str:
         """Kill ``parts`` at a random moment; returns the outcome, which begins with ``wrong`` if it is none."""
         shutil.rmtree(self.home)
-        shutil.copytree(self.before_probation, self.home, symlinks=True)
+        copy(self.before_probation, self.home)
         process = self.on_probation()
         time.sleep(generator.uniform(0, PROBATION_SECONDS + AFTER_SECONDS))
         victims = [pid for part in parts for pid in ([process.pid] if part == "ajuste" else named(part))]
@@ -152,6 +152,11 @@ class Adopter:
         if code or left or SETTING.read_text().strip() != BEFORE:
             return f"not undone: exit code {code}, {SETTING.read_text().strip()}, {left}: {said[-600:]}"
         return ""
+
+
+def copy(home: Path, place: Path) -> None:
+    """Copy a home, without the pipe of an experiment that was killed."""
+    shutil.copytree(home, place, symlinks=True, ignore=shutil.ignore_patterns("beat-*"))
 
 
 def records() -> list[Path]:

@@ -54,6 +54,8 @@ def others(tunable: Tunable, current: str, version: KernelVersion, cpus: int) ->
 
 def _candidates(tunable: Tunable, current: str, version: KernelVersion, cpus: int) -> Iterable[str]:
     match tunable.type:
+        case "text":  # of a server
+            return ()
         case "boolean":
             return ("0", "1")
         case "choice":

@@ -47,7 +47,7 @@ class Database:
         self.client = psycopg.connect(**url, autocommit=True)  # type: ignore[arg-type] # keywords of libpq
 
     def ask(self, query: str) -> str:
-        row = self.client.execute(query).fetchone()  # type: ignore[call-overload] # the tests' own words
+        (row,) = self.client.execute(query).fetchall()  # type: ignore[call-overload] # the tests' own words
         return str(row[0])
 
     def entries(self) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from ajuste.catalogue.loader import catalogue
@@ -86,3 +89,12 @@ def test_no_pattern_of_a_risk_is_unknown() -> None:
         for name, note in known.services[kind].risks.items():
             tunable = known.find_tunable(f"{kind}.{name}")
             assert (tunable.risk, tunable.risk_note) == ("data", note)
+
+
+def test_the_reference_lists_every_setting() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/reference/tunables.md").read_text()
+    section = page.partition("## Settings of running servers")[2].partition("\n## ")[0]
+    for kind in SERVER_KINDS:
+        server = catalogue().services[kind]
+        (row,) = [line for line in section.splitlines() if line.startswith(f"| {server.title} |")]
+        assert re.findall("`([^`]+)`", row) == list(server.running)

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn no_value_ends_its_word() {
         let asked = request(&["CONFIG", "SET", "x", "1\r\n*1\r\n$8\r\nFLUSHALL"]);
-        assert_eq!(asked, b"*4\r\n$6\r\nCONFIG\r\n$3\r\nSET\r\n$1\r\nx\r\n$20\r\n1\r\n*1\r\n$8\r\nFLUSHALL\r\n");
+        assert_eq!(asked, b"*4\r\n$6\r\nCONFIG\r\n$3\r\nSET\r\n$1\r\nx\r\n$19\r\n1\r\n*1\r\n$8\r\nFLUSHALL\r\n");
     }
 
     #[test]
