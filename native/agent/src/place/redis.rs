@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::place::server::{connect, failed, Connection, Missing};
+use crate::place::server::{Connection, Missing, connect, failed};
 
 const LONGEST_BYTES: usize = 1 << 20;
 const MOST_ITEMS: usize = 1 << 10;

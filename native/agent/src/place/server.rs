@@ -32,11 +32,7 @@ impl Missing {
     fn of(address: &str, error: io::Error) -> Missing {
         let absent = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
         let words = format!("{address}: {}", errno::of(error));
-        if absent {
-            Missing::Absent(words)
-        } else {
-            Missing::Other(words)
-        }
+        if absent { Missing::Absent(words) } else { Missing::Other(words) }
     }
 }
 
