@@ -115,12 +115,12 @@ class Adopter:
                 os.kill(pid, signal.SIGKILL)
         code = process.wait(LONGEST_SECONDS)
         await_none()
-        said = self.log.read_text()
+        output = self.log.read_text()
         caught = SETTING.read_text().strip()
         restored, _ = self.output("restore")
         wrong = self._look(restored)
         if wrong:
-            return f"wrong: {wrong}; exit code {code}, {caught} before `ajuste restore`: {said[-600:]}"
+            return f"wrong: {wrong}; exit code {code}, {caught} before `ajuste restore`: {output[-600:]}"
         outcome = "adopted" if records() else "restored"
         by_hand = ", by hand" if outcome == "restored" and caught == WINNER else ""
         if outcome == "adopted" and (why := self._undo()):
@@ -143,17 +143,17 @@ class Adopter:
         if boot and not adopted:
             return f"{boot} would set it at boot"
         _, status = self.output("live", "status", "--json")
-        shown = json.loads(status)["adopted"]
-        if len(shown) != len(adopted) or any(not adoption["in_force"] for adoption in shown):
-            return f"`ajuste live status` shows {shown}"
+        adoptions = json.loads(status)["adopted"]
+        if len(adoptions) != len(adopted) or any(not adoption["in_force"] for adoption in adoptions):
+            return f"`ajuste live status` shows {adoptions}"
         return ""
 
     def _undo(self) -> str:
         (record,) = records()
-        code, said = self.output("restore", "--run", json.loads(record.read_text())["run"])
+        code, output = self.output("restore", "--run", json.loads(record.read_text())["run"])
         left = [path.name for path in (*ADOPTED.iterdir(), *BOOT.iterdir())]
         if code or left or SETTING.read_text().strip() != BEFORE:
-            return f"not undone: exit code {code}, {SETTING.read_text().strip()}, {left}: {said[-600:]}"
+            return f"not undone: exit code {code}, {SETTING.read_text().strip()}, {left}: {output[-600:]}"
         return ""
 
 

@@ -90,7 +90,7 @@ def postgresql(*options: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Servers:
-    """Both servers, as a live experiment changes them."""
+    """A Redis and a PostgreSQL, as a live experiment changes them."""
 
     redis: Redis
     postgresql: Path
@@ -100,8 +100,8 @@ class Servers:
         values = {f"redis {name}": self.redis.value(name) for name in _REDIS_SETTINGS}
         psql = ["psql", "--host", str(self.postgresql), "--username", USER, "--no-psqlrc", "-Atc"]
         for name in _POSTGRESQL_SETTINGS:
-            shown = subprocess.run([*psql, f"SHOW {name}", "postgres"], capture_output=True, text=True, check=True)
-            values[f"postgresql {name}"] = shown.stdout
+            done = subprocess.run([*psql, f"SHOW {name}", "postgres"], capture_output=True, text=True, check=True)
+            values[f"postgresql {name}"] = done.stdout
         entries = (self.postgresql / "data/postgresql.auto.conf").read_text()
         return values | {"postgresql.auto.conf": entries}
 
@@ -118,6 +118,6 @@ class Servers:
 
 @contextmanager
 def servers() -> Iterator[Servers]:
-    """Both, which end with the context."""
+    """A server of each kind, which ends with the context."""
     with ExitStack() as stack:
         yield Servers(stack.enter_context(redis()), stack.enter_context(postgresql()))

@@ -77,12 +77,12 @@ def changing(agent: str, tmp_path: Path) -> Runner:
 def test_a_setting_of_redis_is_set_during_the_workload_and_then_as_before(
     changing: Runner, redis: servers.Redis
 ) -> None:
-    asked = changing.shell(
+    trial = changing.shell(
         f"redis-cli -s {redis.socket} CONFIG GET maxmemory-policy",
         writes=[write("redis", redis.socket, "maxmemory-policy", "allkeys-lru")],
     )
-    assert asked.output().text.split() == ["maxmemory-policy", "allkeys-lru"]
-    (written,), (restored,) = asked.of(Written), asked.of(Restored)
+    assert trial.output().text.split() == ["maxmemory-policy", "allkeys-lru"]
+    (written,), (restored,) = trial.of(Written), trial.of(Restored)
     assert (written.before, written.after) == ("noeviction", "allkeys-lru")
     assert (restored.found, restored.value) == ("allkeys-lru", redis.value("maxmemory-policy"))
 
@@ -111,9 +111,9 @@ def test_what_redis_refuses_fails_with_its_reason_and_changes_nothing(
 ) -> None:
     redis.ask("SET", "key", "kept")
     before = redis.ask("CONFIG", "GET", "*")
-    told = changing.shell("true", writes=[write("redis", redis.socket, name, value)])
-    assert why in told.failed.message
-    assert not told.of(Started)
+    trial = changing.shell("true", writes=[write("redis", redis.socket, name, value)])
+    assert why in trial.failed.message
+    assert not trial.of(Started)
     assert redis.ask("CONFIG", "GET", "*") == before
     assert redis.ask("GET", "key") == ["kept"]
 
@@ -134,13 +134,13 @@ def test_only_addresses_of_this_machine_are_connected_to(run: Runner, address: s
 def test_a_redis_that_ended_took_its_settings_with_it(changing: Runner) -> None:
     _require_redis()
     with servers.redis() as server:
-        told = changing.shell(
+        trial = changing.shell(
             f"kill -9 {server.process.pid}; while kill -0 {server.process.pid} 2>/dev/null && "
             f"! grep -q 'State:.Z' /proc/{server.process.pid}/status; do sleep 0.01; done",
             writes=[write("redis", server.socket, "hz", "30")],
         )
-        assert "is gone" in told.failed.message
-        assert told.exit_code == 1
+        assert "is gone" in trial.failed.message
+        assert trial.exit_code == 1
         assert not list(Path(changing.arguments[3]).iterdir()), "there is nothing left to restore"
 
 
@@ -178,9 +178,9 @@ def test_a_setting_of_postgresql_is_in_force_for_connections_that_are_there(
 def test_what_postgresql_refuses_fails_with_its_reason_and_changes_nothing(
     changing: Runner, database: Database, name: str, value: str, why: str
 ) -> None:
-    told = changing.shell("true", writes=[write("postgresql", database.socket, name, value)])
-    assert why in told.failed.message or "unrecognized configuration parameter" in told.failed.message
-    assert not told.of(Started)
+    trial = changing.shell("true", writes=[write("postgresql", database.socket, name, value)])
+    assert why in trial.failed.message or "unrecognized configuration parameter" in trial.failed.message
+    assert not trial.of(Started)
     assert database.entries() == []
     assert database.ask("SHOW work_mem") == "4MB"
 
@@ -196,8 +196,8 @@ def test_an_entry_that_was_there_is_there_again(changing: Runner, database: Data
         assert database.ask("SHOW work_mem") == "5MB"
         time.sleep(1.1)  # The server has the times of its files in whole seconds.
         database.client.execute("ALTER SYSTEM SET work_mem = '6MB'")
-        told = changing.shell("true", writes=[write("postgresql", database.socket, "work_mem", "8MB")])
-        assert "reload it first" in told.failed.message
+        trial = changing.shell("true", writes=[write("postgresql", database.socket, "work_mem", "8MB")])
+        assert "reload it first" in trial.failed.message
         assert database.entries() == ["work_mem = '6MB'"]
     finally:
         database.client.execute("ALTER SYSTEM RESET work_mem")
@@ -208,8 +208,8 @@ def test_an_entry_that_was_there_is_there_again(changing: Runner, database: Data
 def test_a_value_of_the_servers_command_line_is_said_to_override(changing: Runner) -> None:
     with postgresql.server("-c work_mem=7MB") as server:
         database = Database(server)
-        told = changing.shell("true", writes=[write("postgresql", database.socket, "work_mem", "8MB")])
-        assert "command line" in told.failed.message
+        trial = changing.shell("true", writes=[write("postgresql", database.socket, "work_mem", "8MB")])
+        assert "command line" in trial.failed.message
         assert database.entries() == []
 
 

@@ -17,8 +17,8 @@ from namespace import needs_root, with_service
 
 def dry_run(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "AJUSTE_HOME": str(directory)}
-    shown = ("--slice", "2s", "--metric", "dirty,B,lower=proc:meminfo.Dirty", "--dry-run")
-    return warm.run(["live", *words, *shown], directory, environment)
+    more = ("--slice", "2s", "--metric", "dirty,B,lower=proc:meminfo.Dirty", "--dry-run")
+    return warm.run(["live", *words, *more], directory, environment)
 
 
 def test_a_dry_run_says_which_setting_of_which_server_gets_which_value(tmp_path: Path) -> None:
@@ -37,8 +37,8 @@ def test_a_dry_run_says_which_setting_of_which_server_gets_which_value(tmp_path:
         "hz of the redis at 127.0.0.1:6380",
         "random_page_cost of the postgresql at /var/run/postgresql/.s.PGSQL.5432",
     }
-    one = json.loads(dry_run(tmp_path, "--service", "redis", "--set", "service.hz=10,30", "--json").stdout)
-    assert one["configurations"][1]["writes"][0]["tunable"] == "redis.hz[6379]"
+    single = json.loads(dry_run(tmp_path, "--service", "redis", "--set", "service.hz=10,30", "--json").stdout)
+    assert single["configurations"][1]["writes"][0]["tunable"] == "redis.hz[6379]"
 
 
 @pytest.mark.parametrize(
@@ -180,6 +180,6 @@ def test_what_nobody_lives_to_restore_is_restored_by_hand(tmp_path: Path) -> Non
     )
     assert output == ["1.1", "exit", "2", *AS_BEFORE, "0"]
     assert "ajuste restore" in (tmp_path / "refused.txt").read_text()
-    shown, restored = (tmp_path / "shown.txt").read_text(), (tmp_path / "restored.txt").read_text()
-    assert "postgresql.random_page_cost[5432] would be as its configuration says" in shown
+    steps, restored = (tmp_path / "shown.txt").read_text(), (tmp_path / "restored.txt").read_text()
+    assert "postgresql.random_page_cost[5432] would be as its configuration says" in steps
     assert "postgresql.random_page_cost[5432] is 4 (it was 1.1)" in restored

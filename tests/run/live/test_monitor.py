@@ -45,8 +45,8 @@ def test_a_slice_whose_watch_never_starts_ends_with_it(tmp_path: Path) -> None:
         monitor = LiveMonitor(
             {}, GuardWatch(DESIGN, {}, {}, {}, False), heart, slice_s=60, washout_s=0, now_s=time.monotonic
         )
-        begun = time.monotonic()
+        started_s = time.monotonic()
         with monitor:
             time.sleep(0.3)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - started_s < 5
     assert monitor.watched.end_s - monitor.watched.begin_s < 0.2

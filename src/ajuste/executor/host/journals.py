@@ -69,8 +69,8 @@ class OldValue(BaseModel):
         """
         if not isinstance(self.location, ServerSetting) or self.location.kind != "postgresql":
             return self.before
-        shown = self.before.removeprefix("with:").partition(":")[0]
-        return "as its configuration says" if self.before.startswith("without:") else shown
+        value = self.before.removeprefix("with:").partition(":")[0]
+        return "as its configuration says" if self.before.startswith("without:") else value
 
 
 def journal_of_values(values: Iterable[OldValue], *, session: str, pid: int, started_ticks: int, began_s: int) -> bytes:
