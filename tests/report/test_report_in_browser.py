@@ -134,6 +134,21 @@ def test_a_long_verdict_stays_in_its_table(browser: Any, granularity: Results, t
         page.close()
 
 
+def test_what_the_figures_say_and_what_was_said_is_not_said_below_a_row(
+    browser: Any, granularity: Results, tmp_path: Path
+) -> None:
+    verdicts = tuple(
+        verdict.model_copy(update={"verdict": word, "reason": "alike in 8 seeds" if word == "undecided" else "higher"})
+        for verdict, word in zip(granularity.verdicts, ("differs", "undecided", "undecided"), strict=False)
+    )
+    file = tmp_path / "remarks.html"
+    write_report(results_report(granularity.model_copy(update={"verdicts": verdicts})), file)
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    assert page.locator("#verdicts .remark").all_text_contents() == ["alike in 8 seeds"]
+    page.close()
+
+
 @pytest.mark.parametrize(
     ("name", "width"),
     [
