@@ -391,7 +391,7 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
             continue
         style = styles[verdict.scale]
         effect = (style.estimate(verdict), style.interval(verdict), badge(verdict, results.smallest_effect))
-        # Of a certain effect the interval and the verdict say all that the reason does, but for what it has in brackets.
+        # Of a certain effect the interval and the verdict say what the reason does, but for what it has in brackets.
         said = verdict.verdict in ("improves", "worsens", "differs") and "(" not in verdict.reason
         reason = "" if said else verdict.reason
         rows.append(Row((*figures, *effect), remark=visible_line(reason)))
