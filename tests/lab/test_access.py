@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from starlette.testclient import TestClient
+from tests.debian_archive import archive_of_this_machine
 
 from ajuste.kernel.fetch import available_kernels
 from ajuste.lab.access import (
@@ -40,7 +41,6 @@ from ajuste.model.error import RequestError
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
 from ajuste.store.store import Store
-from debian_archive import archive_of_this_machine
 from headless import until
 from namespace import needs_root
 from shell import SMALL
