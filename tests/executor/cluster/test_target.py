@@ -394,9 +394,9 @@ class Counting(Played):
         self.times = times
 
     def carry_out(self, ids: Sequence[str]) -> Answer:
-        one = super().carry_out(ids)
-        assert one.done is not None
-        return one.model_copy(update={"done": one.done * self.times})
+        single = super().carry_out(ids)
+        assert single.done is not None
+        return single.model_copy(update={"done": single.done * self.times})
 
 
 @pytest.mark.parametrize("liar", [Elsewhere(), Counting(0), Counting(2)])
