@@ -159,6 +159,13 @@ def test_a_program_finds_what_it_changes(words: list[str], changed: str, others:
     assert others not in names
 
 
+@pytest.mark.parametrize(("program", "tunable"), [("taskset", "affinity"), ("chrt", "policy"), ("renice", "nice")])
+def test_a_program_in_place_of_a_tunable_is_answered_by_what_it_changes(program: str, tunable: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        catalogue().find_tunable(program)
+    assert tunable in str(refused.value.hint).split(": ")[1]
+
+
 def test_every_pattern_of_a_program_is_of_a_tunable() -> None:
     every = catalogue().tunables.values()
     for program in (

@@ -20,7 +20,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from starlette.testclient import TestClient
+from tests.debian_archive import archive_of_this_machine
 
+from ajuste.kernel.fetch import available_kernels
 from ajuste.lab.access import (
     LARGEST_BODY,
     LARGEST_BUNDLE,
@@ -310,6 +312,24 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
     assert "Nothing was done yet" in answer.text
     assert "name = &#34;a-b-title&#34;" in answer.text
     assert "levels = [&#34;0&#34;, &#34;10&#34;]" in answer.text
+
+
+def test_a_kernel_that_no_list_has_is_refused_at_its_field_with_those_there_are(
+    person: TestClient, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AJUSTE_HOME", str(tmp_path))
+    with archive_of_this_machine(tmp_path, monkeypatch) as archive:
+        archive.add_kernel("bullseye", "5.10.0-2-cloud-amd64", "5.10.9-1")
+        archive.add_kernel("bullseye-security", "5.10.0-11-cloud-amd64", "5.10.100-1")
+        archive.publish()
+        available_kernels(home, lambda _: None)
+    form = {"workload": "true", "kernel": "debian:5.10.50"}
+    answer = person.post("/new/plan", data=form, headers=OWN)
+    assert answer.status_code == 400
+    (message,) = re.findall(r'id="kernel-problem">([^<]*)<', unescape(answer.text))
+    assert "debian:5.10.50 not found" in message
+    assert "debian:5.10.100, debian:5.10.9" in message
+    assert person.post("/new/plan", data={**form, "kernel": "debian:5.10.9"}, headers=OWN).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,19 @@ def test_nothing_is_called_best_while_another_may_be_better(granularity: Results
     )
 
 
+def test_what_is_worse_by_less_than_matters_is_not_said_to_change_the_metric(granularity: Results) -> None:
+    """A speed 0.016 % lower under every alternative, in too few seeds to be called equivalent, cuts nothing."""
+    means = {"60": 8.0, "10": 8.16, "1": 8.16}
+    results = results_of(granularity, means, [("undecided", 1.02), ("undecided", 1.02)])
+    few = tuple(verdict.model_copy(update={"few_trials": True}) for verdict in results.verdicts)
+    (sentence,) = headline_sentences(results.model_copy(update={"verdicts": few}))
+    assert "Keep vm.swappiness = 60" in sentence
+    assert "raise" not in sentence
+    one_is = (few[0], few[1].model_copy(update={"verdict": "worsens", "few_trials": False, "estimate": 1.3}))
+    (sentence,) = headline_sentences(results.model_copy(update={"verdicts": one_is}))
+    assert "1 of 2 alternatives raises elapsed time" in sentence
+
+
 def test_what_is_worse_for_certain_is_no_rival_though_it_may_not_matter(granularity: Results) -> None:
     """Such as a difference of 4 % that too few seeds show."""
     words: list[tuple[Word, float]] = [("worsens", 1.2), ("undecided", 1.04), ("worsens", 1.3)]

@@ -118,6 +118,37 @@ def test_it_fits_and_draws_every_trial(
             assert box["x"] + box["width"] <= width
 
 
+def test_a_long_verdict_stays_in_its_table(browser: Any, granularity: Results, tmp_path: Path) -> None:
+    few = tuple(
+        verdict.model_copy(update={"verdict": "undecided", "few_trials": True}) for verdict in granularity.verdicts
+    )
+    file = tmp_path / "few.html"
+    write_report(results_report(granularity.model_copy(update={"verdicts": few})), file)
+    for width in (1400, 800):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(file.as_uri())
+        table, badge = page.locator("table.stacked").first, page.locator("table.stacked .badge").first
+        assert "too few" in plain(badge)
+        box, parent = table.bounding_box(), table.locator("xpath=..").bounding_box()
+        assert box["width"] <= parent["width"] + 1
+        page.close()
+
+
+def test_what_the_figures_say_and_what_was_said_is_not_said_below_a_row(
+    browser: Any, granularity: Results, tmp_path: Path
+) -> None:
+    verdicts = tuple(
+        verdict.model_copy(update={"verdict": word, "reason": "alike in 8 seeds" if word == "undecided" else "higher"})
+        for verdict, word in zip(granularity.verdicts, ("differs", "undecided", "undecided"), strict=False)
+    )
+    file = tmp_path / "remarks.html"
+    write_report(results_report(granularity.model_copy(update={"verdicts": verdicts})), file)
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    assert page.locator("#verdicts .remark").all_text_contents() == ["alike in 8 seeds"]
+    page.close()
+
+
 @pytest.mark.parametrize(
     ("name", "width"),
     [

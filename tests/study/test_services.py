@@ -303,6 +303,13 @@ def test_settings_of_services_are_checked(service: str, setting: str, expected: 
     assert expected in f"{raised.value} {raised.value.hint}"
 
 
+def test_two_services_of_one_program_have_different_names(catalogue: Catalogue) -> None:
+    server = "redis-server --port {port}"
+    client = ("client", "{port:redis-server}", "{port:redis-server-2}")
+    study = adhoc_study(Request(commands=(client,), service=(server, server)), catalogue)
+    assert study.workload.service_names == ("redis-server", "redis-server-2")
+
+
 def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving) -> None:
     site = replace(HERE, uid=0, user=User(uid=7, gid=7), find_user=lambda name: User(uid=9, gid=9))
     configuration = resolved(REDIS + 'user = "redis"\n', FACTOR_OF_SERVICE, site=site).configurations[0]

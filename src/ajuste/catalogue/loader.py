@@ -26,6 +26,7 @@ from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
+from ajuste.model.wording import first_few
 
 if TYPE_CHECKING:
     from ajuste.model.metric import FigureSource, Metric, PredictionRule
@@ -82,6 +83,9 @@ class Catalogue:
             return servers.server_setting(self.services, name, chosen)
         match = place.find(self.tunables, self.parts, name)
         if match is None:
+            if changed_by(name):
+                changed = ", ".join(first_few([tunable.name for tunable in self.search([name])], 4))
+                raise RequestError(f"tunable {name!r} not found", hint=f"name what {name} changes: {changed}")
             raise _unknown("tunable", name, list(self.tunables), "list all with ajuste tunables")
         tunable, path_instance = match
         which = path_instance if chosen is None else chosen

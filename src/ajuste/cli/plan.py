@@ -86,8 +86,17 @@ def plan_of(study: Study, catalogue: Catalogue, run_options: RunOptions) -> Plan
             write.location for configuration in resolved.configurations for write in configuration.writes
         )
         return planned.model_copy(update={"notes": (*planned.notes, *map(str, adopted))})
+    _require_kernels(study, run_options)
     planned = planned_study(resolved, catalogue, no_chance=no_chance)
     return planned.model_copy(update={"packages": _packages(study, run_options)})
+
+
+def _require_kernels(study: Study, run_options: RunOptions) -> None:
+    # Without the network: what no recent list has would be refused once the study runs.
+    from ajuste.kernel.fetch import require_listed
+
+    for spec in study.kernels:
+        require_listed(spec, run_options.home)
 
 
 def _packages(study: Study, run_options: RunOptions) -> PlannedPackageSet | None:

@@ -78,6 +78,23 @@ def _open_kernel(spec: str, home: Home, say: Say, refresh: bool, thoroughly: boo
     return image.model_copy(update={"spec": spec})
 
 
+def require_listed(spec: str, home: Home) -> None:
+    """Check a packaged kernel against the cache and recent package lists; nothing is fetched, so that may be unknown.
+
+    Raises RequestError for a kernel that neither has.
+    """
+    wanted = parse_spec(spec)
+    if not isinstance(wanted, PackagedKernel) or any(is_meant(wanted, entry) for entry in cached_entries(home)):
+        return
+    source = kernel_sources()[wanted.source]
+    archive = package_lists(source, home, lambda _: None)
+    if not archive.is_recent(_wanted_suites(wanted, source)):
+        return
+    known = find_candidates(archive, source)
+    if not any(wanted.names(kernel.release, kernel.upstream, kernel.flavour) for kernel in known):
+        raise _missing_kernel(spec, wanted, source, archive, known)
+
+
 def package_lists(source: KernelSource, home: Home, say: Say) -> Archive:
     """Return the packages of a source."""
     return Archive(home.cache / "lists" / source.name, source, say)
@@ -162,9 +179,9 @@ def _missing_kernel(
         text += f"; could not fetch {lacking}"
     alike = [c.upstream for c in known if c.flavour == wanted.flavour and c.series.may_have(version)]
     listed = ", ".join(f"{source.name}:{upstream}" for upstream in list(dict.fromkeys(alike))[:3])
-    return RequestError(
-        text, hint=(f"choose one of {listed}, …; " if listed else "") + "list them with ajuste kernel list --all"
-    )
+    if listed:
+        text += f"; expected one such as {listed}"
+    return RequestError(text, hint="list kernels with ajuste kernel list --all")
 
 
 def _open_file(spec: str, wanted: KernelFile) -> KernelImage:

@@ -402,6 +402,11 @@ class _Subject:
             return self._say(self._of_single(verdicts[0]))
         if all(v.verdict == "equivalent" for v in verdicts):
             return self._say(self._none_matters(len(verdicts)))
+        # What is worse by less than matters, in too few trials to say so, is no reason.
+        matters = [v for v in worse if not v.few_trials]
+        if worse and not undecided and not matters:
+            return self._say(f"Keep {self._baseline}: none of {len(verdicts)} alternatives improves {self._title}.")
+        worse = matters
         verb = "raise" if self.metric.direction == "lower" else "cut"
         verb = f"{verb}s" if len(worse) == 1 else verb
         counted = f"{len(worse)} of {len(verdicts)} alternatives"

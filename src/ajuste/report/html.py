@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _HEAD: Final = 2_000
 _CONTENTS: Final = re.compile('<meta name="contents" content="([0-9a-f]+)">')
-_BREAKS: Final = re.compile(r"([_./](?=\w))")
+_BREAKS: Final = re.compile(r"([_/](?=\w)|\.(?=[^\W\d]))")  # no number is broken
 
 
 def render_html(report: Report, of: str = "") -> str:

@@ -391,7 +391,10 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
             continue
         style = styles[verdict.scale]
         effect = (style.estimate(verdict), style.interval(verdict), badge(verdict, results.smallest_effect))
-        rows.append(Row((*figures, *effect), remark=visible_line(verdict.reason)))
+        # Of a certain effect the interval and the verdict say what the reason does, but for what it has in brackets.
+        certain = verdict.verdict in ("improves", "worsens", "differs") and "(" not in verdict.reason
+        reason = "" if certain else verdict.reason
+        rows.append(Row((*figures, *effect), remark=visible_line(reason)))
     quantile = "" if metric.quantile is None else f", the {percent(metric.quantile)} quantile"
     title = f"{title_with_unit(metric, fmt)}{quantile}"
     return RowGroup(title, tuple(rows), _summary(results, metric, fmt, styles, labels))

@@ -379,6 +379,40 @@ def test_one_worker_alone_is_checked_by_this_machine(place: Lab, connection: Con
     assert here.plans
 
 
+class Elsewhere(Played):
+    """A worker that answers every plan with the events of another one."""
+
+    def transcript(self, plan: str) -> Transcript:
+        return Transcript(lines=said_of(f"{plan}x"), host_seconds=0.5)
+
+
+class Counting(Played):
+    """A worker that answers a plan with ``times`` results."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def carry_out(self, ids: Sequence[str]) -> Answer:
+        single = super().carry_out(ids)
+        assert single.done is not None
+        return single.model_copy(update={"done": single.done * self.times})
+
+
+@pytest.mark.parametrize("liar", [Elsewhere(), Counting(0), Counting(2)])
+@pytest.mark.timeout(60)
+def test_a_worker_that_answers_what_was_not_asked_is_named_and_others_measure_its_plans(
+    place: Lab, connection: Connection, liar: Played
+) -> None:
+    address = place.worker(liar).address
+    place.worker(Played())
+    with on(connection) as target:
+        _, where = until_disagreed(target, 60)
+        assert where == (address,)
+        assert address in target.environment[NOTES]
+        assert carry_out(target, 60) == list(range(60))
+
+
 def test_about_one_trial_in_ten_is_measured_by_two_machines(place: Lab, connection: Connection) -> None:
     workers = [Played(), Played()]
     for played in workers:

@@ -3,7 +3,8 @@
 //!
 //! A stopped process resumes by SIGCONT, which it receives even while stopped.
 //! A frozen container or a machine that stands still sends nothing: the agent, which otherwise sleeps during the trial,
-//! wakes once a second and notices that it was late. The clocks show whether the machine slept.
+//! wakes once a second and notices that it was late. On a busy machine it waits for a CPU, which is no pause.
+//! The clocks show whether the machine slept.
 //!
 //! Only on a host: in a guest nothing can pause a process, and under its virtual clock nothing else may happen.
 
@@ -18,7 +19,7 @@ use crate::process::interrupts::Changes;
 
 /// Between two looks at the time.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
-/// A wake-up that is late by this much counts as a pause.
+/// A wake-up that is late by this much, without waiting for a CPU, counts as a pause.
 const LATE: Duration = Duration::from_millis(500);
 /// The largest difference between two readings of clocks without a sleep.
 const SLEPT_NS: u64 = 50_000_000;
@@ -49,9 +50,11 @@ impl Pauses {
         self.awake = Instant::now();
     }
 
-    /// The agent woke up at `now`, and wanted to by `due` at the latest.
-    pub fn woke(&mut self, now: Instant, due: Instant, changes: Changes) {
-        if changes.continued || now.saturating_duration_since(due) > LATE {
+    /// The agent woke up at `now`, wanted to by `due` at the latest, and `waited` for a CPU meanwhile.
+    /// A moment before its sleep does not make it late.
+    pub fn woke(&mut self, now: Instant, due: Instant, changes: Changes, waited: impl FnOnce() -> Duration) {
+        let late = now.saturating_duration_since(due.max(self.awake));
+        if changes.continued || (late > LATE && late.saturating_sub(waited()) > LATE) {
             self.note(PausedOne::Agent, now.saturating_duration_since(self.awake));
         }
         self.awake = now;
@@ -123,12 +126,21 @@ mod tests {
         events.into_iter().map(words).collect()
     }
 
+    fn no_wait() -> Duration {
+        Duration::ZERO
+    }
+
     #[test]
     fn waking_up_in_time_is_no_pause() {
         let mut pauses = Pauses::start();
         let due = pauses.next_look();
-        pauses.woke(due + Duration::from_millis(20), due, Changes::default());
-        pauses.woke(due + Duration::from_millis(30), due + HEARTBEAT, Changes { of_children: true, continued: false });
+        pauses.woke(due + Duration::from_millis(20), due, Changes::default(), no_wait);
+        pauses.woke(
+            due + Duration::from_millis(30),
+            due + HEARTBEAT,
+            Changes { of_children: true, continued: false },
+            no_wait,
+        );
         assert_eq!(found(pauses.events()), []);
     }
 
@@ -136,12 +148,32 @@ mod tests {
     fn waking_up_late_or_by_being_continued_is_one() {
         let mut pauses = Pauses::start();
         let (begin, due) = (pauses.awake, pauses.next_look());
-        pauses.woke(begin + Duration::from_secs(10), due, Changes::default());
+        pauses.woke(begin + Duration::from_secs(10), due, Changes::default(), no_wait);
         assert_eq!(found(pauses.events()), [(PausedOne::Agent, 10_000_000_000)]);
         let mut pauses = Pauses::start();
         let (begin, due) = (pauses.awake, pauses.next_look());
-        pauses.woke(begin + Duration::from_millis(5), due, Changes { continued: true, of_children: false });
-        pauses.woke(begin + Duration::from_millis(6), due, Changes { continued: true, of_children: false });
+        pauses.woke(begin + Duration::from_millis(5), due, Changes { continued: true, of_children: false }, no_wait);
+        pauses.woke(begin + Duration::from_millis(6), due, Changes { continued: true, of_children: false }, no_wait);
         assert_eq!(found(pauses.events()), [(PausedOne::Agent, 5_000_000)]);
+    }
+
+    #[test]
+    fn a_moment_that_passed_before_the_sleep_is_no_pause() {
+        let mut pauses = Pauses::start();
+        let (begin, past) = (pauses.awake, pauses.awake.checked_sub(Duration::from_secs(2)).expect("up for 2 s"));
+        pauses.woke(begin + Duration::from_micros(28), past, Changes::default(), no_wait);
+        assert_eq!(found(pauses.events()), []);
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_is_no_pause() {
+        let mut pauses = Pauses::start();
+        let due = pauses.next_look();
+        pauses.woke(due + Duration::from_millis(900), due, Changes::default(), || Duration::from_millis(850));
+        assert_eq!(found(pauses.events()), []);
+        let mut pauses = Pauses::start();
+        let due = pauses.next_look();
+        pauses.woke(due + Duration::from_millis(900), due, Changes::default(), || Duration::from_millis(300));
+        assert_eq!(found(pauses.events()), [(PausedOne::Agent, 1_900_000_000)]);
     }
 }

@@ -15,7 +15,7 @@ use crate::process::interrupts::Interrupts;
 use crate::process::launch::Launched;
 use crate::process::lifetime::{Notebook, Seen};
 use crate::process::pauses::Pauses;
-use crate::process::wakeup::Wakeups;
+use crate::process::wakeup::{Asleep, Wakeups};
 use crate::sampling::sampler::Samplers;
 
 /// Between SIGTERM and SIGKILL.
@@ -145,7 +145,7 @@ impl<'a> Supervision<'a> {
             let when = [deadline, self.watch.next_look(), due, look].into_iter().flatten().min();
             let woken = self.sleep_until(when);
             let now = Instant::now();
-            self.look_for_pauses(now, when);
+            self.look_for_pauses(now, when, woken.asleep);
             if woken.printed {
                 self.watch.printed(now);
             }
@@ -169,10 +169,12 @@ impl<'a> Supervision<'a> {
     }
 
     /// Look for pauses since the last time; `due` was the wanted time to wake up.
-    fn look_for_pauses(&mut self, now: Instant, due: Option<Instant>) {
+    fn look_for_pauses(&mut self, now: Instant, due: Option<Instant>, asleep: Option<Asleep>) {
         let (Some(pauses), Some(interrupts)) = (&mut self.pauses, self.interrupts) else { return };
         let changes = interrupts.take_changes();
-        pauses.woke(now, due.unwrap_or(now), changes);
+        let waited =
+            || self.wakeups.as_ref().zip(asleep).map_or(Duration::ZERO, |(wakeups, asleep)| wakeups.waited(asleep));
+        pauses.woke(now, due.unwrap_or(now), changes, waited);
         if changes.of_children {
             for running in self.running.iter().filter(|running| running.ended.is_none()) {
                 pauses.look_at(running.launched.pid, running.role, now);
@@ -192,8 +194,7 @@ impl<'a> Supervision<'a> {
         let after_interrupts = waiting.len();
         waiting.extend(self.interrupts.map(|interrupts| readable(interrupts.changes())));
         let timeout = when.map(|when| clock::timespec(when.saturating_duration_since(Instant::now())));
-        let wakeups = self.wakeups.as_ref().filter(|_| !alive.is_empty());
-        let asleep = wakeups.map(|wakeups| (wakeups, wakeups.asleep()));
+        let asleep = self.wakeups.as_ref().map(Wakeups::asleep);
         let result = poll(&mut waiting, timeout.as_ref());
         let awake_ns = clock::raw_ns();
         let ready = |each: &PollFd<'_>| result.is_ok() && !each.revents().is_empty();
@@ -201,12 +202,12 @@ impl<'a> Supervision<'a> {
         let mut ready = waiting.iter().map(ready);
         let ended: Vec<usize> = alive.into_iter().filter(|_| ready.next().unwrap_or(false)).collect();
         let printed = self.watch.first_write().is_some() && ready.next().unwrap_or(false);
-        let seen = match asleep.filter(|_| !ended.is_empty()) {
+        let seen = match self.wakeups.as_ref().zip(asleep).filter(|_| !ended.is_empty()) {
             Some((wakeups, asleep)) => wakeups.seen(asleep, self.looked_ns, awake_ns),
             None => Seen::at(awake_ns),
         };
         self.looked_ns = awake_ns;
-        Wake { seen, ended, interrupted, printed }
+        Wake { seen, ended, interrupted, printed, asleep }
     }
 
     /// End the process at `place`: SIGTERM to its group, SIGKILL a moment later.
@@ -260,6 +261,8 @@ struct Wake {
     ended: Vec<usize>,
     interrupted: bool,
     printed: bool,
+    /// Of a host.
+    asleep: Option<Asleep>,
 }
 
 impl Running {

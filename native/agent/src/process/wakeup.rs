@@ -6,6 +6,7 @@
 //! woke it. A kernel without the file, or one that does not account, knows of no delay.
 
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use crate::clock;
 use crate::disk::fs::File;
@@ -59,6 +60,14 @@ impl Wakeups {
             (Some(before), Some(after)) => seen(asleep.from_ns, looked_ns, at_ns, before, after),
             _ => Seen { earliest_ns: looked_ns, woken_ns: Some(at_ns), at_ns },
         }
+    }
+
+    /// For how long the agent has waited for a CPU since then.
+    pub fn waited(&self, asleep: Asleep) -> Duration {
+        let (before, after) = (asleep.before, self.waits(Order::DelayFirst));
+        let delay_ns =
+            before.zip(after).map_or(0, |(before, after)| after.run_delay_ns.saturating_sub(before.run_delay_ns));
+        Duration::from_nanos(delay_ns)
     }
 
     fn waits(&self, order: Order) -> Option<Waits> {

@@ -189,6 +189,8 @@ class ClusterExecutor(Executor):
                 answer.require()
                 unfit = True
                 flight.tries += 1
+            if answer is not None and answer.done is not None and len(answer.done) != 1:
+                raise self._left_out_for([answer.worker], flight.plan)
             if answer is None or flight.tries >= MOST_TRIES:
                 done += self._compared(flight, None) if flight.first else [_lost(flight)]
             elif not answer.done:
@@ -227,13 +229,16 @@ class ClusterExecutor(Executor):
         local = run_plan(self._here, flight.plan)
         both = {done.by: first} | ({other.worker: other.done[0]} if other is not None and other.done else {})
         if wrong := [worker for worker, report in both.items() if not _same(report, local)]:
-            for worker in wrong:
-                reason = f"{worker} returned a wrong result for the trial {flight.plan.id}; its trials were dropped"
-                self._untrusted[worker] = self._refused[worker] = reason
-                self._fitting.pop(worker, None)
-                self._say(f"left out: {reason}")
-            raise Untrusted(wrong)
+            raise self._left_out_for(wrong, flight.plan)
         return [done]
+
+    def _left_out_for(self, workers: Sequence[str], plan: Plan) -> Untrusted:
+        for worker in workers:
+            reason = f"{worker} returned a wrong result for the trial {plan.id}; its trials were dropped"
+            self._untrusted[worker] = self._refused[worker] = reason
+            self._fitting.pop(worker, None)
+            self._say(f"left out: {reason}")
+        return Untrusted(workers)
 
     def _look(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
         # A trial that waits for workers that are gone would wait for ever: it is sent to another.

@@ -235,6 +235,11 @@ class Archive:
             stamp.failures.update({suite: str(error) for suite, error in failures.items()})
             self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
+    def is_recent(self, suites: Iterable[str]) -> bool:
+        """Return whether the lists of all of ``suites`` are there, and none would be fetched again now."""
+        stamp = self._read_stamp()
+        return stamp is not None and not self._missing(suites) and all(stamp.is_recent(suite) for suite in suites)
+
     def lacking(self, suites: Iterable[str]) -> str:
         """Return which of ``suites`` have no list, and why, to follow "could not fetch"; empty if none."""
         missing, stamp = self._missing(suites), self._read_stamp()

@@ -105,6 +105,7 @@ _FIELDS: Final = (
 _PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<message>.+)")
 _FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
 _OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
+_MISSING: Final = re.compile(r"kernel \S+ not found")
 # A problem that starts with the name of a setting keeps its case.
 _STARTS_WITH_NAME: Final = re.compile(r"\S*[._]\S|\S+ = ")
 _ROW: Final = re.compile(r"(?:setting|levels)_\d")
@@ -118,7 +119,8 @@ def field_problems(problem: AjusteError, form: Mapping[str, str], factors: Seque
     problems: dict[str, str] = {}
     for line in str(problem).split("\n"):
         placed = _PLACED.fullmatch(line)
-        field = _field_at(placed["place"], form, factors) if placed else ""
+        # What the package lists lack is known only to a plan, which names the kernel.
+        field = _field_at(placed["place"], form, factors) if placed else "kernel" if _MISSING.match(line) else ""
         message = placed["message"] if placed and field else line
         message = message if _STARTS_WITH_NAME.match(message) else sentence_start(message)
         sentence = message if message.endswith("?") else f"{message}."

@@ -168,7 +168,7 @@
   }
 
   // On a telephone a section of more than about a screen is folded; its title and the contents open it.
-  const narrow = window.matchMedia("(max-width: 640px)");
+  const narrow = window.matchMedia("(max-width: 900px)");
   function foldLong() {
     document.querySelectorAll("[data-long]").forEach((part) => {
       part.open = !narrow.matches || part.offsetHeight <= 900;

@@ -48,6 +48,7 @@ from ajuste.study.command_line.request import (
     wrong,
 )
 from ajuste.study.factors import ParseKernel, canonical, workload_parameter
+from ajuste.study.job import ServiceTable
 from ajuste.study.problem import KeyPath as Keys
 from ajuste.study.ranges import RANGE_MARK
 from ajuste.study.read import checked_study
@@ -249,9 +250,15 @@ def _require_pairs(option: str, texts: Sequence[str], ready_option: str, ready: 
 def _services(request: Request, options: dict[Keys, str]) -> list[dict[str, Any]]:
     _require_pairs("--service", request.service, "--ready", request.ready)
     tables: list[dict[str, Any]] = []
+    called: Counter[str] = Counter()
     for index, text in enumerate(request.service):
         tables.append({"command": argv(split("--service", text))})
         options["workload", "service", index] = f"--service {text}"
+        # The second server of one program has another name.
+        program = ServiceTable.model_validate(tables[-1]).called
+        called[program] += 1
+        if called[program] > 1:
+            tables[-1]["name"] = f"{program}-{called[program]}"
         if request.ready:
             tables[-1]["ready"] = _readiness("--ready", ready := request.ready[index])
             options["workload", "service", index, "ready"] = f"--ready {ready}"
