@@ -195,7 +195,7 @@ def test_white_noise_costs_few_blocks_for_a_state_that_it_seems_to_have() -> Non
     noise = np.random.default_rng(6).standard_normal((4000, 40))
     for blocks in (6, 10, 20, 40):
         wider = wider_in_time(noise[:, :blocks])
-        assert np.mean(wider > 1) <= 0.17
+        assert np.mean(wider > 1) <= 0.055
         assert np.median(wider) == 1
     assert np.all(wider_in_time(np.zeros((2, 20))) == 1)
 

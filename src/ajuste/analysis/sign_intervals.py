@@ -139,9 +139,9 @@ def fewest_blocks(alpha: float, mixture: str = "short") -> int:
 
 FEWEST_IN_TIME: Final = 6
 """Fewer blocks do not show whether neighbours resemble each other."""
-ALIKE: Final = 1.0
-"""Limit in standard errors of a correlation. White noise exceeds it in one of six cases, which costs 5 % of the blocks;
-a stricter limit sees a state that lasts over a few blocks too late (``benchmarks.verdicts.traps``)."""
+ALIKE: Final = 1.645
+"""Limit in standard errors of a correlation: white noise exceeds it in one of 20 cases. A limit of 1 takes 7 % more
+blocks of white noise, and sees no state of few blocks in time either (``benchmarks.verdicts.traps``)."""
 MOST_ALIKE: Final = 0.98
 
 
