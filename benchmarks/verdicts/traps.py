@@ -378,7 +378,16 @@ ATTACKS: Final = (
     Trap("attack", "retries that back off, 2.5 % on average", _retried, (*EQUAL, "improves"), looks=EACH),
     Trap("attack", "one leaves 4 % to the trial after it", _left_behind, ANY, looks=EACH),
     Trap("attack", "96 ms printed as 0.10, 100 ms as 0.1000", _fewer_digits, EQUAL, TIME, 0.02, looks=EACH),
-    Trap("attack", "96 and 104 ms by ticks of 10 ms with jitter", _ticking, EQUAL, CLOCK, 0.02, looks=EACH),
+    Trap(
+        "attack",
+        "96 and 104 ms by ticks of 10 ms with jitter",
+        _ticking,
+        EQUAL,
+        CLOCK,
+        0.02,
+        looks=EACH,
+        remark="figures cannot show it: state `resolution`",
+    ),
     Trap("attack", "figures end at 1 s, 5 % without that", _capped, EQUAL, looks=EACH),
     *(
         Trap(

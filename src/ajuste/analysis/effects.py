@@ -35,6 +35,8 @@ class Tail:
 
 
 TAILS: Final = (0.95, 0.99)
+SHARED: Final = 0.5
+"""The correlation of both within blocks above which spreads do not tell which of the two has far trials."""
 ENDING: Final = 0.1
 """The share of figures at one end from which on they seem to end there; fewer hide little of a mean."""
 FEWEST_OTHERS: Final = 3
@@ -136,10 +138,10 @@ class Effect:
 
     @cached_property
     def limit(self) -> float | None:
-        """Return the largest or smallest figure of both where figures seem to end at it: what lies beyond is unknown.
+        """Return the largest or smallest figure where figures seem to end at it: what lies beyond is unknown.
 
-        At least ``ENDING`` of the figures of each are exactly that, and the others all differ. Emulated time is exact, so
-        that the best of all seeds may well come often.
+        At least ``ENDING`` of the figures of each are exactly that, and the others all differ. Emulated time is exact:
+        the best of all seeds may well come often.
         """
         if self.trials is None or self.same or self.of_seeds:
             return None
@@ -172,12 +174,20 @@ class Effect:
         baseline, other = (np.log(side) if self.scale == "ratio" else side for side in self.trials)
         return float(np.median(other - baseline))
 
+    @property
+    def share_noise(self) -> bool:
+        """Return whether blocks vary so much that the noise of each of the two alone does not show."""
+        if self.trials is None or min(map(np.ptp, self.trials)) == 0:
+            return False
+        sides = [np.log(side) if self.scale == "ratio" else side for side in self.trials]
+        return float(np.corrcoef(sides)[0, 1]) > SHARED
+
     def means_oppose(self, alpha: float) -> bool:
         """Return whether rare trials may cost more than typical ones save.
 
-        That is asked where one of the two varies more than ``UNLIKE`` times as much and its far trials lie on the other
-        side of the effect: then the mean change must be on the side of the typical one by a one-sided t test, with the
-        farthest trial taken twice.
+        That is asked where one of the two varies more than ``UNLIKE`` times as much, or blocks hide which one does, and
+        far trials lie on the other side of the effect: then the mean change must be on the side of the typical one by a
+        one-sided t test, with the farthest trial taken twice.
         """
         values = self.differences
         if values is None or self.trials is None or len(values) < 2:
@@ -185,7 +195,9 @@ class Effect:
         values = values if self.interval.mean < 0 else -values
         middle = float(np.median(values))
         less, more = sorted(float(np.std(np.log(side) if self.scale == "ratio" else side)) for side in self.trials)
-        if more <= UNLIKE * less or float(np.max(values)) - middle <= middle - float(np.min(values)):
+        if (more <= UNLIKE * less and not self.share_noise) or float(np.max(values)) - middle <= middle - float(
+            np.min(values)
+        ):
             return False
         values = _twice(values, np.max)
         mean, error, n = moments(values)
@@ -300,7 +312,7 @@ def settled_effect(differences: Array, baseline_first: NDArray[np.bool_]) -> flo
 
 
 def _rounded(pairs: Pairs, metric: Metric, steps: tuple[float, float], *, as_ratio: bool) -> tuple[float, float]:
-    # How far below and above the estimate rounding may have hidden the true one. Two programs may print different digits.
+    # How far below and above the estimate rounding may have hidden the true one.
     if is_count(metric, np.concatenate([pairs.baseline, pairs.other])):
         return 0.0, 0.0
     if not as_ratio:

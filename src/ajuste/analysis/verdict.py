@@ -282,7 +282,9 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 
 
 def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
-    """Return about how many more blocks would decide."""
+    """Return about how many more blocks would decide; ``None`` where they would not, or nobody knows."""
+    if carries_over(effect, zone) or (effect.limit is not None and is_within(effect, zone)):
+        return None
     rate = _deciding_rate(effect.interval, zone, alpha) if effect.each_side else alpha
     more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, rate)
     if more is None or not effect.seen or not too_few_trials(effect) or abs(effect.interval.mean) >= zone / 2:
@@ -398,8 +400,8 @@ def _doubt(effect: Effect, metric: Metric, zone: float, around: str) -> str:
     if effect.settled is not None and carries_over(effect, zone):
         settled = change(effect.natural(effect.settled), effect.scale, metric.unit, like=effect.estimate)
         return (
-            f"a trial changes the one after it: where each configuration follows itself, the change is about {settled}; "
-            "restore the state before each trial (prepare), or pause longer"
+            "a trial changes the one after it: where each configuration follows itself, the change is about "
+            f"{settled}; restore the state before each trial (prepare), or pause longer"
         )
     if (certain and disagree(effect, zone)) or (within and averages_exceed(effect, zone)):
         disagreement = (
