@@ -239,5 +239,5 @@ def test_figures_that_end_at_a_limit_are_not_equivalent(configurations: Any, tri
     verdict = judged(configurations, trials, metric, base.tolist(), other.tolist(), 0.05)
     assert verdict.verdict == "undecided"
     assert "exactly 1 s" in verdict.reason
-    below = (np.exp(0.01 * random.standard_normal(40)) for _ in range(2))
-    assert judged(configurations, trials, metric, *(side.tolist() for side in below), 0.05).verdict == "equivalent"
+    base, other = (np.exp(0.01 * random.standard_normal(40)) for _ in range(2))
+    assert judged(configurations, trials, metric, base.tolist(), other.tolist(), 0.05).verdict == "equivalent"

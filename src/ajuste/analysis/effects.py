@@ -185,9 +185,10 @@ class Effect:
     def means_oppose(self, alpha: float) -> bool:
         """Return whether rare trials may cost more than typical ones save.
 
-        That is asked where one of the two varies more than ``UNLIKE`` times as much, or blocks hide which one does, and
-        far trials lie on the other side of the effect: then the mean change must be on the side of the typical one by a
-        one-sided t test, with the farthest trial taken twice.
+        That is asked where one of the two varies more than ``UNLIKE`` times as much, and its far trials lie on the other
+        side of the effect; where blocks hide which one varies, if these lie ``UNLIKE`` times as far as on its own side.
+        Then the mean change must be on the side of the typical one by a one-sided t test, with the farthest trial taken
+        twice.
         """
         values = self.differences
         if values is None or self.trials is None or len(values) < 2:
@@ -195,9 +196,8 @@ class Effect:
         values = values if self.interval.mean < 0 else -values
         middle = float(np.median(values))
         less, more = sorted(float(np.std(np.log(side) if self.scale == "ratio" else side)) for side in self.trials)
-        if (more <= UNLIKE * less and not self.share_noise) or float(np.max(values)) - middle <= middle - float(
-            np.min(values)
-        ):
+        times = 1.0 if more > UNLIKE * less else UNLIKE if self.share_noise else math.inf
+        if float(np.max(values)) - middle <= times * (middle - float(np.min(values))):
             return False
         values = _twice(values, np.max)
         mean, error, n = moments(values)
