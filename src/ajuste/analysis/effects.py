@@ -185,8 +185,8 @@ class Effect:
     def means_oppose(self, alpha: float) -> bool:
         """Return whether rare trials may cost more than typical ones save.
 
-        That is asked where one of the two varies more than ``UNLIKE`` times as much, and its far trials lie on the other
-        side of the effect; where blocks hide which one varies, if these lie ``UNLIKE`` times as far as on its own side.
+        That is asked where one of the two varies more than ``UNLIKE`` times as much and its far trials lie on the other
+        side of the effect; where blocks hide which one varies, if they lie ``UNLIKE`` times as far as on the same side.
         Then the mean change must be on the side of the typical one by a one-sided t test, with the farthest trial taken
         twice.
         """
@@ -196,7 +196,10 @@ class Effect:
         values = values if self.interval.mean < 0 else -values
         middle = float(np.median(values))
         less, more = sorted(float(np.std(np.log(side) if self.scale == "ratio" else side)) for side in self.trials)
-        times = 1.0 if more > UNLIKE * less else UNLIKE if self.share_noise else math.inf
+        unlike = more > UNLIKE * less
+        if not (unlike or self.share_noise):
+            return False
+        times = 1.0 if unlike else UNLIKE
         if float(np.max(values)) - middle <= times * (middle - float(np.min(values))):
             return False
         values = _twice(values, np.max)
