@@ -39,7 +39,7 @@ def test_who_leaves_its_cost_to_the_next_trial_does_not_improve(configurations: 
 
 
 def test_a_cost_in_the_next_trial_is_not_equivalent(configurations: Any, elapsed: Metric) -> None:
-    """It costs 1 % more at once and 2 % in the next trial, half of which the baseline bears."""
+    """The other one costs 1 % more at once and 2 % in the next trial, half of which the baseline bears."""
     assert judged(configurations, elapsed, 0.01, 0.02, 60).verdict == "undecided"
 
 

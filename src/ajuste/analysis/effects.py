@@ -137,7 +137,7 @@ class Effect:
         return math.log1p(share) if share > -1 else -math.inf
 
     @cached_property
-    def limit(self) -> float | None:
+    def ends_at(self) -> float | None:
         """Return the largest or smallest figure where figures seem to end at it: what lies beyond is unknown.
 
         At least ``ENDING`` of the figures of each are exactly that, and the others all differ. Emulated time is exact:

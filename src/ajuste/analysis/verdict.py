@@ -173,7 +173,7 @@ def verdict_word(effect: Effect, metric: Metric, zone: float, alpha: float = 0.0
     low, high = effect.interval.low, effect.interval.high
     includes_none = low <= 0 <= high
     if is_within(effect, zone):
-        unseen = too_few_trials(effect) or averages_exceed(effect, zone) or effect.limit is not None
+        unseen = too_few_trials(effect) or averages_exceed(effect, zone) or effect.ends_at is not None
         return "undecided" if unseen or carries_over(effect, zone) else "equivalent"
     if includes_none or disagree(effect, zone, alpha) or carries_over(effect, zone):
         return "undecided"
@@ -282,8 +282,8 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 
 
 def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
-    """Return about how many more blocks would decide; ``None`` where they would not, or nobody knows."""
-    if carries_over(effect, zone) or (effect.limit is not None and is_within(effect, zone)):
+    """Return about how many more blocks would decide; ``None`` where they would not, and where that is unknown."""
+    if carries_over(effect, zone) or (effect.ends_at is not None and is_within(effect, zone)):
         return None
     rate = _deciding_rate(effect.interval, zone, alpha) if effect.each_side else alpha
     more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, rate)
@@ -415,8 +415,8 @@ def _doubt(effect: Effect, metric: Metric, zone: float, around: str) -> str:
             for tail in effect.tails
         )
         return "; ".join((disagreement, *tails))
-    if within and effect.limit is not None:
-        end = amount(effect.limit, metric.unit)
+    if within and effect.ends_at is not None:
+        end = amount(effect.ends_at, metric.unit)
         return (
             f"many figures are exactly {end} and none lies beyond: they seem to end there; measure without that limit"
         )
