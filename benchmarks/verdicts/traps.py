@@ -33,7 +33,8 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 
 Array = NDArray[np.float64]
-Draw = Callable[[np.random.Generator, int], tuple[Array, Array]]
+Draw = Callable[[np.random.Generator, int], tuple[Array, ...]]
+"""Values of baseline and other, and which of them ran first in each block if that matters to them."""
 Play = Callable[[np.random.Generator], tuple[bool, int]]
 
 ALPHA: Final = 0.05
@@ -236,6 +237,171 @@ BETS: Final = (
     ),
 )
 
+EACH: Final = tuple(range(6, 31))
+"""A look after every block."""
+
+
+def _in_turn(noise: Callable[[np.random.Generator, int], Array], effect: float = 0.0) -> Draw:
+    """Return a draw of two that differ by ``effect`` and meet the same ``noise``, in the order in which they run."""
+
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+        early, late = np.exp(noise(random, 2 * n)).reshape(n, 2).T
+        first = random.random(n) < 0.5
+        base, other = np.where(first, early, late), np.where(first, late, early)
+        return base, other * (1 + effect), first.astype(np.float64)
+
+    return draw
+
+
+def _throttled(random: np.random.Generator, n: int) -> Array:
+    # Heat builds up until the clock falls by 20 %, which lasts until half of it is gone.
+    heat, slow, logs = random.uniform(0, 1), False, np.empty(n)
+    for trial in range(n):
+        heat += random.uniform(0.05, 0.25) - (0.3 if slow else 0.0)
+        slow = heat > 0.5 if slow else heat > 1
+        logs[trial] = 0.22 * slow + 0.02 * heat
+    return np.asarray(logs + 0.005 * random.standard_normal(n))
+
+
+def _warming(random: np.random.Generator, n: int) -> Array:
+    # A cold cache costs 60 %, and makes trials vary; both decay.
+    cold = 0.8 ** np.arange(n)
+    return np.asarray(0.6 * cold + (0.004 + 0.2 * cold) * random.standard_normal(n))
+
+
+def _budget(random: np.random.Generator, n: int) -> Array:
+    # Turbo saves 10 % while its budget lasts, which pauses of any length refill.
+    left, logs = 1.0, np.empty(n)
+    for trial in range(n):
+        left = min(1.0, left + random.exponential(0.4))
+        used = min(left, 0.7)
+        logs[trial], left = -0.1 * used / 0.7, left - used
+    return np.asarray(logs + 0.003 * random.standard_normal(n))
+
+
+def _collecting(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+    # Every 7th trial of the other one collects garbage, which costs 20 %: 2.9 % on average.
+    base, other = np.exp(0.003 * random.standard_normal((2, n)))
+    return base, other * np.where((np.arange(n) + random.integers(7)) % 7 == 0, 1.2, 1.0)
+
+
+def _scheduled(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+    # A job at every full minute evicts what only the other one needs (25 %); trials of about 7 s meet 1 of 8.6.
+    first = random.random(n) < 0.5
+    starts = random.uniform(0, 60) + np.cumsum(random.uniform(6.9, 7.1, 2 * n)).reshape(n, 2)
+    start = np.where(first, starts[:, 1], starts[:, 0])
+    base, other = np.exp(0.003 * random.standard_normal((2, n)))
+    return base, other * np.where(start % 60 >= 53, 1.25, 1.0), first.astype(np.float64)
+
+
+def _retried(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+    # Each retry waits twice as long as the one before; 30 % of attempts fail, 40 % of the other: 2.5 % more on average.
+    def waits(chance: float) -> Array:
+        return np.asarray(0.02 * (2.0 ** (random.geometric(1 - chance, n) - 1) - 1))
+
+    noise = np.exp(0.003 * random.standard_normal((2, n)))
+    return noise[0] * (1 + waits(0.3)), noise[1] * (1 + waits(0.4))
+
+
+def _left_behind(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+    # The other one leaves dirty pages, which cost the trial after it 4 %, whichever that is.
+    first = random.random(n) < 0.5
+    before = np.r_[False, first[:-1]]  # the other one ended the block before
+    base, other = np.exp(0.003 * random.standard_normal((2, n)))
+    base *= np.where(np.where(first, before, True), 1.04, 1.0)
+    return base, other * np.where(~first & before, 1.04, 1.0), first.astype(np.float64)
+
+
+def _fewer_digits(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+    base, other = 0.096 + 0.0005 * random.standard_normal(n), 0.1 + 0.0005 * random.standard_normal(n)
+    return np.round(base, 2), np.round(other, 4)
+
+
+def _ticking(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+    # A clock that says nanoseconds and counts 10 ms, read with a jitter of 0.1 ms.
+    times = (mean + 0.0003 * random.standard_normal(n) for mean in (0.096, 0.104))
+    base, other = (np.round(time, 2) + 1e-4 * random.exponential(1, n) for time in times)
+    return base, other
+
+
+def _capped(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+    # Figures end at 1 s, which five of six trials reach; without that the other one takes 5 % longer.
+    base, other = np.exp(0.1 + 0.1 * random.standard_normal((2, n)))
+    return np.minimum(base, 1.0), np.minimum(1.05 * other, 1.0)
+
+
+def _shared(share: float, spread: float) -> Draw:
+    """Return a draw of equal means, a ``share`` of one slower and the others 3 % faster, in blocks that vary by
+    ``spread`` together.
+    """
+    alone = _slower(share, 0.0, -0.03)
+
+    def draw(random: np.random.Generator, n: int) -> tuple[Array, ...]:
+        together = np.exp(spread * random.standard_normal(n))
+        base, other = alone(random, n)
+        return base * together, other * together
+
+    return draw
+
+
+def _mixing(random: np.random.Generator, n: int) -> Array:
+    slow = random.random(n) < np.linspace(0.05, 0.95, n)
+    return np.asarray(0.08 * slow + 0.005 * random.standard_normal(n))
+
+
+def _by_level(random: np.random.Generator, n: int) -> Array:
+    # The level wanders from block to block, and the spread grows with its square.
+    level = np.repeat(np.cumsum(0.15 * random.standard_normal(n // 2)), 2)
+    return np.asarray(level + 0.01 * np.exp(2 * level) * random.standard_normal(n))
+
+
+ATTACKS: Final = (
+    *(
+        Trap("attack", f"{name}: {effect:.0%}", _in_turn(noise, effect), wrong, looks=EACH)
+        for name, noise in (
+            ("heat and throttling by 20 %", _throttled),
+            ("a cold cache that warms", _warming),
+            ("a turbo budget that pauses refill", _budget),
+            ("a slow mode from 5 % of trials to 95 %", _mixing),
+            ("a spread that grows with a level that wanders", _by_level),
+        )
+        for effect, wrong in ((0.0, ANY), (0.02, ("improves", "equivalent")))
+    ),
+    Trap("attack", "garbage collection, 20 % in every 7th trial of one", _collecting, (*EQUAL, "improves"), looks=EACH),
+    Trap(
+        "attack",
+        "a job each minute that slows one by 25 %, trials of 7 s",
+        _scheduled,
+        (*EQUAL, "improves"),
+        looks=EACH,
+    ),
+    Trap("attack", "retries that back off, 2.5 % on average", _retried, (*EQUAL, "improves"), looks=EACH),
+    Trap("attack", "one leaves 4 % to the trial after it", _left_behind, ANY, looks=EACH),
+    Trap("attack", "96 ms printed as 0.10, 100 ms as 0.1000", _fewer_digits, EQUAL, TIME, 0.02, looks=EACH),
+    Trap(
+        "attack",
+        "96 and 104 ms by ticks of 10 ms with jitter",
+        _ticking,
+        EQUAL,
+        CLOCK,
+        0.02,
+        looks=EACH,
+        remark="figures cannot show it: state `resolution`",
+    ),
+    Trap("attack", "figures end at 1 s, 5 % without that", _capped, EQUAL, looks=EACH),
+    *(
+        Trap(
+            "attack",
+            f"{share:.0%} slower, the others 3 % faster, equal means, blocks vary by 5 %",
+            _shared(share, 0.05),
+            ANY,
+            looks=EACH,
+            remark=remark,
+        )
+        for share, remark in ((0.5, ""), (0.3, "6 blocks have none of them in 12 %: the headline says so"))
+    ),
+)
+
 TRAPS: Final = (
     Trap("coarse", "0.096 and 0.104 s, printed as 0.10", _printed(0.096, 0.104, 0.0), EQUAL, TIME, 0.02),
     Trap("coarse", "the same, noise of 1 ms", _printed(0.096, 0.104, 0.001), EQUAL, TIME, 0.02),
@@ -299,6 +465,7 @@ TRAPS: Final = (
             ("a mode of 2 % by boot, 5 blocks in each", _by_boot(5)),
         )
     ),
+    *ATTACKS,
 )
 
 
@@ -411,8 +578,8 @@ def played(trap: Trap, studies: int = STUDIES) -> TrapCell:
     for study in range(studies):
         random = np.random.default_rng((20_262, TRAPS.index(trap), study))
         most = trap.values or trap.looks[-1]
-        base, other = trap.draw(random, most)
-        first = random.random(most) < 0.5
+        base, other, *order = trap.draw(random, most)
+        first = order[0] > 0 if order else random.random(most) < 0.5
         for n in (most,) if trap.values else trap.looks:
             if trap.values:
                 known = compare(Values(tuple(base)), Values(tuple(other)), trap.metric, ALPHA).effect

@@ -217,3 +217,27 @@ def test_constants_of_others_are_as_coarse_as_their_step_however_many_there_are(
             )
             words.append((verdict.verdict, verdict.too_coarse))
         assert words == [("undecided", True), ("worsens", False), ("equivalent", False)]
+
+
+def test_each_of_two_programs_has_digits_of_its_own(configurations: Any, trials: Any) -> None:
+    """96 ms is printed as 0.10 by one, 100 ms as 0.1000 by the other; alike to the last digit of one only."""
+    other = (0.1 + 0.0001 * np.random.default_rng(1).integers(-9, 10, 40)).round(4).tolist()
+    verdict = judged(configurations, trials, TIME, [0.1] * 40, other)
+    assert (verdict.verdict, verdict.too_coarse) == ("undecided", True)
+    assert verdict.high is not None
+    assert verdict.high > 0.1 / 0.096
+    comparison = compare(Values((0.1,) * 40), Values(tuple(other)), TIME, 0.05)
+    assert comparison.effect.high is not None
+    assert comparison.effect.high > 0.1 / 0.096
+
+
+def test_figures_that_end_at_a_limit_are_not_equivalent(configurations: Any, trials: Any) -> None:
+    """Most figures are exactly 1 s, the others differ: what would lie beyond 1 s is unknown."""
+    random = np.random.default_rng(1)
+    base, other = (np.minimum(np.exp(0.1 + mean + 0.1 * random.standard_normal(40)), 1.0) for mean in (0.0, 0.05))
+    metric = TIME.model_copy(update={"resolution": 1e-9})
+    verdict = judged(configurations, trials, metric, base.tolist(), other.tolist(), 0.05)
+    assert verdict.verdict == "undecided"
+    assert "exactly 1 s" in verdict.reason
+    base, other = (np.exp(0.01 * random.standard_normal(40)) for _ in range(2))
+    assert judged(configurations, trials, metric, base.tolist(), other.tolist(), 0.05).verdict == "equivalent"

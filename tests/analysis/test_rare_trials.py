@@ -105,3 +105,18 @@ def test_29_trials_see_what_happens_in_a_tenth() -> None:
 @pytest.mark.parametrize("trap", [trap for trap in TRAPS if not trap.remark], ids=lambda trap: trap.name)
 def test_no_trap_is_fallen_into(trap: Any) -> None:
     assert played(trap, 200).wrong <= 0.08 * 200  # 5 %, and what 200 studies vary
+
+
+def test_blocks_that_vary_hide_no_far_trials(elapsed: Metric) -> None:
+    """A fifth of one's trials cost what the others save, in blocks that vary by more than both."""
+    random = np.random.default_rng(8)
+    base = np.exp(0.05 * random.standard_normal(30))
+    other = base * np.where(np.arange(30) % 6 == 3, 1.12, 0.97) * np.exp(0.002 * random.standard_normal(30))
+    known = effect(Pairs(base, other, np.arange(30) % 2 == 0), elapsed, 0.05)
+    assert known is not None
+    assert known.high is not None
+    assert known.high < 1
+    assert disagree(known, margin(known, 0.01))
+    same = effect(Pairs(base, 0.97 * base, np.arange(30) % 2 == 0), elapsed, 0.05)
+    assert same is not None
+    assert not disagree(same, margin(same, 0.01))

@@ -16,7 +16,7 @@ from scipy.special import stdtr, stdtrit
 from ajuste.analysis.confidence_sequences import Interval, interval_between, mean_interval, quantile_bounds
 from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
 from ajuste.analysis.rare_counts import RateRatio, are_rare, rate_ratio
-from ajuste.analysis.rounding import figure_step, is_count, log_rounding_error, rounding_error
+from ajuste.analysis.rounding import figure_step, figure_steps, is_count, log_rounding_error, rounding_error
 from ajuste.analysis.sign_intervals import PLAIN, SHORT, each_side, sign_interval, wider_in_time
 from ajuste.analysis.summary import distances_from_median, far_places
 from ajuste.model.metric import Metric, Scale
@@ -35,6 +35,12 @@ class Tail:
 
 
 TAILS: Final = (0.95, 0.99)
+SHARED: Final = 0.5
+"""The correlation of both within blocks above which spreads do not tell which of the two has far trials."""
+ENDING: Final = 0.1
+"""The share of figures at one end from which on they seem to end there; fewer hide little of a mean."""
+FEWEST_OTHERS: Final = 3
+"""Fewer figures that differ may do so by chance where figures are coarse."""
 LASTING: Final = 2.0
 """Blocks for each independent one from which a state that lasts is worth a word; noise seldom looks like that."""
 
@@ -61,7 +67,8 @@ class Effect:
     factor for neighbouring blocks that resemble each other. ``rounding`` is how far the steps of the figures may have
     moved the estimate, on the scale of the interval, which includes it. ``rates`` bounds the ratio of rates where some
     trials have none of what is counted. ``each_side`` has bounds of the full error rate each, for claims of which one
-    can be wrong at most. ``trials`` are the values of both.
+    can be wrong at most. ``settled`` is the effect where each follows itself, if a trial changes the one after it for
+    certain. ``trials`` are the values of both.
     """
 
     scale: Scale
@@ -79,6 +86,7 @@ class Effect:
     rounding: float = 0.0
     rates: RateRatio | None = None
     each_side: Interval | None = None
+    settled: float | None = None
     trials: tuple[Array, Array] | None = field(default=None, compare=False, repr=False)
 
     def natural(self, value: float) -> float | None:
@@ -129,6 +137,24 @@ class Effect:
         return math.log1p(share) if share > -1 else -math.inf
 
     @cached_property
+    def ends_at(self) -> float | None:
+        """Return the largest or smallest figure where figures seem to end at it: what lies beyond is unknown.
+
+        At least ``ENDING`` of the figures of each are exactly that, and the others all differ. Emulated time is exact:
+        the best of all seeds may well come often.
+        """
+        if self.trials is None or self.same or self.of_seeds:
+            return None
+        both = np.concatenate(self.trials)
+        for end in (float(np.max(both)), float(np.min(both))):
+            others = both[both != end]
+            if len(others) < FEWEST_OTHERS or len(np.unique(others)) < len(others):
+                continue
+            if all(np.mean(side == end) >= ENDING for side in self.trials):
+                return end
+        return None
+
+    @cached_property
     def mean_range(self) -> tuple[float, float]:
         """Return the mean change if the farthest trial on either side had come twice, on the scale of the interval.
 
@@ -148,12 +174,21 @@ class Effect:
         baseline, other = (np.log(side) if self.scale == "ratio" else side for side in self.trials)
         return float(np.median(other - baseline))
 
+    @property
+    def share_noise(self) -> bool:
+        """Return whether blocks vary so much that the noise of each of the two alone does not show."""
+        if self.trials is None or min(map(np.ptp, self.trials)) == 0:
+            return False
+        sides = [np.log(side) if self.scale == "ratio" else side for side in self.trials]
+        return float(np.corrcoef(sides)[0, 1]) > SHARED
+
     def means_oppose(self, alpha: float) -> bool:
         """Return whether rare trials may cost more than typical ones save.
 
         That is asked where one of the two varies more than ``UNLIKE`` times as much and its far trials lie on the other
-        side of the effect: then the mean change must be on the side of the typical one by a one-sided t test, with the
-        farthest trial taken twice.
+        side of the effect; where blocks hide which one varies, if they lie ``UNLIKE`` times as far as on the same side.
+        Then the mean change must be on the side of the typical one by a one-sided t test, with the farthest trial taken
+        twice.
         """
         values = self.differences
         if values is None or self.trials is None or len(values) < 2:
@@ -161,7 +196,11 @@ class Effect:
         values = values if self.interval.mean < 0 else -values
         middle = float(np.median(values))
         less, more = sorted(float(np.std(np.log(side) if self.scale == "ratio" else side)) for side in self.trials)
-        if more <= UNLIKE * less or float(np.max(values)) - middle <= middle - float(np.min(values)):
+        unlike = more > UNLIKE * less
+        if not (unlike or self.share_noise):
+            return False
+        times = 1.0 if unlike else UNLIKE
+        if float(np.max(values)) - middle <= times * (middle - float(np.min(values))):
             return False
         values = _twice(values, np.max)
         mean, error, n = moments(values)
@@ -209,17 +248,16 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     other_mean = float(np.mean(pairs.other))
     same = bool(np.all(pairs.baseline == pairs.other))
     positive = bool(np.all(pairs.baseline > 0) and np.all(pairs.other > 0))
-    step = figure_step(metric, np.concatenate([pairs.baseline, pairs.other]))
-    rounding = step**2 / 12
+    steps = figure_steps(metric, pairs.baseline, pairs.other)
     as_ratio = metric.scale == "ratio" and positive
     if as_ratio:
-        floor = rounding / baseline_mean**2 + rounding / other_mean**2
+        floor = ((steps[0] / baseline_mean) ** 2 + (steps[1] / other_mean) ** 2) / 12
         baseline, changed = np.log(pairs.baseline), np.log(pairs.other)
     else:
-        floor, baseline, changed = 2 * rounding, pairs.baseline, pairs.other
+        floor, baseline, changed = (steps[0] ** 2 + steps[1] ** 2) / 12, pairs.baseline, pairs.other
     of_seeds = pairs.baseline_first is None
     wider = 1.0 if of_seeds else float(wider_in_time(changed - baseline))
-    below, above = _rounded(pairs, metric, step, as_ratio=as_ratio)
+    below, above = _rounded(pairs, metric, steps, as_ratio=as_ratio)
 
     def widened(interval: Interval) -> Interval:
         low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
@@ -236,7 +274,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         mean_ratio=math.log(other_mean / baseline_mean) if as_ratio else None,
         of_seeds=of_seeds,
         seen=len(pairs) * pairs.each,
-        step=step,
+        step=max(steps),
         same=same,
         fell_back=metric.scale == "ratio" and not as_ratio,
         same_order=pairs.same_order,
@@ -245,20 +283,45 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         rates=None
         if as_ratio or not are_rare(pairs.baseline, pairs.other)
         else rate_ratio(pairs.baseline, pairs.other, alpha),
+        settled=None if pairs.baseline_first is None else settled_effect(changed - baseline, pairs.baseline_first),
         trials=(pairs.baseline, pairs.other),
     )
 
 
-def _rounded(pairs: Pairs, metric: Metric, step: float, *, as_ratio: bool) -> tuple[float, float]:
+CARRIES: Final = 0.01
+"""The error rate, at each look, of a carry-over. Where there is none, it would have to reverse the effect, too."""
+
+
+def settled_effect(differences: Array, baseline_first: NDArray[np.bool_]) -> float | None:
+    """Return the effect where each configuration follows itself; ``None`` unless trials change those after them.
+
+    What ran before the first of a block is random, as is the order within: differences are regressed on both (crossover
+    designs: Grizzle 1965, "The two-period change-over design and its use in clinical trials", Biometrics 21).
+    """
+    first, values = baseline_first[1:], differences[1:]
+    # The other one ended the block before if the baseline began it. Its second trial follows the first.
+    other_before = baseline_first[:-1]
+    follows = np.where(first, 0.0 - other_before, other_before - 1.0)
+    table = np.column_stack([np.ones(len(values)), follows, first])
+    freedom = len(values) - 3
+    if freedom < 2 or np.linalg.matrix_rank(table) < 3:
+        return None
+    size = np.linalg.lstsq(table, values)[0]
+    variance = float(np.sum((values - table @ size) ** 2)) / freedom
+    error = math.sqrt(variance * float(np.linalg.inv(table.T @ table)[1, 1]))
+    if abs(size[1]) <= error * float(stdtrit(freedom, 1 - CARRIES / 2)):
+        return None
+    return float(np.mean(values) + size[1] * (1 - np.mean(follows)))
+
+
+def _rounded(pairs: Pairs, metric: Metric, steps: tuple[float, float], *, as_ratio: bool) -> tuple[float, float]:
     # How far below and above the estimate rounding may have hidden the true one.
     if is_count(metric, np.concatenate([pairs.baseline, pairs.other])):
         return 0.0, 0.0
     if not as_ratio:
-        error = rounding_error(pairs.baseline, step) + rounding_error(pairs.other, step)
+        error = rounding_error(pairs.baseline, steps[0]) + rounding_error(pairs.other, steps[1])
         return error, error
-    (base_below, base_above), (below, above) = (
-        log_rounding_error(side, step) for side in (pairs.baseline, pairs.other)
-    )
+    (base_below, base_above), (below, above) = map(log_rounding_error, (pairs.baseline, pairs.other), steps)
     return below + base_above, above + base_below
 
 

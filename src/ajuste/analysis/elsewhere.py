@@ -30,7 +30,7 @@ from ajuste.analysis.effects import (
 from ajuste.analysis.rare_counts import rate_ratio
 from ajuste.analysis.rounding import (
     SMALLEST_RELATIVE_STEP,
-    figure_step,
+    figure_steps,
     is_count,
     log_rounding_error,
     rounding_error,
@@ -210,13 +210,14 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
     samples = (right - left,) if basis == "blocks" else (left, right)
     spreads = tuple(float(np.std(sample, ddof=1)) if len(sample) > 1 else math.nan for sample in samples)
     both = np.concatenate([baseline, changed])
-    step, rounding = figure_step(metric, both), 0.0
+    steps, rounding = figure_steps(metric, baseline, changed), 0.0
     if not is_count(metric, both):
-        errors = (max(log_rounding_error(side, step)) for side in (baseline, changed))
-        rounding = sum(errors if scale == "ratio" else (rounding_error(side, step) for side in (baseline, changed)))
+        sides = tuple(zip((baseline, changed), steps, strict=True))
+        errors = (max(log_rounding_error(side, step)) for side, step in sides)
+        rounding = sum(errors if scale == "ratio" else (rounding_error(side, step) for side, step in sides))
     typical = math.exp(float(np.mean(left))) if scale == "ratio" else float(np.mean(left))
     effect = replace(
-        _effect(contrast, scale, metric, alpha, averages, step, rounding),
+        _effect(contrast, scale, metric, alpha, averages, max(steps), rounding),
         baseline_level=typical,
         mean_ratio=math.log(averages[1] / averages[0]) if scale == "ratio" else None,
         rates=None if np.any(both) else rate_ratio(baseline, changed, alpha),

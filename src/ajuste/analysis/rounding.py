@@ -51,6 +51,13 @@ def figure_step(metric: Metric, values: Array) -> float:
     return metric.resolution or printed_step(values)
 
 
+def figure_steps(metric: Metric, baseline: Array, other: Array) -> tuple[float, float]:
+    """Return the step of the figures of each: two programs may print different digits. Zeros alone show none."""
+    common = figure_step(metric, np.concatenate([baseline, other]))
+    first, second = (figure_step(metric, side) if np.any(side) else common for side in (baseline, other))
+    return first, second
+
+
 def is_count(metric: Metric, values: Array) -> bool:
     """Return whether the figures are whole numbers of something, which no rounding has made so."""
     if metric.unit or metric.resolution not in (0, 1):

@@ -173,8 +173,9 @@ def verdict_word(effect: Effect, metric: Metric, zone: float, alpha: float = 0.0
     low, high = effect.interval.low, effect.interval.high
     includes_none = low <= 0 <= high
     if is_within(effect, zone):
-        return "undecided" if too_few_trials(effect) or averages_exceed(effect, zone) else "equivalent"
-    if includes_none or disagree(effect, zone, alpha):
+        unseen = too_few_trials(effect) or averages_exceed(effect, zone) or effect.ends_at is not None
+        return "undecided" if unseen or carries_over(effect, zone) else "equivalent"
+    if includes_none or disagree(effect, zone, alpha) or carries_over(effect, zone):
         return "undecided"
     if metric.direction == "none":
         return "differs"
@@ -222,6 +223,13 @@ def is_too_coarse(effect: Effect, zone: float) -> bool:
 def averages_exceed(effect: Effect, zone: float) -> bool:
     """Return whether typical trials are alike and mean ones may not be: a few cost more than does not matter."""
     return any(abs(mean) > zone for mean in effect.mean_range)
+
+
+def carries_over(effect: Effect, zone: float) -> bool:
+    """Return whether what a trial does to the one after it hides, or reverses, the effect where each follows itself."""
+    if effect.settled is None:
+        return False
+    return abs(effect.settled) > zone if is_within(effect, zone) else effect.settled * effect.interval.mean < 0
 
 
 def disagree(effect: Effect, zone: float, alpha: float = 0.05) -> bool:
@@ -274,7 +282,9 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 
 
 def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
-    """Return about how many more blocks would decide."""
+    """Return about how many more blocks would decide; ``None`` where they would not, and where that is unknown."""
+    if carries_over(effect, zone) or (effect.ends_at is not None and is_within(effect, zone)):
+        return None
     rate = _deciding_rate(effect.interval, zone, alpha) if effect.each_side else alpha
     more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, rate)
     if more is None or not effect.seen or not too_few_trials(effect) or abs(effect.interval.mean) >= zone / 2:
@@ -387,6 +397,12 @@ def _doubt(effect: Effect, metric: Metric, zone: float, around: str) -> str:
     # What forbids a verdict besides the width of the interval; empty where nothing does.
     certain = not effect.interval.low <= 0 <= effect.interval.high
     within = is_within(effect, zone)
+    if effect.settled is not None and carries_over(effect, zone):
+        settled = change(effect.natural(effect.settled), effect.scale, metric.unit, like=effect.estimate)
+        return (
+            "a trial changes the one after it: where each configuration follows itself, the change is about "
+            f"{settled}; restore the state before each trial (prepare), or pause longer"
+        )
     if (certain and disagree(effect, zone)) or (within and averages_exceed(effect, zone)):
         disagreement = (
             f"typical and mean trials disagree, or may: {_apart(effect, metric)}"
@@ -399,6 +415,11 @@ def _doubt(effect: Effect, metric: Metric, zone: float, around: str) -> str:
             for tail in effect.tails
         )
         return "; ".join((disagreement, *tails))
+    if within and effect.ends_at is not None:
+        end = amount(effect.ends_at, metric.unit)
+        return (
+            f"many figures are exactly {end} and none lies beyond: they seem to end there; measure without that limit"
+        )
     if too_few_trials(effect) and within:
         return (
             f"alike in {count_of(effect.seen or 0, 'seed' if effect.of_seeds else 'trial')}, too few to see what "

@@ -76,11 +76,21 @@ def _why(results: Results, undecided: Sequence[Finding], labels: Labels) -> Iter
         or (f.low is None and f.high is None)
         or f.old == 0
         or (isinstance(f, Verdict) and f.typical is not None)
+        or _is_withheld(results, f)
     ]
     if len(items) > _MOST_NAMED:
         items = [*items[:_MOST_NAMED], f"and so on for {len(items) - _MOST_NAMED} more"]
     if items:
         yield Fact("Why", items[0] if len(items) == 1 else "", items=tuple(items) if len(items) > 1 else ())
+
+
+def _is_withheld(results: Results, finding: Finding) -> bool:
+    # Whether the interval alone would decide, so that something else forbids it.
+    if not isinstance(finding, Verdict) or finding.against_limit is not None or not finding.is_undecided:
+        return False
+    low, high, none = known(finding.low), known(finding.high), _no_effect(finding)
+    certain = low is not None and high is not None and not low <= none <= high
+    return certain or _reach(results, finding) < results.smallest_effect
 
 
 def _subject(results: Results, finding: Finding, labels: Labels) -> str:
@@ -131,7 +141,7 @@ def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
 def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
     # The smallest effect that would make all of them equivalent as they stand; not where trials or digits are lacking.
     blind = any(isinstance(f, Verdict) and (f.unseen or 0.0) > SEEN for f in findings) and results.elsewhere is None
-    if blind or any(f.too_coarse or f.few_trials for f in findings):
+    if blind or any(f.too_coarse or f.few_trials or _is_withheld(results, f) for f in findings):
         return
     wanted = [_reach(results, finding) for finding in findings]
     largest = max(wanted)
