@@ -46,7 +46,7 @@ def test_a_dry_run_says_which_setting_of_which_server_gets_which_value(tmp_path:
     [
         (("--set", "service.hz=10,30"), "No --service given"),
         (("--service", "redis", "--service", "postgresql", "--set", "service.hz=10,30"), "service.redis.hz"),
-        (("--service", "redis", "--service", "redis:6380", "--set", "service.hz=10,30"), "one of each"),
+        (("--service", "redis", "--service", "redis:6380", "--set", "service.hz=10,30"), "two servers of one kind"),
         (("--service", "redis-server --port {port}", "--set", "service.hz=10,30"), "ajuste compare --service"),
         (("--service", "nginx", "--set", "service.worker_processes=1,2"), "redis or postgresql"),
         (("--service", "postgresql", "--set", "service.shared_buffers=128MB,1GB"), "ajuste compare --service"),

@@ -80,7 +80,7 @@ def two(lab_home: Home) -> Run:
         for block in range(BLOCKS):
             for position, configuration in enumerate(resolved.configurations):
                 levels = configuration.configuration.levels
-                after_s = (int(levels[EXPIRE]) + int(levels[WRITEBACK])) // 100
+                after_s = (int(levels[EXPIRE]) + 2 * int(levels[WRITEBACK])) // 100
                 slot = Slot(block=block, position=position, configuration=configuration.configuration.name, seed=1)
                 metrics = {"written-after": after_s + 0.01 * (block + position % 2), "elapsed": 2 + 0.001 * position}
                 store.add_trials(run, [Trial(slot=slot, status="ok", metrics=metrics, events=events(after_s))])
@@ -178,7 +178,7 @@ def test_a_view_of_what_a_run_does_not_have_is_not_shown(opened: Open) -> None:
 def test_the_set_of_the_best_is_outlined_and_chosen_on_the_surface(explored: Any) -> None:
     best = [row for row in rows(explored, "surface") if row["in the set of the best"] == "yes"]
     assert [(row[EXPIRE], row[WRITEBACK]) for row in best] == [("500", "100")]
-    assert float(best[0]["mean of written-after"]) == pytest.approx(6.04, abs=0.02)
+    assert float(best[0]["mean of written-after"]) == pytest.approx(7.04, abs=0.02)
     drag(explored, "surface", (0.02, 0.2), (0.05, 0.25))  # the lowest row's first cell, which is the best one
     explored.wait_for_selector(f"#explore-status:text('{BLOCKS} of {BLOCKS * CONFIGURATIONS} trials are chosen')")
     assert {row["configuration"] for row in rows(explored, "order")} == {best[0]["configuration"]}
@@ -192,8 +192,8 @@ def test_lines_are_aligned_by_the_event_that_is_chosen_and_the_address_keeps_it(
         explored.select_option("#align", event)
         points = rows(explored, "timelines")
         firsts[event] = {float(point["seconds"]) for point in points if point["value"] == "8"}
-    assert min(firsts["start"]) == 6
-    assert min(firsts["end"]) == 4
+    assert min(firsts["start"]) == 7
+    assert min(firsts["end"]) == 5
     assert min(firsts["written-after"]) == pytest.approx(0, abs=0.1)
     until(lambda: "align=written-after" in explored.evaluate("location.hash"))
     explored.reload()

@@ -42,7 +42,7 @@ SWAPPING: Figures = {"meminfo": {"SwapTotal": (9, 9)}, "vmstat": {"pswpin": (0, 
 TCP = frozenset(catalogue().conditions["tcp"].functions)
 
 
-@dataclass
+@dataclass(eq=False)
 class Guest(PlayedExecutor):
     """A guest whose samplers read ``figures`` before and after, and whose kernel runs these functions."""
 

@@ -57,7 +57,7 @@ def server_setting(services: Mapping[str, ServiceKind], name: str, address: str 
         raise RequestError(
             f"{setting!r} is not a setting that Ajuste changes while {server.title} runs",
             hint=did_you_mean(nearest_names(setting, plain))
-            or "ajuste compare --service COMMAND starts the server anew for each level, with any setting",
+            or "use `ajuste compare --service COMMAND`, which starts the server again for each level, with any setting",
         )
     where = _address(kind, address or _LISTENS[kind].port)
     note = server.risks.get(setting, "")
@@ -93,7 +93,7 @@ def _address(kind: str, text: str) -> str:
     if _SOCKET.fullmatch(text) and ".." not in text.split("/") and len(text) <= _LONGEST_SOCKET:
         return text
     raise RequestError(
-        f"{text!r} is no address of a server of this machine; expected a port or a socket",
+        f"found {text!r}; expected a port or a socket of a server of this machine",
         hint=f"write {kind}:{_LISTENS[kind].port}, or {kind}:/PATH/OF/SOCKET",
     )
 

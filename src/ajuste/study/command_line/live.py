@@ -151,7 +151,7 @@ def _of_server(option: str, text: str, servers: Sequence[str]) -> str:
     addresses = dict(_server(server) for server in servers)
     if len(addresses) < len(servers):
         raise RequestError(
-            "two --service are of one kind; expected one of each",
+            "found two servers of one kind; expected one --service of each",
             hint=f"name a setting of the other one by its address, such as {SERVER_KINDS[0]}.{name}[PORT]",
             place=place,
         )
@@ -173,7 +173,7 @@ def _server(text: str) -> tuple[str, str]:
     if kind not in SERVER_KINDS:
         raise RequestError(
             f"found {text!r}; expected a running server: {' or '.join(SERVER_KINDS)}, or one with :PORT or :SOCKET",
-            hint="for other servers, ajuste compare --service COMMAND starts the server anew for each level",
+            hint="use `ajuste compare --service COMMAND` for other servers; it starts the server again for each level",
             place=Place("--service"),
         )
     return kind, address
