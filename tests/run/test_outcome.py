@@ -170,6 +170,13 @@ def test_an_improvement_says_which_later_costs_were_not_tested(
     assert results.live.untested
 
 
+def test_a_list_shows_what_is_said_first_of_a_run(tmp_path: Path, store: Store) -> None:
+    run = undecided("small.toml", tmp_path, store)
+    results = results_of(run, store)
+    assert [head.answer for head in store.runs()] == [results_report(results).headline]
+    assert results_report(results).headline != results.answer
+
+
 def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path, store: Store) -> None:
     metric = Metric(name="took", title="took", unit="ms", direction="lower")
     design = LiveDesign(metrics=(LiveMetric(metric=metric, kind="x", where="y"),), slice_s=2, for_s=60)

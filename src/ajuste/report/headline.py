@@ -696,8 +696,13 @@ def _size_text(finding: Verdict | LineEffect) -> str:
     return finding.effect
 
 
-def live_headline(results: Results) -> str:
-    """Return the answer if a configuration broke a guard, which no verdict says; else nothing."""
+def first_sentence(results: Results, answers: Sequence[Headline]) -> str:
+    """Return what is said first of a run whose headlines are ``answers``."""
+    return _broken_guard(results) or (answers[0].sentence if answers else results.answer or "Nothing was measured.")
+
+
+def _broken_guard(results: Results) -> str:
+    # No verdict says that a configuration broke a guard.
     baseline = next((configuration.name for configuration in results.configurations if configuration.baseline), "")
     broken = results.live is not None and set(results.live.breaches) - {baseline}
     return results.answer if broken else ""

@@ -28,7 +28,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.facets import facet_sections
 from ajuste.report.format import Labels, fixed_levels, result_labels
-from ajuste.report.headline import Headline, headlines, live_headline, unsettled_sections
+from ajuste.report.headline import Headline, first_sentence, headlines, unsettled_sections
 from ajuste.report.listings import listing_sections
 from ajuste.report.method import (
     clock_name,
@@ -119,8 +119,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
     )
     return Report(
         title=results.title,
-        headline=live_headline(results)
-        or (answers[0].sentence if answers else results.answer or "Nothing was measured."),
+        headline=first_sentence(results, answers),
         question=results.question,
         lead=(
             *((Paragraph(IMPORTED, name="imported"),) if results.imported else ()),

@@ -13,7 +13,7 @@ from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console, Sheet, plain_table, sheet
 from ajuste.report.document import Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, result_labels
-from ajuste.report.headline import headlines, live_headline
+from ajuste.report.headline import first_sentence, headlines
 from ajuste.report.method import environment_facts
 
 # Characters of a fact that is shown whole.
@@ -172,7 +172,7 @@ def _is_shared(verdicts: Sequence[Verdict | None]) -> bool:
 
 def _run_answer(results: Results) -> str:
     answers = headlines(results, result_labels(results))
-    return live_headline(results) or (answers[0].sentence if answers else results.answer or results.stopped_because)
+    return first_sentence(results, answers)
 
 
 def _named(compared: SideBySide) -> Iterator[tuple[str, Results]]:

@@ -353,6 +353,7 @@ _MOST_IN_A_LINE: Final = 4
 # Of more effects of factors than this the summary names those that matter most.
 _MOST_EFFECTS: Final = 24
 _MOST_IN_SUMMARY: Final = 4
+_SAME_FIGURE: Final = 0.01
 _EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Verdict", figure=False))
 
 
@@ -429,9 +430,18 @@ def _summary(
                 words += f", p = {verdict.p_value:.2g}"
             effect = f" ({words})"
             if verdict.estimate is not None:
-                effect = f" ({styles[verdict.scale].estimate(verdict)}, {words})"
+                size = styles[verdict.scale].estimate(verdict)
+                old = _own_baseline(verdict, figures.get(results.reference(configuration.name)))
+                effect = f" ({size}{f' from {fmt.with_unit(old)}' if old else ''}, {words})"
         parts.append(f"{mean} {word} {labels.short(configuration)}{effect}")
     return f"{visible_line(metric.title)}: {'; '.join(parts)}."
+
+
+def _own_baseline(verdict: Verdict, shown: float | None) -> float | None:
+    # The figure of the baseline that gives the percentage, if that of another verdict's blocks is shown.
+    if not shown or not verdict.old or abs(verdict.old / shown - 1) <= _SAME_FIGURE:
+        return None
+    return verdict.old
 
 
 def typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: float) -> float:

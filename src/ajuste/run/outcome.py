@@ -67,6 +67,15 @@ def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
     return results.model_copy(update={"three_sigma": rows})
 
 
+def keep_results(run: Run, results: Results, store: Store) -> None:
+    """Keep the results of a run that ended, and for lists what is said first of it."""
+    from ajuste.report.format import result_labels
+    from ajuste.report.headline import first_sentence, headlines
+
+    said = first_sentence(results, headlines(results, result_labels(results)))
+    store.keep_results(run, said, results.model_dump_json())
+
+
 def original_results(run: Run, store: Store) -> Results:
     """Return the results of ``run``, without the marks of an import."""
     if (stored := store.results(run)) is not None:
@@ -75,7 +84,7 @@ def original_results(run: Run, store: Store) -> Results:
     results = _computed(run, store)
     if run.stopped:
         with suppress(RunError):  # A read-only store is shown as well.
-            store.keep_results(run, results.answer, results.model_dump_json())
+            keep_results(run, results, store)
     return results
 
 

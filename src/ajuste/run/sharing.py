@@ -16,7 +16,7 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
 from ajuste.report.results import results_report
-from ajuste.run.outcome import original_results
+from ajuste.run.outcome import keep_results, original_results
 from ajuste.store.bundle import COPY_AGAIN, BundledRun, BundleReader, is_beyond, open_bundle
 from ajuste.store.head import IMPORTED
 from ajuste.store.record import KeptRecord
@@ -119,8 +119,7 @@ def import_bundle(file: Path, store: Store) -> list[Imported]:
                 if bundled.run.id not in taken:
                     done.append(bundled.run)
                     _put(store, bundled.run, bundled.head, bundled.trials, bundled.recorded)
-                    results = bundled.results
-                    store.keep_results(bundled.run, results.answer, results.model_dump_json())
+                    keep_results(bundled.run, bundled.results, store)
                 head, parts = bundled.head, different[bundled.run.id]
                 imported.append(Imported(head.id, head.study, head.trials, head.id not in taken, bool(parts), parts))
         except BaseException:
