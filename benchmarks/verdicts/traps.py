@@ -38,7 +38,7 @@ Draw = Callable[[np.random.Generator, int], tuple[Array, ...]]
 Play = Callable[[np.random.Generator], tuple[bool, int]]
 
 ALPHA: Final = 0.05
-STUDIES: Final = 400
+STUDIES: Final = 200
 LOOKS: Final = (*range(6, 13), 15, 18, 21, 25, 29, 30)
 """Blocks after which a study is looked at, up to as many as it has by default."""
 LIMIT: Final = 0.01
