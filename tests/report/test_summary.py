@@ -50,6 +50,6 @@ def test_an_effect_over_fewer_blocks_is_beside_the_baseline_that_gives_it() -> N
     line = text[text.index("Elapsed time: ") :]
     baseline, b, c = (float(figure) for figure in re.findall(r"([\d.]+) s with", line)[:3])
     assert b / baseline == pytest.approx(0.5, abs=0.01)
-    (own,) = re.findall(r"with c \(−20\.00 % from ([\d.]+) s", line)
-    assert c / float(own) == pytest.approx(0.8, abs=0.01)
-    assert float(own) > 1.1 * baseline
+    (old,) = re.findall(r"with c \(−20\.00 % from ([\d.]+) s", line)
+    assert c / float(old) == pytest.approx(0.8, abs=0.01)
+    assert float(old) > 1.1 * baseline

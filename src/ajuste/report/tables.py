@@ -437,9 +437,9 @@ def _summary(
     return f"{visible_line(metric.title)}: {'; '.join(parts)}."
 
 
-def _own_baseline(verdict: Verdict, shown: float | None) -> float | None:
+def _own_baseline(verdict: Verdict, usual: float | None) -> float | None:
     # The figure of the baseline that gives the percentage, if that of another verdict's blocks is shown.
-    if not shown or not verdict.old or abs(verdict.old / shown - 1) <= _SAME_FIGURE:
+    if not usual or not verdict.old or abs(verdict.old / usual - 1) <= _SAME_FIGURE:
         return None
     return verdict.old
 

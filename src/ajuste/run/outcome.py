@@ -72,8 +72,8 @@ def keep_results(run: Run, results: Results, store: Store) -> None:
     from ajuste.report.format import result_labels
     from ajuste.report.headline import first_sentence, headlines
 
-    said = first_sentence(results, headlines(results, result_labels(results)))
-    store.keep_results(run, said, results.model_dump_json())
+    answer = first_sentence(results, headlines(results, result_labels(results)))
+    store.keep_results(run, answer, results.model_dump_json())
 
 
 def original_results(run: Run, store: Store) -> Results:
