@@ -9,7 +9,7 @@ Ville's inequality it exceeds 1/α at any time with probability at most α. The 
 confidence sequence (Howard, Ramdas, McAuliffe and Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic confidence
 sequences", Annals of Statistics 49).
 
-A few far differences make the others small beside the root mean square. Half of the bets therefore take differences
+A few far differences make the others small beside the root mean square. A third of the bets therefore take differences
 beyond the lower quartile of sizes for their sign alone, as sign tests do: any odd function of a difference will do,
 and that quartile does not depend on signs.
 
@@ -54,7 +54,7 @@ LONG: Final = Mixture(np.geomspace(0.06, 4.0, 8), np.full(8, 1 / 8))
 SHORT: Final = Mixture(
     np.array([0.12, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0]),
     np.array([0.02, 0.03, 0.07, 0.11, 0.15, 0.27, 0.1, 0.25]),
-    clipped=0.5,
+    clipped=1 / 3,
 )
 """The mixture for 6 to 60 blocks: six signs alike decide at 5 %, as the sign test would. On normal noise of known
 spread as narrow as the normal mixture of ``analysis.confidence_sequences`` (measured in ``benchmarks.verdicts``)."""
