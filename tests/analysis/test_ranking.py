@@ -59,11 +59,12 @@ def interval_of(values: NDArray[np.float64], alpha: float) -> tuple[float, float
         away = values - mean
         quartile = [np.quantile(np.abs(away[:n]), 0.25, method="lower") for n in running]
         evidence = 0.0
-        for x in (away / np.sqrt(np.cumsum(away**2) / running), np.clip(away / quartile, -1, 1)):
+        plain, clipped = away / np.sqrt(np.cumsum(away**2) / running), np.clip(away / quartile, -1, 1)
+        for x, share in ((plain, 2 / 3), (clipped, 1 / 3)):
             bets = [
                 np.prod(np.exp(sign * slope * x) / np.cosh(slope * x)) for slope in SHORT.slopes for sign in (1, -1)
             ]
-            evidence += float(np.repeat(SHORT.weights / 2, 2) @ bets) / 2
+            evidence += share * float(np.repeat(SHORT.weights / 2, 2) @ bets)
         return math.log(evidence)
 
     def gap(mean: float) -> float:
