@@ -60,7 +60,8 @@ def test_runs_are_listed_with_what_tells_them_apart(commands: Commands) -> None:
     runs = {run["run"]: run for run in commands.json("report")}
     decided = runs[DECIDED]
     assert (decided["kernel"], decided["workload"], decided["stopped"]) == ("debian:5.10", "matrix", "decided")
-    assert decided["answer"] == commands.json("report", DECIDED)["answer"]
+    _, first, _ = commands.run("report", DECIDED)
+    assert " ".join(first.split()).startswith(decided["answer"])
     assert (decided["tags"], decided["base"]) == ([], "")
     assert runs[GOING_ON]["stopped"] == "unfinished"
     code, output, _ = commands.run("report")

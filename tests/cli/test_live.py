@@ -117,7 +117,7 @@ def test_a_service_that_cannot_be_checked_under_a_value_is_spared_it(tmp_path: P
 
 
 def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:
-    run("live --json --order mirrored --for 17s >result.json 2>/dev/null || true", tmp_path)
+    run("live --json --order mirrored --for 24s >result.json 2>/dev/null || true", tmp_path)
     document = json.loads((tmp_path / "result.json").read_text())
     assert "then once in its reverse" in document["design"]
     blocks = [[part["configuration"] for part in document["live"]["slices"] if part["block"] == n] for n in (0, 1)]
