@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -127,7 +128,8 @@ class TestHere:
     def test_one_that_is_not_ready_is_told_with_its_log(self, programs: Shell) -> None:
         command = (f"{server(programs.directory, '21755')}", "--ready", "log:never", "--timeout", "1s")
         _, complained = programs("compare", "--service", *command, "--", "true", expect=1)
-        assert "not ready after 0.9 s; waited until a line of its log matches" in complained
+        # The limit is that of the whole trial, of which a busy machine has taken some before.
+        assert re.search(r"not ready after 0\.[5-9]\d* s; waited until a line of its log matches", complained)
         assert "its log ends: listening" in complained
         assert not left(programs.directory)
 
