@@ -1,4 +1,4 @@
-"""A Redis and a PostgreSQL of one's own whose settings a live experiment changes, and what they say of them."""
+"""A private Redis and PostgreSQL whose settings a live experiment changes, and the values that both show."""
 
 from __future__ import annotations
 

@@ -160,6 +160,8 @@ def _white(effect: float, noise: float) -> Draw:
 
 EQUAL: Final = ("equivalent",)
 ANY: Final = ("improves", "worsens")
+NONE_AND_TWO: Final = ((0.0, ANY), (0.02, ("improves", "equivalent")))
+"""Effects with the words that are wrong for them."""
 LONG: Final = (*LOOKS, *range(33, 61, 3))
 """Looks of studies of up to 60 blocks."""
 
@@ -209,7 +211,7 @@ BETS: Final = (
             ("Pareto", _pareto),
             ("40 % slower by 8 %", _bimodal),
         )
-        for effect, wrong in ((0.0, ANY), (0.02, ("improves", "equivalent")))
+        for effect, wrong in NONE_AND_TWO
     ),
     Trap("bets", "median, noise 0.3 %: none", _like(lambda r, n: 0.3 * _normal(r, n), 0.0), ANY, MEDIAN),
     *(
@@ -365,7 +367,7 @@ ATTACKS: Final = (
             ("a slow mode from 5 % of trials to 95 %", _mixing),
             ("a spread that grows with a level that wanders", _by_level),
         )
-        for effect, wrong in ((0.0, ANY), (0.02, ("improves", "equivalent")))
+        for effect, wrong in NONE_AND_TWO
     ),
     Trap("attack", "garbage collection, 20 % in every 7th trial of one", _collecting, (*EQUAL, "improves"), looks=EACH),
     Trap(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ajuste.analysis.effects import log_mean_contrast, mean_contrast, paired, unpaired
-from ajuste.analysis.elsewhere import compare, judge_comparison, rank_p_value
+from ajuste.analysis.elsewhere import compare, judge_comparison
+from ajuste.analysis.ranks import rank_p_value
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict

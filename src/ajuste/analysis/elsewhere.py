@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
-from scipy.special import nctdtr, ndtr, ndtri, stdtrit
+from scipy.special import nctdtr, ndtri, stdtrit
 
 from ajuste.analysis.confidence_sequences import Interval
 from ajuste.analysis.effects import (
@@ -27,6 +27,7 @@ from ajuste.analysis.effects import (
     paired,
     unpaired,
 )
+from ajuste.analysis.ranks import rank_p_value
 from ajuste.analysis.rare_counts import rate_ratio
 from ajuste.analysis.rounding import (
     SMALLEST_RELATIVE_STEP,
@@ -227,26 +228,6 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
     if basis == "samples" and not level and rank_p_value(left, right) < ALSO * alpha:
         typical_change = effect.natural(float(np.median(right) - np.median(left)))
     return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level, typical_change)
-
-
-FEWEST_RANKED: Final = 8
-
-
-def rank_p_value(first: Array, second: Array) -> float:
-    """Return the two-sided p-value of equal ranks; 1 below ``FEWEST_RANKED`` values of either.
-
-    Mann and Whitney 1947, "On a test of whether one of two random variables is stochastically larger than the other",
-    Annals of Mathematical Statistics 18: the normal approximation, corrected for ties and for continuity.
-    """
-    m, n = len(first), len(second)
-    if min(m, n) < FEWEST_RANKED:
-        return 1.0
-    _, places, counts = np.unique(np.concatenate([first, second]), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    away = abs(float(np.sum(ranks[:m])) - m * (m + n + 1) / 2)
-    ties = float(np.sum(counts.astype(float) ** 3 - counts)) / ((m + n) * (m + n - 1))
-    variance = m * n / 12 * (m + n + 1 - ties)
-    return float(2 * ndtr(-max(away - 0.5, 0.0) / math.sqrt(variance))) if variance > 0 else 1.0
 
 
 def _average_units(values: Array, units: tuple[str, ...]) -> Array:

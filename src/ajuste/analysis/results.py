@@ -425,9 +425,9 @@ def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> l
 
 def _unseen(findings: Sequence[Finding], *, one_boot: bool) -> list[str]:
     decided = [f for f in findings if f.deciding and not f.is_undecided and f.cannot_see]
-    notes = [min(decided, key=lambda f: f.blocks).cannot_see] if decided else []
     # All trials of a boot share what it drew; no block of theirs differs by it.
-    return [note.replace("from build", "from boot to boot or build", 1) for note in notes] if one_boot else notes
+    replicates = "boot to boot or build to build" if one_boot else "build to build"
+    return [min(decided, key=lambda f: f.blocks).cannot_see_beyond(replicates)] if decided else []
 
 
 def _not_precise(resolved: ResolvedStudy, judged: Sequence[Verdict]) -> list[str]:

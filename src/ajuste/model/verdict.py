@@ -116,12 +116,14 @@ class Finding(BaseModel):
     @property
     def cannot_see(self) -> str:
         """Describe what the blocks cannot see, in a sentence; empty where that is not known."""
+        return self.cannot_see_beyond("build to build")
+
+    def cannot_see_beyond(self, replicates: str) -> str:
+        """Describe the same where all trials share what differs from one of ``replicates`` to the next."""
         if self.unseen is None:
             return ""
         share = percent(round(self.unseen, 2) if self.unseen >= 0.01 else float(f"{self.unseen:.1g}"))
-        return (
-            f"{self.counted} cannot show what happens in fewer than {share} of trials, or differs from build to build."
-        )
+        return f"{self.counted} cannot show what happens in fewer than {share} of trials, or differs from {replicates}."
 
     @property
     def counted(self) -> str:

@@ -14,6 +14,7 @@ from scipy.special import digamma, ndtri, polygamma
 
 from ajuste.analysis.confidence_sequences import mixture_half_width
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.ranks import ranks
 from ajuste.analysis.rounding import figure_step, row_errors
 from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
 from ajuste.model.metric import Direction, Metric, Scale
@@ -239,7 +240,7 @@ def correlations(
 
 def rank_correlation(first: Array, second: Array) -> float:
     """Return Spearman's ρ; equal values share their mean rank."""
-    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+    return float(np.corrcoef(ranks(first), ranks(second))[0, 1])
 
 
 def interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
@@ -253,12 +254,6 @@ def interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
     held = min(max(rho, -most), most)
     half = ndtri(1 - alpha / 2) * math.sqrt((1 + held**2 / 2) / (n - 3))
     return min(rho, math.tanh(math.atanh(held) - half)), max(rho, math.tanh(math.atanh(held) + half))
-
-
-def _ranks(values: Array) -> Array:
-    # Ranks from 1 on; `scipy.stats` has them too, but takes longer to load than most analyses take.
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
 def _varies(values: Array) -> bool:
