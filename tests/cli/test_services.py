@@ -120,8 +120,10 @@ class TestHere:
         assert {"service-cpu", "service-peak-rss"} <= metrics
         (run,) = programs.json("report")
         trials = programs.json("report", run["run"], "--trials")
-        assert {trial["status"] for trial in trials} == {"ok"}
-        assert all(trial["metrics"]["service-cpu"] >= 0.02 for trial in trials)
+        # The warm-up, and two blocks. One may be repeated, as where another program has taken the port.
+        whole = [trial for trial in trials if trial["status"] == "ok"]
+        assert sorted(trial["slot"]["block"] for trial in whole) == [0, 1, 2], [trial["reason"] for trial in trials]
+        assert all(trial["metrics"]["service-cpu"] >= 0.02 for trial in whole)
         assert not left(where)
         assert not (Path(f"{services_place()}-{os.geteuid()}") / Path(sys.executable).name).exists()
 
