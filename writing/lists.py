@@ -16,7 +16,7 @@ import ajuste.run.live.sources
 from ajuste.analysis.transfer import shipped_atlas
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.transfer import atlas_report
-from ajuste.model.base import package_modules
+from ajuste.model.plugins import modules
 from ajuste.model.capability import ASKERS, KINDS, Asker, Kind, Rule, rule
 from ajuste.model.metric import Metric
 from ajuste.outputs.format import DocumentFormat, TextFormat
@@ -66,7 +66,7 @@ def formats_page(note: str) -> str:
     formats: list[TextFormat | DocumentFormat] = [*text_formats(), *document_formats()]
     for name, text in sorted((kind.name, kind.reads) for kind in formats):
         reads[name] = text or reads.get(name, "")
-    sources = package_modules(sys.modules[ajuste.run.live.sources.__name__]).values()
+    sources = modules(sys.modules[ajuste.run.live.sources.__name__], "sources").values()
     return "\n".join(
         [
             "# Formats\n\nThis page lists the files that [`ajuste analyse`](../how-to/analyse.md) reads, and the "

@@ -25,6 +25,7 @@ from ajuste.catalogue.programs import changed_by
 from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.plugins import add_problem, folders
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
 from ajuste.model.wording import first_few
 
@@ -233,7 +234,22 @@ def catalogue() -> Catalogue:
 def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
     module, _, name = model.partition(":")
     folder = files("ajuste.catalogue")
-    return Later(lambda: load(folder / source, table, getattr(import_module(f"ajuste.model.{module}"), name)))
+
+    def read() -> dict[str, Any]:
+        kind = getattr(import_module(f"ajuste.model.{module}"), name)
+        entries: dict[str, Any] = load(folder / source, table, kind)
+        for more in () if source.endswith(".toml") else folders(source):
+            try:
+                added = load(more, table, kind)
+            except AjusteError as error:
+                add_problem(f"{more}: {error.place}: {error.message}")
+                continue
+            for twice in entries.keys() & added.keys():
+                add_problem(f"{more}: {table} {twice} is in another catalogue: rename it")
+            entries = {**entries, **{name: entry for name, entry in added.items() if name not in entries}}
+        return entries
+
+    return Later(read)
 
 
 def load(source: Traversable, table: str, model: type[M], content: bytes | None = None) -> dict[str, M]:

@@ -1,11 +1,9 @@
-"""Base of all models, and of all folders of plug-ins."""
+"""Base of all models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pydantic
@@ -40,14 +38,3 @@ def rare(module: str, name: str) -> pydantic.BeforeValidator:
         return pydantic.TypeAdapter(getattr(import_module(module), name))
 
     return pydantic.BeforeValidator(lambda value: adapter().validate_python(value))
-
-
-# Plug-ins: a file in their folder is enough, nothing lists it.
-
-
-def package_modules(package: ModuleType) -> Mapping[str, ModuleType]:
-    """Return the modules of ``package`` by name, in the order of their names."""
-    from pkgutil import iter_modules  # plug-ins are seldom looked for
-
-    names = sorted(module.name for module in iter_modules(package.__path__))
-    return MappingProxyType({name: import_module(f"{package.__name__}.{name}") for name in names})

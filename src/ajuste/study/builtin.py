@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import add_problem, folders
 from ajuste.study.problem import nearest
 
 _FOLDER: Final = "studies"
@@ -34,9 +35,13 @@ def builtin_studies() -> list[BuiltinStudy]:
 
 
 def builtin_files(folder: str) -> dict[str, Path]:
-    """Return the files in that folder of the catalogue, by the name that each has."""
-    paths = sorted((Path(str(files("ajuste.catalogue"))) / folder).glob("*.toml"))
-    return {path.stem: path for path in paths}
+    """Return the files in that folder of the catalogue, and in those of plug-ins, by the name that each has."""
+    found: dict[str, Path] = {}
+    for place in (files("ajuste.catalogue") / folder, *folders(folder)):
+        for path in sorted(Path(str(place)).glob("*.toml")):
+            if found.setdefault(path.stem, path) is not path:
+                add_problem(f"{path}: {path.stem} is in another catalogue: rename it")
+    return found
 
 
 def find_study(name_or_path: str) -> Path:

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 
-from ajuste.model.base import package_modules
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import modules
 from ajuste.outputs.format import DocumentFormat, Parser, TextFormat
 
 
+@cache
 def _modules() -> Mapping[str, ModuleType]:
-    return package_modules(sys.modules[__name__])
+    return modules(sys.modules[__name__], "outputs")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The formats of an export, one file each: its ``NAME``, and ``render(export)``, which makes its files."""
+"""The formats of an export, one module each: its ``NAME``, and ``render(export)``, which makes its files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from ajuste.model.base import package_modules
+from ajuste.model.plugins import modules
 from ajuste.profile.export import Export, Rendered
 
 
 @cache
 def renderers() -> Mapping[str, Callable[[Export], Rendered]]:
     """Return all formats by name."""
-    return MappingProxyType({module.NAME: module.render for module in package_modules(sys.modules[__name__]).values()})
+    return MappingProxyType({module.NAME: module.render for module in modules(sys.modules[__name__], "exports").values()})
 
 
 def default_format(export: Export) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import Home
-from ajuste.model.base import package_modules
 from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Written
 from ajuste.model.kernel import KernelImage, Proof, ShownFeature
 from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
+from ajuste.model.plugins import modules
 from ajuste.model.trial import KERNEL_FACTOR, Observation
 from ajuste.model.wording import Say
 from ajuste.run.proofs import features
@@ -150,7 +150,7 @@ def _each(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 FEATURES: Final[Mapping[str, KernelFeature]] = MappingProxyType(
     {
         feature.name: feature
-        for module in package_modules(features).values()
+        for module in modules(features, "features").values()
         for feature in vars(module).values()
         if isinstance(feature, KernelFeature)
     }

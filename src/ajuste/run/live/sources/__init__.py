@@ -13,10 +13,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from ajuste.model.base import package_modules
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, is_computable
 from ajuste.model.metric import Metric
+from ajuste.model.plugins import modules
 from ajuste.model.wording import Say, visible_line
 from ajuste.outputs.base import parse_unit
 from ajuste.run.live.reading import PAST_SECONDS, Figures, NothingShownError, Reading, Source, level, look_at, rate
@@ -32,7 +32,7 @@ def kinds() -> Mapping[str, Callable[[str], Source]]:
     read.
     """
     return MappingProxyType(
-        {module.KIND: module.open_source for module in package_modules(sys.modules[__name__]).values()}
+        {module.KIND: module.open_source for module in modules(sys.modules[__name__], "sources").values()}
     )
 
 

@@ -1,0 +1,189 @@
+"""Plug-ins: what other packages add to Ajuste, by the entry points that their metadata name.
+
+The groups are those of ``Group``. Nothing of a package is loaded before it is used. One that is broken is named, and all
+else goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType
+from typing import Any, Final, Literal
+
+from ajuste.model.error import RequestError
+
+Group = Literal["commands", "facets", "sections", "outputs", "exports", "features", "sources", "catalogues"]
+"""What a package can add, each as the group ``ajuste.GROUP`` of its entry points:
+
+``commands`` a function, or a group of commands, by its name; ``facets`` and ``sections`` modules on what only some runs
+have, and how it is shown (``ajuste.run.facets``, ``ajuste.report.facets``); ``outputs`` modules that read what programs
+write (``ajuste.outputs.programs``); ``exports`` modules with a format (``ajuste.profile.formats``); ``features`` modules
+with features of kernels (``ajuste.run.proofs.features``); ``sources`` modules with a source of live metrics;
+``catalogues`` packages with files of settings, workloads and studies, in the folders of ``ajuste.catalogue``.
+"""
+
+_DIRECTORY: Final = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info")
+_PINNED: Final = re.compile(r"^Requires-Dist: ajuste *(?:\[[^]]*\])? *\(?== *([^\s;,)]+)", re.MULTILINE)
+
+_problems: dict[str, None] = {}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plug-in of an installed ``package`` (name and version): ``value`` is ``MODULE`` or ``MODULE:OBJECT``."""
+
+    group: Group
+    name: str
+    value: str
+    package: str
+    metadata: Path
+
+    @property
+    def module(self) -> str:
+        """Return the name of its module."""
+        return self.value.partition(":")[0]
+
+    def load(self) -> Any:
+        """Return the module or object. Raises RequestError that names the plug-in and its package."""
+        pinned, present = _PINNED.search(_text(self.metadata / "METADATA")), _version()
+        if pinned and present and pinned[1] != present:
+            raise self._unusable(f"is for Ajuste {pinned[1]}; this is {present}", "install both in one version")
+        module, _, name = self.value.partition(":")
+        try:
+            found = import_module(module)
+            return getattr(found, name) if name else found
+        except RequestError as error:
+            raise self._unusable(f"cannot be loaded: {error.message}", error.hint) from error
+        except Exception as error:
+            reason = f"cannot be loaded: {type(error).__name__}: {error}"
+            raise self._unusable(reason, f"update {self.package.partition(' ')[0]}, or remove it") from error
+
+    def _unusable(self, reason: str, hint: str | None) -> RequestError:
+        return RequestError(f"{self} {reason}", hint=hint)
+
+    def __str__(self) -> str:
+        return f"plug-in {self.name} ({self.group}) of the package {self.package}"
+
+
+def plugins(group: Group) -> Mapping[str, Plugin]:
+    """Return the plug-ins of a group by name. Of two with one name neither is there, and ``problems`` has both."""
+    found: dict[str, Plugin] = {}
+    twice: dict[str, Plugin] = {}
+    for plugin in _installed():
+        if plugin.group == group:
+            first = found.setdefault(plugin.name, plugin)
+            if first is not plugin:
+                twice[plugin.name] = plugin
+    for name, second in twice.items():
+        add_problem(f"{found.pop(name)} has the name of that of {second.package}: remove one of them")
+    return MappingProxyType(found)
+
+
+def modules(folder: ModuleType, group: Group) -> Mapping[str, Any]:
+    """Return the modules of ``folder``, for which a file in it is enough, and the plug-ins of ``group``, by name.
+
+    A plug-in that cannot be loaded, or has the name of one of the modules, is left out, and ``problems`` has it.
+    """
+    names = sorted(module.name for module in iter_modules(folder.__path__))
+    found: dict[str, Any] = {name: import_module(f"{folder.__name__}.{name}") for name in names}
+    for plugin in plugins(group).values():
+        if plugin.name in found:
+            add_problem(f"{plugin} has the name of one of Ajuste's: rename it")
+            continue
+        try:
+            found[plugin.name] = plugin.load()
+        except RequestError as error:
+            add_problem(error.message)
+    return MappingProxyType(found)
+
+
+def folders(name: str) -> Iterator[Traversable]:
+    """Yield the folder ``name`` of each package with a catalogue that has one."""
+    for plugin in plugins("catalogues").values():
+        try:
+            folder = files(plugin.load()) / name
+        except RequestError as error:
+            add_problem(error.message)
+            continue
+        if folder.is_dir():
+            yield folder
+
+
+@contextmanager
+def isolated(module: ModuleType) -> Iterator[None]:
+    """Leave out what a plug-in's ``module`` cannot do; a fault of Ajuste itself is raised."""
+    try:
+        yield
+    except Exception as error:
+        if module.__name__.partition(".")[0] == "ajuste":
+            raise
+        add_problem(f"{module.__name__}, a plug-in, failed: {type(error).__name__}: {error}")
+
+
+def add_problem(problem: str) -> None:
+    """Add what is wrong with a plug-in that is left out."""
+    _problems[problem] = None
+
+
+def problems() -> tuple[str, ...]:
+    """Return what is wrong with plug-ins that were left out until now."""
+    return tuple(_problems)
+
+
+@cache
+def _installed() -> tuple[Plugin, ...]:
+    # importlib.metadata takes longer to load than most commands; the files are as simple as their specification
+    # (https://packaging.python.org/en/latest/specifications/entry-points).
+    found: list[Plugin] = []
+    for name, (package, metadata) in _distributions().items():
+        group: str | None = None
+        for line in _text(metadata / "entry_points.txt").splitlines() if name != "ajuste" else ():
+            text = line.strip()
+            if text.startswith("["):
+                group = text[1:-1].removeprefix("ajuste.") if text.startswith("[ajuste.") else None
+            elif group is not None and "=" in text and text[0] not in "#;":
+                key, value = (part.strip() for part in text.split("=", 1))
+                found.append(Plugin(group, key, value.partition("[")[0].strip(), package, metadata))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+@cache
+def _distributions() -> Mapping[str, tuple[str, Path]]:
+    # Each installed package with its name and version, and the directory of its metadata: the first in sys.path.
+    found: dict[str, tuple[str, Path]] = {}
+    for entry in _metadata():
+        if match := _DIRECTORY.fullmatch(entry.name):
+            name = re.sub(r"[-_.]+", "-", match["name"]).lower()
+            found.setdefault(name, (f"{name} {match['version']}", entry))
+    return found
+
+
+def _metadata() -> Iterator[Path]:
+    for place in sys.path:
+        try:
+            with os.scandir(place or ".") as entries:
+                yield from sorted(Path(entry.path) for entry in entries if entry.name.endswith(".dist-info"))
+        except OSError:
+            continue  # a directory that is not there, or an archive
+
+
+def _version() -> str:
+    return _distributions().get("ajuste", ("", Path()))[0].partition(" ")[2]
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
