@@ -18,9 +18,6 @@ from starlette.testclient import TestClient
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
-from ajuste.lab.application import application
-from ajuste.lab.service import LabService
-from ajuste.lab.watch import RunWatch
 from ajuste.machine.home import Home
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.trial import Slot, Trial
@@ -28,6 +25,9 @@ from ajuste.store.store import Run, Store
 from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
+from ajuste_lab.application import application
+from ajuste_lab.service import LabService
+from ajuste_lab.watch import RunWatch
 from benchmarks import explore
 from benchmarks.comparison import Comparison, seconds
 from benchmarks.store import make

@@ -6,8 +6,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from ajuste.lab.application import api_routes
-from ajuste.lab.service import LabService
+from ajuste_lab.application import api_routes
+from ajuste_lab.service import LabService
 
 
 def owners_client(service: LabService) -> TestClient:

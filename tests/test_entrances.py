@@ -13,14 +13,14 @@ import tomlkit
 
 from ajuste.executor.cluster.messages import HostJob
 from ajuste.executor.cluster.worker import resolved_here
-from ajuste.lab.agents.budget import AgentBudget, AgentLimits
-from ajuste.lab.agents.desk import AgentDesk
-from ajuste.lab.agents.protocol import answered
-from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
 from ajuste.model.capability import Asker, rule
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
+from ajuste_lab.agents.budget import AgentBudget, AgentLimits
+from ajuste_lab.agents.desk import AgentDesk
+from ajuste_lab.agents.protocol import answered
+from ajuste_lab.service import LabService
 from harmful import BASE, HARMFUL, HOST
 from owner import owners_client
 from small_stores import Commands, small_store

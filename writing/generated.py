@@ -11,10 +11,10 @@ import typer.main
 from ajuste.catalogue.loader import catalogue, figure_sources
 from ajuste.cli.main import whole_application
 from ajuste.cli.options import examples_in
-from ajuste.lab.agents.operations import OPERATIONS, argument_schema
 from ajuste.model.metric import FigureSource
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.read import json_schema
+from ajuste_lab.agents.operations import OPERATIONS, argument_schema
 from writing.command_line import commands_of, described, record, usage
 from writing.lists import atlas_page, capabilities_page, file_tables, formats_page, metrics_page, packages_page
 from writing.results import results_page

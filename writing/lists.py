@@ -12,20 +12,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, get_args
 
-import ajuste.run.live.sources
+import ajuste
+import ajuste_live.sources
 from ajuste.analysis.transfer import shipped_atlas
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.transfer import atlas_report
-from ajuste.model.plugins import modules
 from ajuste.model.capability import ASKERS, KINDS, Asker, Kind, Rule, rule
 from ajuste.model.metric import Metric
+from ajuste.model.plugins import modules
 from ajuste.outputs.format import DocumentFormat, TextFormat
 from ajuste.outputs.programs import document_formats, text_formats
 from ajuste.outputs.services import service_metrics
 from ajuste.report.markdown import markdown
 from ajuste.study.metrics import MODELLED, PARTS_OF_INSTRUCTIONS
-from ajuste.study.project import BenchmarkTable, ReproducerTable
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
+from ajuste_ci.project import BenchmarkTable, ReproducerTable
 
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)
 """Sources of a module's knowledge: for those who read its code."""
@@ -66,7 +67,7 @@ def formats_page(note: str) -> str:
     formats: list[TextFormat | DocumentFormat] = [*text_formats(), *document_formats()]
     for name, text in sorted((kind.name, kind.reads) for kind in formats):
         reads[name] = text or reads.get(name, "")
-    sources = modules(sys.modules[ajuste.run.live.sources.__name__], "sources").values()
+    sources = modules(sys.modules[ajuste_live.sources.__name__], "sources").values()
     return "\n".join(
         [
             "# Formats\n\nThis page lists the files that [`ajuste analyse`](../how-to/analyse.md) reads, and the "

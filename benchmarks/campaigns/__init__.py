@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from ajuste.analysis.promotion import (
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Slot, Trial
+from ajuste_lab.campaign.model import Campaign
+from ajuste_lab.campaign.promotion import (
     PROOF_BLOCKS,
     ConfirmedPart,
     ErrorBudget,
@@ -25,9 +28,6 @@ from ajuste.analysis.promotion import (
     judgement,
     rare_costs,
 )
-from ajuste.model.campaign import Campaign
-from ajuste.model.metric import Metric
-from ajuste.model.trial import Slot, Trial
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, NOISE, promoted
 from benchmarks.comparison import Comparison
 

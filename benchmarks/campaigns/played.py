@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ajuste.analysis.promotion import ReadBackPlan
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.blocks import block
 from ajuste.machine.home import Home
-from ajuste.model.campaign import CANDIDATE, Campaign, RefereeAnswer, Refereed
 from ajuste.model.event import Written
 from ajuste.model.plan import FileLocation, Write
 from ajuste.model.trial import Configuration, Slot, Trial
-from ajuste.run.campaign.evaluator import Evaluator, SealedBench, SealedTrials
-from ajuste.run.campaign.kept import KeptCampaign, new_campaign
-from ajuste.run.campaign.referee import judge_candidate, one_referee, refereed_campaign
 from ajuste.study.schema import Study
+from ajuste_lab.campaign.evaluator import Evaluator, SealedBench, SealedTrials
+from ajuste_lab.campaign.kept import KeptCampaign, new_campaign
+from ajuste_lab.campaign.model import CANDIDATE, Campaign, RefereeAnswer, Refereed
+from ajuste_lab.campaign.promotion import ReadBackPlan
+from ajuste_lab.campaign.referee import judge_candidate, one_referee, refereed_campaign
 
 BETTER = 0.9
 """Factor by which a cheat changes a trial: 10 % less."""

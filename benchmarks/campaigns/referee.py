@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from ajuste.model.campaign import Campaign
+from ajuste_lab.campaign.model import Campaign
 from benchmarks.campaigns import CAMPAIGNS, IMPROVEMENT, RULES, PlayedCampaigns, play
 from benchmarks.campaigns.played import NOISE, refereed
 from benchmarks.comparison import Comparison

@@ -33,7 +33,7 @@ from ajuste.cli.restore import restore
 from ajuste.executor.host.adoption import adoptions
 from ajuste.executor.host.journals import ADOPTED
 from ajuste.model.error import RequestError
-from ajuste.run.live.state import ON_PROBATION
+from ajuste_live.state import ON_PROBATION
 from benchmarks.comparison import Comparison, show
 from benchmarks.kill_tally import subsets
 from benchmarks.live.fault import SETTING

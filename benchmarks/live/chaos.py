@@ -20,7 +20,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.guards import SILENT_SECONDS
+from ajuste_live.guards import SILENT_SECONDS
 from benchmarks.comparison import Comparison, show
 from benchmarks.live.fault import ENDPOINT, KINDS, OLD
 from benchmarks.live.redis import printed_alone

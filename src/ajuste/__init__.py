@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ajuste.lab.notebook import MeasuredRun, compare, load, measure
+    from ajuste.run.notebook import MeasuredRun, compare, load, measure
 
 __all__ = ["MeasuredRun", "compare", "load", "measure"]
 
@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
     # Notebooks' names are loaded at their first use: every command imports this package and must start at once.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ajuste.lab import notebook
+    from ajuste.run import notebook
 
     return getattr(notebook, name)
 

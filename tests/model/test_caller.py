@@ -25,11 +25,11 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.outputs.files import read_files
 from ajuste.profile.tuned import read_text
-from ajuste.run.campaign.candidates import Candidates
-from ajuste.run.live.state import is_asked_to_stop, kept_state, own_state
 from ajuste.store.head import RunNotes
-from ajuste.study.project import read_project
 from ajuste.study.read import read_study
+from ajuste_ci.project import read_project
+from ajuste_lab.campaign.candidates import Candidates
+from ajuste_live.state import is_asked_to_stop, kept_state, own_state
 from namespace import needs_root
 
 CALLER = 54321

@@ -26,10 +26,10 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
 from ajuste.run.contained import scheduler_workplace, with_patches, with_programs, with_schedulers
 from ajuste.run.outcome import results_of
-from ajuste.run.reproducer import reproducer
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
+from ajuste_ci.reproducer import reproducer
 from shell import SMALL
 from small_kernel import PATCH, Silent, small_kernel
 from small_stores import run_of

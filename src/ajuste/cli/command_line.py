@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ajuste.cli.edge import Interrupted
 from ajuste.cli.options import PROMPT, F
+from ajuste.model.plugins import plugins
 from ajuste.study.command_line.option import RARE_PANELS, panel_order
 
 FILE: Final = Path(__file__).with_name("command-line.json")
@@ -86,6 +87,10 @@ def _sections(
     groups: dict[str, list[Row]] = {}
     for path, inner in below.items():
         groups.setdefault(inner["panel"] or "Commands", []).append((path.rpartition(" ")[2], inner["summary"]))
+    if not name:
+        for plugin in plugins("commands").values():
+            if plugin.name not in commands:
+                groups.setdefault("Other packages", []).append((plugin.name, f"From {plugin.package}."))
     yield from groups.items()
 
 

@@ -1,4 +1,4 @@
-"""The command ``ajuste``: one file a command, put together here."""
+"""The command ``ajuste``: one file a command, and those of other packages, put together here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -17,7 +17,9 @@ from ajuste.cli.command_line import HELP_ALL, Commands, help_text
 from ajuste.cli.edge import QuickEnding, exit_code
 from ajuste.cli.log import OPTION, begin_log, without_log
 from ajuste.cli.options import examples, help_if_alone
+from ajuste.machine.home import require_extra
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import load_plugin, plugins, problems
 
 GROUPS: Final = MappingProxyType(
     {
@@ -76,14 +78,24 @@ GROUPS: Final = MappingProxyType(
 )
 """The commands with their summaries, in the groups of the help.
 
-Each is a module of this package, with a function of that name or a group ``app``.
+Each is a module of this package, with a function of that name or a group ``app``, or in one of ``ELSEWHERE``.
 """
 
-_KINDS: Final = sorted(path.stem for path in Path(__file__).with_name("kinds").glob("[a-z]*.py"))
-
-COMMANDS: Final = MappingProxyType(
-    {name: what for group in GROUPS.values() for name, what in group.items()} | dict.fromkeys(_KINDS, "")
+ELSEWHERE: Final = MappingProxyType(
+    {
+        "campaign": "serve",
+        "gate": "ci",
+        "history": "ci",
+        "live": "live",
+        "mcp": "mcp",
+        "reproduce": "ci",
+        "serve": "serve",
+        "site": "serve",
+    }
 )
+"""The commands of Ajuste's other packages, with the optional part that each belongs to."""
+
+COMMANDS: Final = MappingProxyType({name: what for group in GROUPS.values() for name, what in group.items()})
 
 OLD_NAMES: Final = MappingProxyType({"worker": ("cluster", "worker"), "scheduler": ("cluster", "scheduler")})
 """Commands that became part of others; their names go on working."""
@@ -92,8 +104,6 @@ OLD_NAMES: Final = MappingProxyType({"worker": ("cluster", "worker"), "scheduler
 _MODULES: Final = {
     "import": "bundle",
     "verify": "bundle",
-    "mcp": "serve",
-    "reproduce": "saving",
     "schema": "studies",
 }
 _FUNCTIONS: Final = {"import": "import_", "help": "show_page"}
@@ -118,7 +128,7 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         else {},
     )
     app.callback(invoke_without_command=True)(_options)
-    named = next((word for word in without_log(words) if word in COMMANDS), None)
+    named = next((word for word in without_log(words) if word in COMMANDS or word in plugins("commands")), None)
     if named is not None:
         _add(app, named)
     else:
@@ -137,11 +147,23 @@ def whole_application() -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    module = import_module(f"ajuste.cli.kinds.{name}" if name in _KINDS else f"ajuste.cli.{_MODULES.get(name, name)}")
-    if hasattr(module, "app") and name not in _MODULES:
-        app.add_typer(module.app, name=name)
+    command = _command(name)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
     else:
-        app.command(name)(getattr(module, _FUNCTIONS.get(name, name)))
+        app.command(name)(command)
+
+
+def _command(name: str) -> Any:
+    # A function, or a group of commands.
+    if name in ELSEWHERE or name not in COMMANDS:
+        if name in ELSEWHERE:
+            require_extra(ELSEWHERE[name])
+        return load_plugin("commands", name)
+    module = import_module(f"ajuste.cli.{_MODULES.get(name, name)}")
+    if hasattr(module, "app") and name not in _MODULES:
+        return module.app
+    return getattr(module, _FUNCTIONS.get(name, name))
 
 
 def _nothing() -> None: ...
@@ -199,7 +221,11 @@ def _done(words: list[str]) -> object:
     ):
         print(text, end="")
         return 0
-    return application(words)(words, prog_name="ajuste", standalone_mode=False)
+    try:
+        return application(words)(words, prog_name="ajuste", standalone_mode=False)
+    finally:
+        for problem in problems():
+            print(f"ajuste: {problem}", file=sys.stderr)
 
 
 def current_names(words: Sequence[str]) -> list[str]:

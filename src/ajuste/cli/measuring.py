@@ -28,7 +28,7 @@ from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import ExpectTable, Study
 
 if TYPE_CHECKING:
-    from ajuste.report.gate import Form
+    from ajuste.report.expectations import Form
 
 PROVED: Final = 3
 """The exit code where harm is proved, a guard was broken, or an expectation was not met."""
@@ -96,7 +96,7 @@ class Expected:
             for note in self.notes:
                 typer.echo(visible_line(f"digest not compared: {note}"), err=as_json)
         if self.tests:
-            from ajuste.report.gate import as_tests  # few runs are tests
+            from ajuste.report.expectations import as_tests  # few runs are tests
 
             for form, path in self.tests.items():
                 write_text(path, as_tests(form, self.study, outcomes))

@@ -29,7 +29,7 @@ from ajuste.study.overrides import overridden
 from ajuste.study.schema import Study
 
 if TYPE_CHECKING:
-    from ajuste.report.gate import Form
+    from ajuste.report.expectations import Form
 
 
 @example(

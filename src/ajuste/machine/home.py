@@ -52,14 +52,16 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 
 EXTRAS: Final = MappingProxyType(
     {
+        "ci": ("ajuste_ci",),
         "cluster": ("cryptography", "distributed"),
-        "mcp": ("mcp",),
+        "live": ("ajuste_live",),
+        "mcp": ("ajuste_lab", "mcp"),
         "notebook": ("pandas", "polars"),
         "perfetto": ("perfetto",),
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
         "search": ("cmaes", "optuna", "pydoe", "sklearn"),
-        "serve": ("starlette", "uvicorn"),
+        "serve": ("ajuste_lab", "starlette", "uvicorn"),
     }
 )
 """The optional parts, with the modules that only they have."""
@@ -150,9 +152,9 @@ def lacking(error: ModuleNotFoundError) -> RequestError | None:
     """Return the message for a module that could not be loaded, ``None`` for a fault in the source tree."""
     module = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
-    if extra is not None:
+    if extra is not None and find_spec(module) is None:
         return _lacking(module, extra)
-    if in_tree() and module in ("", "ajuste"):
+    if in_tree() and module.partition("_")[0] in ("", "ajuste"):
         return None
     return RequestError(f"Python module {error.name or error} not found; Ajuste requires it", hint=how_to_mend())
 

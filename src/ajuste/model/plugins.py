@@ -1,7 +1,7 @@
 """Plug-ins: what other packages add to Ajuste, by the entry points that their metadata name.
 
-The groups are those of ``Group``. Nothing of a package is loaded before it is used. One that is broken is named, and all
-else goes on.
+The groups are those of ``Group``. Nothing of a package is loaded before it is used. One that is broken is named, and
+all else goes on.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ from typing import Any, Final, Literal
 
 from ajuste.model.error import RequestError
 
-Group = Literal["commands", "facets", "sections", "outputs", "exports", "features", "sources", "catalogues"]
+Group = Literal[
+    "commands", "assemblers", "facets", "sections", "outputs", "exports", "features", "sources", "catalogues"
+]
 """What a package can add, each as the group ``ajuste.GROUP`` of its entry points:
 
-``commands`` a function, or a group of commands, by its name; ``facets`` and ``sections`` modules on what only some runs
-have, and how it is shown (``ajuste.run.facets``, ``ajuste.report.facets``); ``outputs`` modules that read what programs
-write (``ajuste.outputs.programs``); ``exports`` modules with a format (``ajuste.profile.formats``); ``features`` modules
-with features of kernels (``ajuste.run.proofs.features``); ``sources`` modules with a source of live metrics;
-``catalogues`` packages with files of settings, workloads and studies, in the folders of ``ajuste.catalogue``.
+- ``commands``: a function, or a group of commands (``ajuste.cli.command_line.Commands``), by the command's name
+- ``assemblers``: a function that gives the results of a kind of experiment, as ``ajuste.analysis.results.assemble``
+- ``facets`` and ``sections``: modules on what only some runs have, and how a report tells it (``ajuste.run.facets``,
+  ``ajuste.report.facets``)
+- ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
+- ``exports``: modules with a format for what won (``ajuste.profile.formats``)
+- ``features``: modules with features of kernels (``ajuste.run.proofs.features``)
+- ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
+- ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """
 
 _DIRECTORY: Final = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info")
@@ -76,18 +82,27 @@ class Plugin:
         return f"plug-in {self.name} ({self.group}) of the package {self.package}"
 
 
+@cache
 def plugins(group: Group) -> Mapping[str, Plugin]:
     """Return the plug-ins of a group by name. Of two with one name neither is there, and ``problems`` has both."""
-    found: dict[str, Plugin] = {}
-    twice: dict[str, Plugin] = {}
+    named: dict[str, list[Plugin]] = {}
     for plugin in _installed():
         if plugin.group == group:
-            first = found.setdefault(plugin.name, plugin)
-            if first is not plugin:
-                twice[plugin.name] = plugin
-    for name, second in twice.items():
-        add_problem(f"{found.pop(name)} has the name of that of {second.package}: remove one of them")
-    return MappingProxyType(found)
+            named.setdefault(plugin.name, []).append(plugin)
+    for same in named.values():
+        if same[1:]:
+            add_problem(f"{same[0]} has the name of that of {same[1].package}: remove one of them")
+    return MappingProxyType({name: same[0] for name, same in named.items() if not same[1:]})
+
+
+def load_plugin(group: Group, name: str) -> Any:
+    """Return the module or object of a plug-in. Raises RequestError if there is not one, or it cannot be loaded."""
+    if (plugin := plugins(group).get(name)) is None:
+        raise RequestError(
+            f"plug-in {name} ({group}) not found, or in two packages",
+            hint="install Ajuste again, or remove one of them",
+        )
+    return plugin.load()
 
 
 def modules(folder: ModuleType, group: Group) -> Mapping[str, Any]:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import NOTES
+from ajuste.machine.home import require_extra
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Command
+from ajuste.model.plugins import load_plugin
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Results
 from ajuste.run.continuation import continuation, reproducing_commands, with_root
@@ -140,9 +142,9 @@ def _command_line(configuration: ResolvedConfiguration) -> str:
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     # Imported late: the analysis of a search takes long to load.
     if resolved.live is not None:
-        from ajuste.analysis.live import assemble_live
-
-        return assemble_live
+        require_extra("live")
+        assembler: Callable[..., Results] = load_plugin("assemblers", "live")
+        return assembler
     if resolved.search is None:
         from ajuste.analysis.results import assemble
 

@@ -8,7 +8,7 @@ from ajuste.kernel.difference import KernelDifference, KnownOptions, OptionDiffe
 from ajuste.kernel.kconfig import parse_config
 
 if TYPE_CHECKING:
-    from conftest import Compare
+    from tests.kernel.difference.conftest import Compare
 
 WITH_NUMA = "CONFIG_SMP=y\nCONFIG_NUMA=y\n"
 WITHOUT = "CONFIG_SMP=y\n# CONFIG_NUMA is not set\n"

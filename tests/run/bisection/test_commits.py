@@ -13,7 +13,7 @@ from ajuste.run.bisection.session import BisectionSession
 from small_kernel import OPTIONS, small_kernel
 
 if TYPE_CHECKING:
-    from conftest import Lab, Watching
+    from tests.run.bisection.conftest import Lab, Watching
 
 In = Callable[["Lab"], Callable[[str, int], BisectionSession]]
 

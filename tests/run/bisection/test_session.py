@@ -15,7 +15,7 @@ from ajuste.run.bisection.session import BisectionSession, StepMeasurement, step
 from ajuste.study.schema import Study
 
 if TYPE_CHECKING:
-    from conftest import Lab
+    from tests.run.bisection.conftest import Lab
 
 In = Callable[["Lab"], Callable[[str, int], BisectionSession]]
 

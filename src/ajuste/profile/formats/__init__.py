@@ -14,7 +14,9 @@ from ajuste.profile.export import Export, Rendered
 @cache
 def renderers() -> Mapping[str, Callable[[Export], Rendered]]:
     """Return all formats by name."""
-    return MappingProxyType({module.NAME: module.render for module in modules(sys.modules[__name__], "exports").values()})
+    return MappingProxyType(
+        {module.NAME: module.render for module in modules(sys.modules[__name__], "exports").values()}
+    )
 
 
 def default_format(export: Export) -> str:

@@ -1,0 +1,1 @@
+"""Performance in CI: a gate between two revisions, the history of a project, and runs as regression tests."""
