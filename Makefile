@@ -36,13 +36,13 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: system $(SYNCED) $(PLOTLY) $(CATALOGUE) native ## install what is missing, build, and leave .venv/bin/ajuste
-	@.venv/bin/python -I -m compileall -q src
+	@.venv/bin/python -I -m compileall -q src packages
 
 system:
 	@setup/system run build rust
 	@test $(ARCH) = x86_64 || setup/system $(ARCH)
 
-$(SYNCED): uv.lock pyproject.toml | system
+$(SYNCED): uv.lock pyproject.toml $(wildcard packages/*/pyproject.toml) | system
 	@test -x .venv/bin/python || python3 -I -m venv .venv
 	@test -x .venv/bin/uv || .venv/bin/python -I -m pip install --quiet uv
 	.venv/bin/uv sync --quiet --frozen --inexact --all-extras --compile-bytecode --python .venv/bin/python
@@ -63,10 +63,12 @@ native: | system
 # Two builds of one commit have the same bytes.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 DATED = SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
-dist: setup ## a wheel in dist/, which installs anywhere; ARCH=aarch64 adds one for ARM hosts
+dist: setup ## the wheels in dist/, which install anywhere; ARCH=aarch64 adds one for ARM hosts
 	@rm -rf $(if $(CROSS),dist/*_$(ARCH).whl,dist) target/share
 	$(DATED) .venv/bin/python -m writing share
 	$(DATED) $(if $(CROSS),AJUSTE_NATIVE=$(abspath $(TARGET))/$(BUILT)) .venv/bin/hatchling build --target wheel --directory dist
+	@for package in packages/*/; do \
+		(cd $$package && $(DATED) $(CURDIR)/.venv/bin/hatchling build --target wheel --directory $(CURDIR)/dist) || exit; done
 
 deb: dist ## ... and a Debian package beside it, for the Debian that this machine has
 	$(DATED) setup/deb
@@ -139,7 +141,7 @@ lint-python:
 	.venv/bin/lint-imports --no-logo
 
 lint-words:
-	.venv/bin/codespell docs src writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
+	.venv/bin/codespell docs src packages writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 	.venv/bin/pytest -q $(WORDS)
 
 lint-rust:

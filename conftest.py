@@ -30,7 +30,7 @@ settings.load_profile("ajuste")
 STANDS_ALONE = ("tests/studies/test_claims.py::",)
 """Modules of long tests that share nothing."""
 
-ASLEEP = ("tests/cli/test_live.py::", "tests/cli/test_live_installed.py::")
+ASLEEP = ("packages/live/tests/test_live.py::", "packages/live/tests/test_live_installed.py::")
 """Modules that wait most of their time, and for no lock: one worker does them all, while the others compute."""
 
 LONGEST = ("tests/docs/test_commands.py", "tests/executor/guest/test_vm.py")

@@ -23,7 +23,7 @@ _BIN: Final = Path(sys.executable).parent
 
 def measure() -> tuple[Comparison, ...]:
     """The base and every extra in an environment of its own."""
-    wheels = sorted((ROOT / "dist").glob("*.whl"))
+    wheels = sorted((ROOT / "dist").glob("ajuste-*.whl"))
     if not wheels:
         raise SystemExit("there is no wheel in dist/; build it with make dist")
     wheel = str(wheels[-1])
@@ -76,7 +76,8 @@ def _ajuste(place: Path, *words: str) -> None:
 def _install(what: str, prefix: Path, *options: str) -> None:
     uv = str(_BIN / "uv")
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(prefix)], check=True)
-    words = ["pip", "install", "--quiet", *options, "--python", str(prefix / "bin" / "python")]
+    beside = ["--find-links", str(ROOT / "dist"), "--refresh-package", "ajuste"]
+    words = ["pip", "install", "--quiet", *beside, *options, "--python", str(prefix / "bin" / "python")]
     subprocess.run([uv, *words, what], check=True)
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def build(directory: Path, programs: Path | None = None) -> Path:
-    """A wheel in ``directory`` of the native ``programs``, else of those of this tree.
+    """The wheels in ``directory``: returns the core's, of the native ``programs`` or those of this tree.
 
     Nothing is compiled or downloaded; one build at a time, as they share target/share.
     """
@@ -29,8 +29,9 @@ def build(directory: Path, programs: Path | None = None) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)]
     with locked(ROOT / "target" / ".share-lock"):
         write_share()
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
-    (wheel,) = directory.glob("*.whl")
+        for package in (ROOT, *sorted((ROOT / "packages").iterdir())):
+            subprocess.run(command, cwd=package, env=environment, check=True, capture_output=True)
+    (wheel,) = directory.glob("ajuste-*.whl")
     return wheel
 
 
@@ -68,8 +69,10 @@ class Installed:
         )
 
 
-def install(wheel: Path, prefix: Path) -> Installed:
-    """The wheel, installed beside links to the packages of the environment that runs the tests."""
+def install(wheel: Path, prefix: Path, *, alone: bool = False) -> Installed:
+    """The wheel and, unless ``alone``, those beside it, installed beside links to the packages of the environment that
+    runs the tests.
+    """
     installation = Installed(prefix)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", installation.prefix], check=True)
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
@@ -77,5 +80,6 @@ def install(wheel: Path, prefix: Path) -> Installed:
             (installation.packages / entry.name).symlink_to(entry)
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     install_only = ["pip", "install", "--quiet", "--offline", "--no-index", "--no-deps", "--link-mode", "copy"]
-    subprocess.run([uv, *install_only, "--python", str(installation.prefix / "bin" / "python"), str(wheel)], check=True)
+    wheels = map(str, [wheel] if alone else wheel.parent.glob("*.whl"))
+    subprocess.run([uv, *install_only, "--python", str(installation.prefix / "bin" / "python"), *wheels], check=True)
     return installation

@@ -186,17 +186,20 @@ def test_a_regression_fails_the_job_after_everything_was_uploaded_and_summarised
 
 def test_the_package_may_be_a_pattern_for_what_make_dist_makes(origin: Path) -> None:
     checkout = clone(origin, "main")
-    wheel = checkout / "dist" / "ajuste-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
-    wheel.parent.mkdir()
-    wheel.touch()
+    wheels = ["ajuste-0.1.0-py3-none-manylinux_2_17_x86_64.whl", "ajuste_ci-0.1.0-py3-none-any.whl"]
+    (checkout / "dist").mkdir()
+    for wheel in wheels:
+        (checkout / "dist" / wheel).touch()
     event = push(git(origin, "rev-parse", "main~1"))
-    runner = Runner(checkout, origin.parent / "temp", event, {"package": "dist/ajuste-*_x86_64.whl"})
+    runner = Runner(checkout, origin.parent / "temp", event, {"package": "dist/ajuste*.whl"})
     assert runner.run() == 0
-    assert runner.read("pip").splitlines()[-1] == f"dist/{wheel.name}"
+    assert runner.read("pip").splitlines()[-2:] == [f"dist/{wheel}" for wheel in wheels]
     assert runner.read("PATH").strip().endswith("ajuste/bin")
-    other = Runner(checkout, origin.parent / "other", event, {"package": "https://example.org/a.whl"})
+    other = Runner(
+        checkout, origin.parent / "other", event, {"package": "https://example.org/a.whl https://example.org/b.whl"}
+    )
     assert other.run() == 0
-    assert other.read("pip").splitlines()[-1] == "https://example.org/a.whl"
+    assert other.read("pip").splitlines()[-2:] == ["https://example.org/a.whl", "https://example.org/b.whl"]
 
 
 def test_the_documented_wheel_has_the_name_that_make_dist_gives() -> None:

@@ -28,6 +28,7 @@ from ajuste.study.metrics import MODELLED, PARTS_OF_INSTRUCTIONS
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 from ajuste_ci.project import BenchmarkTable, ReproducerTable
 
+ROOT: Final = Path(__file__).resolve().parent.parent
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)
 """Sources of a module's knowledge: for those who read its code."""
 
@@ -86,10 +87,14 @@ def formats_page(note: str) -> str:
 def packages_page(note: str) -> str:
     """Return the page of what each package of Python and of Rust owns, as it says itself."""
     python = sorted(Path(ajuste.__path__[0]).glob("*/__init__.py"))
-    rust = sorted((Path(__file__).resolve().parent.parent / "native").glob("*/Cargo.toml"))
+    rust = sorted((ROOT / "native").glob("*/Cargo.toml"))
     rows = [
         (f"src/ajuste/{module_file.parent.name}/", ast.get_docstring(ast.parse(module_file.read_text())))
         for module_file in python
+    ]
+    rows += [
+        (f"packages/{manifest.parent.name}/", tomllib.loads(manifest.read_text())["project"]["description"])
+        for manifest in sorted((ROOT / "packages").glob("*/pyproject.toml"))
     ]
     rows += [
         (f"native/{manifest.parent.name}/", tomllib.loads(manifest.read_text())["package"].get("description"))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from writing.prose import ROOT, VOCABULARY
+from writing.prose import ROOT, VOCABULARY, sources
 
 _RULES: Final = tomllib.loads(VOCABULARY.read_text(encoding="utf-8"))["code"]
 _NAMES: Final = frozenset(_RULES["names"])
@@ -64,13 +64,13 @@ def odd_openings(path: Path, root: Path = ROOT) -> Iterator[Finding]:
 
 def program_files(root: Path = ROOT) -> list[Path]:
     """Return the modules of the program, sorted by path."""
-    return sorted((root / "src" / "ajuste").rglob("*.py"))
+    return sorted(path for source in sources(root) for path in source.rglob("*.py"))
 
 
 def checked_files(root: Path = ROOT) -> list[Path]:
     """Return the files that follow the rules of names and docstrings: program, tests, benchmarks and `writing`."""
-    parts = ("benchmarks", "tests", "writing")
-    return [*program_files(root), *sorted(path for part in parts for path in (root / part).rglob("*.py"))]
+    parts = (*(root / part for part in ("benchmarks", "tests", "writing")), *root.glob("packages/*/tests"))
+    return [*program_files(root), *sorted(path for part in parts for path in part.rglob("*.py"))]
 
 
 def figures(root: Path) -> dict[str, float]:

@@ -34,11 +34,16 @@ class Found:
 
 def files() -> list[Path]:
     """Everything that people read: written documents, strings of the program, its templates and its catalogue."""
-    paths = [ROOT / name for name in PAGES if (ROOT / name).exists()]
+    paths = [ROOT / name for name in PAGES if (ROOT / name).exists()] + sorted(ROOT.glob("packages/*/README.md"))
     paths += sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in GENERATED)
     for pattern in ("*.py", "*.toml", "*.html"):
-        paths += sorted((ROOT / "src" / "ajuste").rglob(pattern))
+        paths += sorted(path for source in sources(ROOT) for path in source.rglob(pattern))
     return paths
+
+
+def sources(root: Path) -> list[Path]:
+    """The directories of the program: the core's, then those of the other packages."""
+    return [root / "src", *sorted(root.glob("packages/*/src"))]
 
 
 def phrases_in(path: Path) -> list[Found]:

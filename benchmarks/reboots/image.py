@@ -127,7 +127,7 @@ def _install_ajuste(tree: Path) -> None:
     place = tree / "opt/ajuste"
     shutil.rmtree(place, ignore_errors=True)
     run("make", "--silent", "dist")
-    (wheel,) = (ROOT / "dist").glob("*.whl")
+    (wheel,) = (ROOT / "dist").glob("ajuste-*.whl")
     uv = str(Path(sys.executable).with_name("uv"))
     run(uv, "pip", "install", "--quiet", "--target", str(place), "--python", sys.executable, str(wheel))
     run("chroot", str(tree), "/usr/bin/python3", "-m", "compileall", "-q", "/opt/ajuste")

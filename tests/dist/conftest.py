@@ -12,6 +12,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.fixture(scope="module")
+def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The core without any other package."""
+    return install(wheel, tmp_path_factory.mktemp("core") / "environment", alone=True)
+
+
 @pytest.fixture
 def installed(wheel: Path, tmp_path: Path) -> Installed:
     return install(wheel, tmp_path / "environment")

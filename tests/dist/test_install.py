@@ -133,7 +133,8 @@ def user_of_a_fresh_system(wheel: Path) -> Iterator[User]:
 def furnished(home: Path, wheel: Path) -> Path:
     """A home with what was downloaded."""
     (home / "downloads").mkdir()
-    shutil.copy(wheel, home / "downloads")
+    for each in wheel.parent.glob("*.whl"):
+        shutil.copy(each, home / "downloads")
     shutil.copy(ROOT / "setup" / "install", home / "downloads" / "install")
     if os.geteuid() == 0:
         for place in (home, home / "downloads"):
@@ -196,9 +197,7 @@ def private() -> Iterator[Path]:
         with zipfile.ZipFile(private / "ajuste-1-py3-none-any.whl", "w") as wheel:
             wheel.writestr("ajuste_here.py", "def main():\n    print('here')\n")
             about = "ajuste-1.dist-info"
-            wheel.writestr(
-                f"{about}/METADATA", "Metadata-Version: 2.1\nName: ajuste\nVersion: 1\nProvides-Extra: serve\n"
-            )
+            wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: ajuste\nVersion: 1\n")
             wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr(f"{about}/entry_points.txt", "[console_scripts]\najuste = ajuste_here:main\n")
             wheel.writestr(f"{about}/RECORD", "")

@@ -43,6 +43,34 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
             assert opened.read(f"ajuste/native/{name}") == native_program(name).read_bytes()
 
 
+@each(sorted((ROOT / "packages").iterdir()))
+def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: Path) -> None:
+    source = package / "src"
+    listed = subprocess.run(["git", "ls-files", source], cwd=source, capture_output=True, text=True, check=True)
+    (built,) = wheel.parent.glob(f"ajuste_{package.name}-0.1.0-py3-none-any.whl")
+    with zipfile.ZipFile(built) as opened:
+        names = {name for name in opened.namelist() if ".dist-info/" not in name}
+    assert names == set(listed.stdout.splitlines())
+
+
+@pytest.mark.parametrize(("command", "part"), [("live", "live"), ("gate", "ci"), ("serve", "serve")])
+def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
+    command: str, part: str, core: Installed
+) -> None:
+    done = core.run(command)
+    assert (done.returncode, done.stdout) == (2, "")
+    message, hint = done.stderr.splitlines()
+    assert f"belongs to the optional part {part} of Ajuste" in message
+    assert hint.strip() == f"install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'"
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_the_core_alone_measures_and_reports(core: Installed) -> None:
+    assert core.run("compare", "--blocks", "2", "--", "true").returncode == 0
+    assert json.loads(core.run("report", "compare", "--json").stdout)["study"] == "compare"
+    assert core.run("--help").returncode == 0
+
+
 def test_its_name_says_for_which_machines_it_is(wheel: Path) -> None:
     assert wheel.name == "ajuste-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
 

@@ -63,6 +63,7 @@ def test_code_names_only_pages_that_are_there() -> None:
             r"docs/[A-Za-z0-9_./-]+\.(md|patch)",
             "--",
             "src",
+            "packages",
             "native",
             "tests",
             "benchmarks",

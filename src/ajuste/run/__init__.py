@@ -1,1 +1,1 @@
-"""A study from plan to verdict; also proofs, bisection, gate, campaigns and live experiments."""
+"""A study from plan to verdict; also proofs and bisection."""

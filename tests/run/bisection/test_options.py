@@ -20,7 +20,9 @@ from ajuste.run.bisection.session import BisectionResult, BisectionSession
 from small_kernel import RELEASE, small_kernel
 
 if TYPE_CHECKING:
-    from tests.run.bisection.conftest import Lab, Watching
+    from tests.run.bisection.conftest import Lab
+
+    from ajuste.run.bisection.bisect import Watching
 
 In = Callable[["Lab"], Callable[[str, int], BisectionSession]]
 

@@ -27,7 +27,9 @@ from ajuste.run.bisection.session import (
 from ajuste.study.schema import Study
 
 if TYPE_CHECKING:
-    from tests.run.bisection.conftest import Lab, Watching
+    from tests.run.bisection.conftest import Lab
+
+    from ajuste.run.bisection.bisect import Watching
 
 In = Callable[["Lab"], Callable[[str, int], BisectionSession]]
 MAKEFILE = "out/scx_mine: state\n\t@sh -n state\n\tmkdir -p out && { cat /bin/true state; } > $@\n"

@@ -17,5 +17,5 @@ def sections(results: Results, _: Labels) -> tuple[Section, ...]:
     rows = (Row((number, f"×{speedup:.2f}")) for number, speedup in scaling["speedups"].items())
     table = Table.of((Column("CPUs"), Column("Speed-up")), rows, "scaling")
     serial = scaling["serial"]
-    said = () if serial is None else (Paragraph(f"{serial:.0%} of the work runs on one CPU only."),)
-    return (Section("Scaling", (*said, table), "scaling", "Scaling"),)
+    share = () if serial is None else (Paragraph(f"{serial:.0%} of the work runs on one CPU only."),)
+    return (Section("Scaling", (*share, table), "scaling", "Scaling"),)
