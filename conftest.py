@@ -16,9 +16,10 @@ from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ajuste.machine.files import locked
+from ajuste.store.store import Store
 from own_home import own_home
 from postgresql import Server, server
-from shell import end_started
+from shell import SMALL, Shell, end_started
 from tiers import insist
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
@@ -108,6 +109,22 @@ def pytest_collection() -> Generator[None, object, object]:
 def ajuste_home(tmp_path: Path) -> Path:
     """A new AJUSTE_HOME whose cache is the ordinary one, so that kernels are downloaded only once."""
     return own_home(tmp_path / "ajuste-home")
+
+
+@pytest.fixture
+def ajuste(tmp_path: Path, ajuste_home: Path) -> Shell:
+    """A shell to type commands into, in a directory with a small study."""
+    directory = tmp_path / "work"
+    directory.mkdir()
+    (directory / "small.toml").write_text(SMALL)
+    return Shell(directory, ajuste_home)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store of a test's own."""
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

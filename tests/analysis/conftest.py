@@ -35,19 +35,19 @@ def configurations() -> Callable[..., list[Configuration]]:
     return build
 
 
+def build_trials(values: Mapping[str, Sequence[float]], metric: str = "elapsed") -> list[Trial]:
+    """``build_trials({"knob=1": [block 0, block 1, …], …})``: trials with these values, in alternating order."""
+    return [
+        Trial(
+            slot=Slot(block=block, position=(position + block) % len(values), configuration=name, seed=block + 100),
+            status="ok",
+            metrics={metric: float(value)},
+        )
+        for position, (name, sample) in enumerate(values.items())
+        for block, value in enumerate(sample)
+    ]
+
+
 @pytest.fixture
 def trials() -> Build:
-    """``trials(metric="elapsed", values={"knob=1": [block 0, block 1, …], …})``, in alternating order."""
-
-    def build(values: Mapping[str, Sequence[float]], metric: str = "elapsed") -> list[Trial]:
-        return [
-            Trial(
-                slot=Slot(block=block, position=(position + block) % len(values), configuration=name, seed=block + 100),
-                status="ok",
-                metrics={metric: float(value)},
-            )
-            for position, (name, sample) in enumerate(values.items())
-            for block, value in enumerate(sample)
-        ]
-
-    return build
+    return build_trials

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from ajuste.cli.command_line import help_text
 from ajuste.cli.main import application
+from ajuste.model.plugins import plugins
 
 SLOW = ("sklearn", "optuna", "cmaes", "matplotlib", "plotly", "cryptography")
 LARGE = ("numpy", "sqlalchemy", "rich.table", "jinja2")
@@ -17,7 +18,9 @@ OF_GUESTS = ("ajuste.executor.guest.guest", "qemu", "elftools")
 
 
 def loaded_by(*commands: str) -> set[str]:
-    modules = ", ".join(f"ajuste.cli.{command}" for command in commands)
+    places = {command: f"ajuste.cli.{command}" for command in commands}
+    places |= {name: plugin.module for name, plugin in plugins("commands").items() if name in places}
+    modules = ", ".join(places.values())
     program = f"import sys, {modules}; print(*sys.modules)"
     return set(
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()

@@ -281,7 +281,7 @@ def test_one_more_round_in_a_function_is_proved_by_instructions_and_the_function
 # The GitHub action and the GitLab template: their scripts are run as the CI systems run them.
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def run_script(project: Project, script: str, **variables: str) -> subprocess.CompletedProcess[str]:

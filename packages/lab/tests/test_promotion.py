@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from tests.analysis.conftest import build_trials
 
 from ajuste.analysis.confidence_sequences import half_width, mean_interval
 from ajuste.analysis.pairs import clean_trials
@@ -62,11 +62,11 @@ def test_a_share_of_the_budget_is_spent_by_every_test_and_earned_by_promotions()
     assert not is_promoted(1e300, 0)
 
 
-def test_a_proposal_whose_rare_trials_cost_more_than_the_others_save_has_no_evidence(trials: Any) -> None:
+def test_a_proposal_whose_rare_trials_cost_more_than_the_others_save_has_no_evidence() -> None:
     base = [1 + 0.0001 * (number % 3) for number in range(40)]
     better = [0.995 * value for value in base]
     rare = [2 * value if number in (11, 29) else value for number, value in enumerate(better)]
     metric = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
-    clean, spoilt = (clean_trials(trials({"knob=1": base, "knob=2": sample})) for sample in (better, rare))
+    clean, spoilt = (clean_trials(build_trials({"knob=1": base, "knob=2": sample})) for sample in (better, rare))
     assert evidence(clean, "knob=1", "knob=2", metric, order_matters=False) > 1e6
     assert evidence(spoilt, "knob=1", "knob=2", metric, order_matters=False) == 0

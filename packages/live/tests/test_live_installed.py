@@ -19,7 +19,7 @@ import pytest
 
 from ajuste_live.unit import unit_name
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 UNIT = unit_name("live")
 SERVICE = """\
 import http.server, pathlib

@@ -28,6 +28,7 @@ from ajuste.machine.home import (
     way,
 )
 from ajuste.model.error import AjusteError
+from ajuste.model.plugins import added
 from ajuste.model.wording import visible_line
 
 _LONGEST_S = 10
@@ -63,6 +64,7 @@ def facts() -> dict[str, Any]:
         "workloads": _program(WORKLOADS, build),
         "qemu": _qemu(),
         "paths": _paths(),
+        "plug-ins": added(),
         "extras": {extra: all(find_spec(module) for module in modules) for extra, modules in EXTRAS.items()},
     }
 
@@ -113,6 +115,8 @@ def _first_line(*command: str) -> str | None:
 
 
 def _line(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " and ".join(value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {_line(inner)}" for name, inner in value.items())
     return {None: "unknown", True: "yes", False: "no"}.get(value, str(value))

@@ -26,7 +26,7 @@ from ajuste.model.error import RequestError
 Group = Literal[
     "commands", "assemblers", "facets", "sections", "outputs", "exports", "features", "sources", "catalogues"
 ]
-"""What a package can add, each as the group ``ajuste.GROUP`` of its entry points:
+"""Groups of what a package can add; the entry points of each are in ``ajuste.GROUP``:
 
 - ``commands``: a function, or a group of commands (``ajuste.cli.command_line.Commands``), by the command's name
 - ``assemblers``: a function that gives the results of a kind of experiment, as ``ajuste.analysis.results.assemble``
@@ -67,8 +67,8 @@ class Plugin:
             raise self._unusable(f"is for Ajuste {pinned[1]}; this is {present}", "install both in one version")
         module, _, name = self.value.partition(":")
         try:
-            found = import_module(module)
-            return getattr(found, name) if name else found
+            imported = import_module(module)
+            return getattr(imported, name) if name else imported
         except RequestError as error:
             raise self._unusable(f"cannot be loaded: {error.message}", error.hint) from error
         except Exception as error:
@@ -95,6 +95,14 @@ def plugins(group: Group) -> Mapping[str, Plugin]:
     return MappingProxyType({name: same[0] for name, same in named.items() if not same[1:]})
 
 
+def added() -> dict[str, tuple[str, ...]]:
+    """Return what each installed package adds, such as ``commands live``, by its name and version."""
+    by_package: dict[str, tuple[str, ...]] = {}
+    for plugin in _installed():
+        by_package[plugin.package] = (*by_package.get(plugin.package, ()), f"{plugin.group} {plugin.name}")
+    return by_package
+
+
 def load_plugin(group: Group, name: str) -> Any:
     """Return the module or object of a plug-in. Raises RequestError if there is not one, or it cannot be loaded."""
     if (plugin := plugins(group).get(name)) is None:
@@ -111,16 +119,16 @@ def modules(folder: ModuleType, group: Group) -> Mapping[str, Any]:
     A plug-in that cannot be loaded, or has the name of one of the modules, is left out, and ``problems`` has it.
     """
     names = sorted(module.name for module in iter_modules(folder.__path__))
-    found: dict[str, Any] = {name: import_module(f"{folder.__name__}.{name}") for name in names}
+    loaded: dict[str, Any] = {name: import_module(f"{folder.__name__}.{name}") for name in names}
     for plugin in plugins(group).values():
-        if plugin.name in found:
+        if plugin.name in loaded:
             add_problem(f"{plugin} has the name of one of Ajuste's: rename it")
             continue
         try:
-            found[plugin.name] = plugin.load()
+            loaded[plugin.name] = plugin.load()
         except RequestError as error:
             add_problem(error.message)
-    return MappingProxyType(found)
+    return MappingProxyType(loaded)
 
 
 def folders(name: str) -> Iterator[Traversable]:
@@ -160,7 +168,7 @@ def problems() -> tuple[str, ...]:
 def _installed() -> tuple[Plugin, ...]:
     # importlib.metadata takes longer to load than most commands; the files are as simple as their specification
     # (https://packaging.python.org/en/latest/specifications/entry-points).
-    found: list[Plugin] = []
+    installed: list[Plugin] = []
     for name, (package, metadata) in _distributions().items():
         group: str | None = None
         for line in _text(metadata / "entry_points.txt").splitlines() if name != "ajuste" else ():
@@ -169,19 +177,19 @@ def _installed() -> tuple[Plugin, ...]:
                 group = text[1:-1].removeprefix("ajuste.") if text.startswith("[ajuste.") else None
             elif group is not None and "=" in text and text[0] not in "#;":
                 key, value = (part.strip() for part in text.split("=", 1))
-                found.append(Plugin(group, key, value.partition("[")[0].strip(), package, metadata))  # type: ignore[arg-type]
-    return tuple(found)
+                installed.append(Plugin(group, key, value.partition("[")[0].strip(), package, metadata))  # type: ignore[arg-type]
+    return tuple(installed)
 
 
 @cache
 def _distributions() -> Mapping[str, tuple[str, Path]]:
     # Each installed package with its name and version, and the directory of its metadata: the first in sys.path.
-    found: dict[str, tuple[str, Path]] = {}
+    packages: dict[str, tuple[str, Path]] = {}
     for entry in _metadata():
         if match := _DIRECTORY.fullmatch(entry.name):
             name = re.sub(r"[-_.]+", "-", match["name"]).lower()
-            found.setdefault(name, (f"{name} {match['version']}", entry))
-    return found
+            packages.setdefault(name, (f"{name} {match['version']}", entry))
+    return packages
 
 
 def _metadata() -> Iterator[Path]:

@@ -36,12 +36,12 @@ def builtin_studies() -> list[BuiltinStudy]:
 
 def builtin_files(folder: str) -> dict[str, Path]:
     """Return the files in that folder of the catalogue, and in those of plug-ins, by the name that each has."""
-    found: dict[str, Path] = {}
+    files_by_name: dict[str, Path] = {}
     for place in (files("ajuste.catalogue") / folder, *folders(folder)):
         for path in sorted(Path(str(place)).glob("*.toml")):
-            if found.setdefault(path.stem, path) is not path:
+            if files_by_name.setdefault(path.stem, path) is not path:
                 add_problem(f"{path}: {path.stem} is in another catalogue: rename it")
-    return found
+    return files_by_name
 
 
 def find_study(name_or_path: str) -> Path:
