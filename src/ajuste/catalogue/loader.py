@@ -102,7 +102,7 @@ class Catalogue:
 
     @cached_property
     def workload_metrics(self) -> Mapping[str, Metric]:
-        """What workloads print, by name; the first workload's where several describe the same."""
+        """Return the metrics of all workloads by name, the first workload's where several have one of a name."""
         kinds = reversed(list(self.workloads.values()))
         return {metric.name: metric for kind in kinds for metric in kind.metrics}
 

@@ -54,12 +54,12 @@ _HIT: Final = rf"(?:{NUMBER}|---)"
 
 def _memtier_row(label: str, name: str, hits: str = _HIT) -> PrintedRow:
     # The default quantiles; with `hits` as a group, also how many keys were found.
-    found = ("hits-per-second", "misses-per-second") if hits != _HIT else ()
+    looked_up = ("hits-per-second", "misses-per-second") if hits != _HIT else ()
     latencies = ("latency", "latency-p50", "latency-p99", "latency-p99.9")
     return PrintedRow(
         rf"{label}\s+(?={NUMBER})",
         r"\s+".join((rf"({NUMBER})", hits, hits, *([rf"({NUMBER})"] * 5))),
-        tuple(f"{name}-{figure}" for figure in ("per-second", *found, *latencies, "transfer")),
+        tuple(f"{name}-{figure}" for figure in ("per-second", *looked_up, *latencies, "transfer")),
     )
 
 
