@@ -285,6 +285,74 @@ def test_metrics_of_another_workload_follow_its_own(tmp_path: Any) -> None:
     assert [metric.name for metric in metrics] == ["own", "shared"]
 
 
+def test_a_metric_of_both_workloads_is_the_other_ones_with_what_is_said_otherwise(tmp_path: Any) -> None:
+    changed = '[[workload.metrics]]\nname = "shared"\ndirection = "higher"\n[[workload.metrics]]\nname = "own"'
+    (tmp_path / "x.toml").write_text(WORKLOADS.replace('[[workload.metrics]]\nname = "own"', changed))
+    mine, shared = load(tmp_path, "workload", WorkloadKind)["a"].metrics
+    assert (mine.name, shared.name, shared.title, shared.direction) == ("own", "shared", "Shared", "higher")
+
+
+FAMILIES = """
+[workload.each]
+way = ["read", "write"]
+[workload.each.quantile]
+p50 = { of = "Median", share = "50 %" }
+p99 = { of = "99th percentile of the", share = "99 %" }
+[workload.each.depth]
+1 = "1 request"
+[[workload.metrics]]
+name = "{way}.rate"
+title = "{way}s per second"
+unit = "1/s"
+direction = "higher"
+[[workload.metrics]]
+name = "{way}.latency-{quantile}"
+title = "{quantile.of} latency of {way}s"
+unit = "s"
+direction = "lower"
+what = "{quantile.share} of each {way}."
+[[workload.metrics]]
+name = "depth-{depth}"
+title = "I/O with {depth} in {braces}"
+direction = "none"
+"""
+KIND = '[[workload]]\nname = "a"\ntitle = "A"\nwhat = "It is."\nprogram = "true"\n'
+
+
+def test_families_of_metrics_are_repeated_together_for_each_member(tmp_path: Any) -> None:
+    (tmp_path / "x.toml").write_text(KIND + FAMILIES)
+    metrics = {metric.name: metric for metric in load(tmp_path, "workload", WorkloadKind)["a"].metrics}
+    ways = [[f"{way}.rate", f"{way}.latency-p50", f"{way}.latency-p99"] for way in ("read", "write")]
+    assert list(metrics) == [*ways[0], *ways[1], "depth-1"]
+    assert metrics["read.rate"].title == "Reads per second"
+    late = metrics["write.latency-p99"]
+    assert (late.title, late.what) == ("99th percentile of the latency of writes", "99 % of each write.")
+    assert metrics["depth-1"].title == "I/O with 1 request in {braces}"
+
+
+def test_families_are_shared_with_the_metrics(tmp_path: Any) -> None:
+    other = KIND.replace('"a"', '"b"') + 'metrics_of = "a"\n'
+    (tmp_path / "x.toml").write_text(KIND + FAMILIES + other)
+    kinds = load(tmp_path, "workload", WorkloadKind)
+    assert kinds["a"].metrics == kinds["b"].metrics
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("depth-{depth}", "depth-{length}", "length"),
+        ("{quantile.of}", "{quantile.nth}", "nth"),
+        ("{depth} in", "{depth.words} in", "words"),
+        ('way = ["read", "write"]', 'way = "read"', "each.way"),
+    ],
+)
+def test_a_family_or_word_that_is_not_there_is_refused(tmp_path: Any, old: str, new: str, message: str) -> None:
+    (tmp_path / "x.toml").write_text(KIND + FAMILIES.replace(old, new))
+    with pytest.raises(AjusteError, match=r"x\.toml: workload\.a\.(?:metrics|each)") as raised:
+        load(tmp_path, "workload", WorkloadKind)
+    assert message in str(raised.value)
+
+
 @pytest.mark.parametrize("other", ["c", "a"])
 def test_metrics_of_no_other_workload_are_refused(tmp_path: Any, other: str) -> None:
     (tmp_path / "x.toml").write_text(WORKLOADS.replace('metrics_of = "b"', f'metrics_of = "{other}"'))

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.files import read_files
-from ajuste.outputs.printed import quantity
-from ajuste.outputs.programs import parser
+from ajuste.outputs.printed import PrintedReport, quantity
+from ajuste.outputs.programs import parser, parsers, text_formats
 
 OUTPUTS = Path(__file__).parent / "outputs"
 
@@ -58,6 +59,32 @@ def unit(table: MeasuredTable, metric: str) -> tuple[str, str]:
 )
 def test_a_figure_is_read_in_one_unit_whatever_its_own_is(text: str, unit: str, expected: float | None) -> None:
     assert quantity(text, unit) == (None if expected is None else pytest.approx(expected))
+
+
+def reports() -> list[PrintedReport]:
+    readers = [*parsers().values(), *(text.read for text in text_formats())]
+    owners = {id(owner): owner for reader in readers if (owner := getattr(reader, "__self__", None))}
+    return [owner for owner in owners.values() if isinstance(owner, PrintedReport)]
+
+
+@pytest.mark.parametrize("report", reports(), ids=lambda report: report.name)
+def test_what_a_row_has_only_the_name_of_is_described_by_a_workload(report: PrintedReport) -> None:
+    metrics = [*(metric for row in report.rows for metric in row.metrics), *report.zeros]
+    assert all(report.describe(metric).direction for metric in metrics)
+    described = {name for name in catalogue().workload_metrics if name.startswith(f"{report.name}.")}
+    alone = {metric.name for metric in metrics if not isinstance(metric, str)}
+    assert not described & {f"{report.name}.{name}" for name in alone - ALSO_OTHERWISE}, "described twice"
+
+
+ALSO_OTHERWISE = {"connection-time"}
+"""Names under which a program also prints another figure: pgbench a mean, with a connection a transaction."""
+
+
+def test_a_percentile_is_described_as_the_workload_has_it_or_else_by_its_reader(tmp_path: Path) -> None:
+    (tmp_path / "wrk.txt").write_text((OUTPUTS / "wrk.txt").read_text().replace("75%", "99.99%"))
+    titles = {metric.name: metric.title for metric in read_files([tmp_path / "wrk.txt"], ["it"]).metrics}
+    assert titles["latency-p50"] == "Median latency"
+    assert titles["latency-p99.99"] == "99.99th percentile of the latency"
 
 
 def test_wrk_prints_a_unit_with_each_figure() -> None:

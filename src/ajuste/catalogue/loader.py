@@ -100,6 +100,12 @@ class Catalogue:
         """Return the tunable, or an instance as an example for the many: ``block.scheduler[sda]``."""
         return place.example(self.parts, tunable)
 
+    @cached_property
+    def workload_metrics(self) -> Mapping[str, Metric]:
+        """Return the metrics of all workloads by name, the first workload's where several have one of a name."""
+        kinds = reversed(list(self.workloads.values()))
+        return {metric.name: metric for kind in kinds for metric in kind.metrics}
+
     def find_workload(self, name: str) -> WorkloadKind:
         """Return the workload ``name``. Raises RequestError with the nearest names."""
         if name in self.workloads:
@@ -312,15 +318,22 @@ def _tables(path: Traversable, written: bytes, table: str) -> list[object]:
 
 
 def _with_shared_metrics(path: Traversable, table: str, tables: list[object]) -> list[object]:
-    # `metrics_of` names another entry of the file, whose own metrics follow those of this one.
-    listed = {str(_name(values, 0)): values.get("metrics", []) for values in tables if isinstance(values, dict)}
+    # `metrics_of` names another entry of the file, whose own metrics follow those of this one. A metric of both is the
+    # other's with what this one says otherwise.
+    by_name = {str(_name(values, 0)): dict(values) for values in tables if isinstance(values, dict)}
     for values in tables:
         if isinstance(values, dict) and "metrics_of" in values:
             name, other = str(_name(values, 0)), str(values.pop("metrics_of"))
-            if other not in listed or other == name:
+            if other not in by_name or other == name:
                 place = Place(Path(path.name), field=f"{table}.{name}.metrics_of")
                 raise AjusteError(f"{other!r} not found; expected the name of another {table} of the file", place=place)
-            values["metrics"] = [*values.get("metrics", []), *listed[other]]
+            changes = {_name(metric, number): metric for number, metric in enumerate(values.get("metrics", []))}
+            shared = [
+                {**metric, **changes.pop(_name(metric, 0), {})} if isinstance(metric, dict) else metric
+                for metric in by_name[other].get("metrics", [])
+            ]
+            values["metrics"] = [*changes.values(), *shared]
+            values["each"] = {**by_name[other].get("each", {}), **values.get("each", {})}
     return tables
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import groupby
 from typing import Final, Literal, Self
 
 from pydantic import ConfigDict, Field
@@ -29,7 +31,7 @@ class Metric(ClosedModel):
 
     name: str
     title: str
-    unit: str
+    unit: str = ""
     direction: Direction
     scale: Scale = "ratio"
     resolution: float = 0.0
@@ -59,6 +61,57 @@ def split_percentile(name: str) -> tuple[str, float | None]:
     match = _PERCENTILE.fullmatch(name)
     quantile = round(float(match[2]) / 100, 5) if match else 0.0
     return (match[1], quantile) if match and quantile > 0 else (name, None)
+
+
+# Families: metrics that are alike, described once.
+
+
+MetricFamily = tuple[str, ...] | dict[str, str | dict[str, str]]
+"""Members by how names have them, each with its text, or with several words by name."""
+
+_WORD: Final = re.compile(r"\{([a-z]+)(?:\.([a-z]+))?\}")
+
+
+def expand_families(metrics: Iterable[Metric], each: Mapping[str, MetricFamily]) -> Iterator[Metric]:
+    """Yield a metric for every member of the families in a name: ``latency-{quantile}`` as ``latency-p50``, ….
+
+    In title and ``what``, ``{quantile}`` is the member's text (without one, the member) and ``{quantile.share}`` its
+    word ``share``; they begin with a capital letter. Consecutive metrics of a family are repeated together. Raises
+    ValueError for an unknown family or word.
+    """
+    for family, alike in groupby(metrics, key=_first_family):
+        if family is None:
+            yield from alike
+        elif family not in each:
+            raise ValueError(f"the family {{{family}}} is not among {', '.join(each) or 'those of each: it has none'}")
+        else:
+            together = list(alike)
+            for member in each[family]:
+                yield from expand_families((_member(metric, family, member, each[family]) for metric in together), each)
+
+
+def _first_family(metric: Metric) -> str | None:
+    match = _WORD.search(metric.name)
+    return match[1] if match else None
+
+
+def _member(metric: Metric, family: str, member: str, members: MetricFamily) -> Metric:
+    meaning = members[member] if isinstance(members, dict) else member
+
+    def word(match: re.Match[str]) -> str:
+        if match[1] != family:
+            return match[0]
+        if match[2] is None:
+            return meaning if isinstance(meaning, str) else member
+        if isinstance(meaning, str) or match[2] not in meaning:
+            raise ValueError(f"{family} {member} has no word {match[2]}")
+        return meaning[match[2]]
+
+    name = metric.name.replace(f"{{{family}}}", member)
+    texts = {key: _WORD.sub(word, getattr(metric, key)) for key in ("title", "what")}
+    return metric.model_copy(
+        update={"name": name, **{key: f"{text[:1].upper()}{text[1:]}" for key, text in texts.items()}}
+    )
 
 
 # Figures that samplers read: what each source has, and what it means.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ajuste.model.base import ClosedModel
-from ajuste.model.metric import Metric
+from ajuste.model.metric import Metric, MetricFamily, expand_families
 
 ELAPSED: Final = "elapsed"
 # Placeholder of a parameter: `{name}` in a workload's arguments stands for the parameter of that name.
@@ -111,7 +111,8 @@ class WorkloadKind(ClosedModel):
     """A catalogue entry. ``parser`` names a module of ``ajuste.outputs``; ``package`` the Debian package of
     ``program``, ``needs`` more programs that it starts, with theirs. ``endless`` workloads never end by themselves:
     they are for the background. One that ``writes`` files runs where Ajuste was called, others need no place. ``main``
-    is the one of ``metrics`` that people ask for. ``services`` are the servers of a study that names none itself.
+    is the one of ``metrics`` that people ask for; ``each`` has the families of those that are alike (see
+    ``expand_families``). ``services`` are the servers of a study that names none itself.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
@@ -123,11 +124,17 @@ class WorkloadKind(ClosedModel):
     needs: dict[str, str] = Field(default_factory=dict)
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     parser: str = ""
+    each: dict[str, MetricFamily] = Field(default_factory=dict, exclude=True)
     metrics: tuple[Metric, ...] = ()
     main: str = ""
     endless: bool = False
     writes: bool = False
     services: tuple[KindService, ...] = Field(default=(), alias="service")
+
+    @field_validator("metrics")
+    @classmethod
+    def _expand(cls, metrics: tuple[Metric, ...], info: ValidationInfo) -> tuple[Metric, ...]:
+        return tuple(expand_families(metrics, info.data.get("each", {})))
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NoReturn
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
@@ -47,7 +48,7 @@ def quantity(text: str, unit: str) -> float | None:
 def printed_metric(
     name: str, title: str, unit: str, direction: Direction, *, step: float = 0.0, can_be_0: bool = False
 ) -> Metric:
-    """Return a figure of a report; ``step`` is the last printed place."""
+    """Return a figure of a report that the catalogue does not describe; ``step`` is the last printed place."""
     scale = "difference" if can_be_0 else "ratio"
     return Metric(name=name, title=title, unit=unit, direction=direction, scale=scale, resolution=step)
 
@@ -56,14 +57,16 @@ def printed_metric(
 class PrintedRow:
     """A line that begins with ``label``; then ``rest`` has a group for each of ``metrics``, in their order.
 
-    A group that is named ``which`` replaces ``{}`` in their names and titles, the heading before it ``{section}``.
+    A metric is the name, after that of the report, of one of a workload in the catalogue. What no workload has is
+    described here: a group that is named ``which`` replaces ``{}`` in its name and title, the heading before it
+    ``{section}``. Where the catalogue has the name that results, it describes the metric.
     ``section`` is that heading where the same label is in several. ``factor`` turns a printed figure without unit into
     the metric's unit. With ``again`` the same row may come several times, and is numbered.
     """
 
     label: str
     rest: str
-    metrics: tuple[Metric, ...]
+    metrics: tuple[str | Metric, ...]
     section: str = ""
     factor: float = 1.0
     again: bool = False
@@ -125,7 +128,7 @@ class PrintedReport:
     heading: str = ""
     ends: str = ""
     failed: tuple[tuple[str, str], ...] = ()
-    zeros: tuple[Metric, ...] = ()
+    zeros: tuple[str, ...] = ()
 
     def texts(self) -> tuple[TextFormat, ...]:
         """Return the format of its files."""
@@ -195,25 +198,34 @@ class PrintedReport:
             _refuse(f"found {excerpt(line)}", "its figure", place)
         named = set(row.whole.groupindex.values())
         texts = [text for index, text in enumerate(match.groups(), 1) if index not in named]
-        for metric, text in zip(row.metrics, texts, strict=True):
+        which = match.groupdict().get("which", "")
+        # 99.90 is 99.9.
+        plain = which.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(which) else which[:LONGEST_PART]
+        for form, text in zip(row.metrics, texts, strict=True):
+            metric = self.describe(form, plain, section)
             value = quantity(text, metric.unit)
             if value is None:
                 _refuse(f"found {excerpt(text)} in {excerpt(line)}", f"a number in {metric.unit or 'no unit'}", place)
-            printed = metric
-            if "{" in metric.name:
-                which = match.groupdict().get("which", "")
-                # 99.90 is 99.9.
-                plain = which.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(which) else which[:LONGEST_PART]
-                name, title = (form.format(plain, section=section) for form in (metric.name, metric.title))
-                printed = metric.model_copy(update={"name": name, "title": title})
             scaled = value * row.factor if text[-1].isdigit() else value
-            yield PrintedFigure(printed, scaled, place.line or 0, row.again)
+            yield PrintedFigure(metric, scaled, place.line or 0, row.again)
+
+    def describe(self, metric: str | Metric, which: str = "", section: str = "") -> Metric:
+        """Return a metric of a row as files have it, without the name of the report."""
+        described = catalogue().workload_metrics
+        if isinstance(metric, str):
+            return described[f"{self.name}.{metric}"].model_copy(update={"name": metric})
+        if "{" not in metric.name:
+            return metric
+        name, title = (form.format(which, section=section) for form in (metric.name, metric.title))
+        if known := described.get(f"{self.name}.{name.lower()}"):
+            return known.model_copy(update={"name": name})
+        return metric.model_copy(update={"name": name, "title": title})
 
     def _complete(self, run: _Run, file: Path) -> Sequence[PrintedFigure]:
         for name in self.needed:
             if name not in run.figures:
                 _refuse(f"the run that begins here has no {name}", f"{self.title}, complete", Place(file, run.start))
-        zeros = (PrintedFigure(metric, 0.0, run.start) for metric in self.zeros if metric.name not in run.figures)
+        zeros = (PrintedFigure(self.describe(name), 0.0, run.start) for name in self.zeros if name not in run.figures)
         return (*run.figures.values(), *zeros)
 
 

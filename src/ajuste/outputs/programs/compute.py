@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt, figure
 from ajuste.outputs.format import Collector, Parser, ResultSource, TextFormat, in_beginning
-from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
+from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow
 
 # The bundled workloads: each prints one line of results, ``NAME key=value …``, which their readers know by heart.
 
@@ -144,12 +144,7 @@ KERNBENCH: Final = PrintedReport(
         PrintedRow(
             r"kernbench: ",
             rf"elapsed ({NUMBER}) s, user ({NUMBER}) s, system ({NUMBER}) s, cpu ({NUMBER})%",
-            (
-                printed_metric("elapsed", "Time of the build", "s", "lower", step=1e-3),
-                printed_metric("user", "CPU time in user space", "s", "lower", step=1e-3),
-                printed_metric("system", "CPU time in the kernel", "s", "lower", step=1e-3),
-                printed_metric("cpu", "CPUs used", "%", "none", step=0.01),
-            ),
+            ("elapsed", "user", "system", "cpu"),
         ),
     ),
 )
@@ -231,12 +226,7 @@ def _stream_row(label: str) -> PrintedRow:
     return PrintedRow(
         rf"{label}:\s+",
         rf"({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})",
-        (
-            printed_metric(name, f"Best rate of {name}", "MB/s", "higher", step=0.1),
-            printed_metric(f"{name}-time", f"Mean time of {name}", "s", "lower", step=1e-6),
-            printed_metric(f"{name}-time-min", f"Shortest time of {name}", "s", "lower", step=1e-6),
-            printed_metric(f"{name}-time-max", f"Longest time of {name}", "s", "lower", step=1e-6),
-        ),
+        (name, f"{name}-time", f"{name}-time-min", f"{name}-time-max"),
     )
 
 
@@ -259,23 +249,17 @@ STREAM: Final = PrintedReport(
 
 _STRESS_NG_LINE: Final = r"stress-ng: metrc: \[\d+\] "
 _COUNTS: Final = (
-    printed_metric("bogo-ops", "Bogus operations", "", "none", step=1.0),
-    printed_metric("real-time", "Real time", "s", "none", step=0.01, can_be_0=True),
-    printed_metric("user-time", "User time", "s", "none", step=0.01, can_be_0=True),
-    printed_metric("system-time", "System time", "s", "none", step=0.01, can_be_0=True),
-    printed_metric("bogo-ops-per-second", "Bogus operations a second", "1/s", "higher", step=0.01),
-    printed_metric("bogo-ops-per-cpu-second", "Bogus operations a second of CPU time", "1/s", "higher", step=0.01),
-    printed_metric("cpu-per-instance", "CPU used per instance", "%", "none", step=0.01, can_be_0=True),
-    printed_metric("peak-memory", "Peak memory", "KiB", "none", step=1.0),
+    *("bogo-ops", "real-time", "user-time", "system-time"),
+    *("bogo-ops-per-second", "bogo-ops-per-cpu-second", "cpu-per-instance", "peak-memory"),
 )
 
 
-def _stress_ng_row(text: str, name: str, unit: str, direction: Direction, factor: float = 1.0) -> PrintedRow:
+def _stress_ng_row(text: str, name: str, factor: float = 1.0) -> PrintedRow:
     rest = rf"{text}(?: \(geomet?r?ic mean of \d+ instances?\))?"
     return PrintedRow(
         rf"{_STRESS_NG_LINE}[a-z0-9-]+\s+(?={NUMBER} {text})",
         rf"({NUMBER}) {rest}",
-        (printed_metric(name, name, unit, direction),),
+        (name,),
         factor=factor,
     )
 
@@ -292,13 +276,13 @@ STRESS_NG: Final = PrintedReport(
             rf"(\d+)\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+(\d+)",
             _COUNTS,
         ),
-        _stress_ng_row(r"nanosecs per context switch \(pipe method\)", "context-switch", "s", "lower", 1e-9),
-        _stress_ng_row(r"swapcontext calls per sec", "swapcontext-calls", "1/s", "higher"),
-        _stress_ng_row(r"MB per sec pipe write rate", "pipe-write-rate", "MiB/s", "higher"),
-        _stress_ng_row(r"nanosecs per mutex", "mutex-time", "s", "lower", 1e-9),
-        _stress_ng_row(r"ns duration per sched_yield call", "yield-time", "s", "lower", 1e-9),
-        _stress_ng_row(r"microsecs per clone", "clone-time", "s", "lower", 1e-6),
-        _stress_ng_row(r"nanosecs to start a pthread", "pthread-start", "s", "lower", 1e-9),
+        _stress_ng_row(r"nanosecs per context switch \(pipe method\)", "context-switch", 1e-9),
+        _stress_ng_row(r"swapcontext calls per sec", "swapcontext-calls"),
+        _stress_ng_row(r"MB per sec pipe write rate", "pipe-write-rate"),
+        _stress_ng_row(r"nanosecs per mutex", "mutex-time", 1e-9),
+        _stress_ng_row(r"ns duration per sched_yield call", "yield-time", 1e-9),
+        _stress_ng_row(r"microsecs per clone", "clone-time", 1e-6),
+        _stress_ng_row(r"nanosecs to start a pthread", "pthread-start", 1e-9),
     ),
     failed=((r"^stress-ng: (?:error|fail):\s+\[\d+\] (.{1,200})", "stress-ng failed: {}"),),
 )

@@ -17,12 +17,12 @@ from ajuste.outputs.printed import LONGEST_LINE, NUMBER, PrintedReport, PrintedR
 # Source: libmemcached-awesome 1.1, src/bin/memslap.cc (main).
 
 
-def _memcslap_time(label: str, name: str, title: str) -> PrintedRow:
-    return PrintedRow(
-        rf"{label}:\s+",
-        rf"({NUMBER}) seconds\.",
-        (printed_metric(name, title, "s", "lower", step=1e-3, can_be_0=True),),
-    )
+def _memcslap_time(label: str, metric: str | Metric) -> PrintedRow:
+    return PrintedRow(rf"{label}:\s+", rf"({NUMBER}) seconds\.", (metric,))
+
+
+def _memcslap_other(name: str, title: str) -> Metric:
+    return printed_metric(name, title, "s", "lower", step=1e-3)
 
 
 MEMCSLAP: Final = PrintedReport(
@@ -33,13 +33,15 @@ MEMCSLAP: Final = PrintedReport(
     needed=("total",),
     main="get|set|mget",
     rows=(
-        _memcslap_time(r"Time to generate\s+\d+ test keys", "generate", "Time to make the keys"),
-        _memcslap_time(r"Time to set\s+\d+ keys by\s+\d+ threads", "set", "Time to set the keys"),
-        _memcslap_time(r"Time to set\s+\d+ keys", "fill", "Time to fill the server"),
-        _memcslap_time(r"Time to get\s+\d+ keys by\s+\d+ threads", "get", "Time to get the keys"),
-        _memcslap_time(r"Time to mget\s+\d+ keys by\s+\d+ threads", "mget", "Time to get the keys together"),
-        _memcslap_time(r"Time to start\s+\d+ threads", "start", "Time to start the threads"),
-        _memcslap_time(r"Time total", "total", "Time of all"),
+        _memcslap_time(r"Time to generate\s+\d+ test keys", "generate"),
+        _memcslap_time(r"Time to set\s+\d+ keys by\s+\d+ threads", _memcslap_other("set", "Time to set the keys")),
+        _memcslap_time(r"Time to set\s+\d+ keys", "fill"),
+        _memcslap_time(r"Time to get\s+\d+ keys by\s+\d+ threads", "get"),
+        _memcslap_time(
+            r"Time to mget\s+\d+ keys by\s+\d+ threads", _memcslap_other("mget", "Time to get the keys together")
+        ),
+        _memcslap_time(r"Time to start\s+\d+ threads", "start"),
+        _memcslap_time(r"Time total", "total"),
     ),
 )
 
@@ -52,29 +54,12 @@ _HIT: Final = rf"(?:{NUMBER}|---)"
 
 def _memtier_row(label: str, name: str, hits: str = _HIT) -> PrintedRow:
     # The default quantiles; with `hits` as a group, also how many keys were found.
-    has_hits = hits != _HIT
-    counted = (
-        printed_metric(f"{name}-hits-per-second", f"Keys found per second, {name}", "1/s", "none", can_be_0=True),
-        printed_metric(f"{name}-misses-per-second", f"Keys not found per second, {name}", "1/s", "none", can_be_0=True),
-    )
-    latencies = (
-        ("latency", "Mean latency"),
-        ("latency-p50", "Median latency"),
-        ("latency-p99", "Latency, 99 % quantile"),
-        ("latency-p99.9", "Latency, 99.9 % quantile"),
-    )
+    looked_up = ("hits-per-second", "misses-per-second") if hits != _HIT else ()
+    latencies = ("latency", "latency-p50", "latency-p99", "latency-p99.9")
     return PrintedRow(
         rf"{label}\s+(?={NUMBER})",
         r"\s+".join((rf"({NUMBER})", hits, hits, *([rf"({NUMBER})"] * 5))),
-        (
-            printed_metric(f"{name}-per-second", f"{label} per second", "1/s", "higher", step=0.01, can_be_0=True),
-            *(counted if has_hits else ()),
-            *(
-                printed_metric(f"{name}-{word}", f"{title} of {name}", "ms", "lower", step=1e-5, can_be_0=True)
-                for word, title in latencies
-            ),
-            printed_metric(f"{name}-transfer", f"Data of {name} per second", "KiB/s", "higher", can_be_0=True),
-        ),
+        tuple(f"{name}-{figure}" for figure in ("per-second", *looked_up, *latencies, "transfer")),
     )
 
 
@@ -100,20 +85,18 @@ _PGBENCH_MS: Final = 1e-3
 _SHARE: Final = rf"(?: \({NUMBER}%\))?"
 
 
-def _pgbench_time(label: str, metric: Metric) -> PrintedRow:
+def _pgbench_time(label: str, metric: str | Metric) -> PrintedRow:
     return PrintedRow(rf"{label} = ", rf"({NUMBER}) ms", (metric,), factor=_PGBENCH_MS)
 
 
-def _count(label: str, name: str, title: str, rest: str = _SHARE) -> PrintedRow:
-    return PrintedRow(
-        rf"{label}: ", rf"({NUMBER}){rest}", (printed_metric(name, title, "", "lower", step=1, can_be_0=True),)
-    )
+def _count(label: str, name: str, title: str = "", rest: str = _SHARE) -> PrintedRow:
+    # Without a title the catalogue describes it.
+    metric = printed_metric(name, title, "", "lower", step=1, can_be_0=True) if title else name
+    return PrintedRow(rf"{label}: ", rf"({NUMBER}){rest}", (metric,))
 
 
-def _rate(words: str, name: str, title: str) -> PrintedRow:
-    return PrintedRow(
-        rf"tps = (?=.*{words})", rf"({NUMBER}) \({words}\)", (printed_metric(name, title, "1/s", "higher"),)
-    )
+def _rate(words: str, metric: str | Metric) -> PrintedRow:
+    return PrintedRow(rf"tps = (?=.*{words})", rf"({NUMBER}) \({words}\)", (metric,))
 
 
 _SCRIPT: Final = " - "
@@ -133,9 +116,9 @@ PGBENCH: Final = PrintedReport(
         PrintedRow(
             r"number of transactions actually processed: ",
             rf"({NUMBER}){_MANY}",
-            (printed_metric("transactions", "Transactions", "", "none", step=1, can_be_0=True),),
+            ("transactions",),
         ),
-        _count("number of failed transactions", "failed", "Failed transactions"),
+        _count("number of failed transactions", "failed"),
         _count("number of serialization failures", "serialization-failures", "Serialization failures"),
         _count("number of deadlock failures", "deadlocks", "Deadlocks"),
         _count("number of transactions retried", "retried", "Transactions that were tried again"),
@@ -147,10 +130,8 @@ PGBENCH: Final = PrintedReport(
             "Transactions above the latency limit",
             rf"{_MANY}{_SHARE}",
         ),
-        _pgbench_time("latency average", printed_metric("latency", "Mean latency", "s", "lower", step=1e-6)),
-        _pgbench_time(
-            "latency stddev", printed_metric("latency-sd", "Spread of the latency", "s", "none", can_be_0=True)
-        ),
+        _pgbench_time("latency average", "latency"),
+        _pgbench_time("latency stddev", "latency-sd"),
         PrintedRow(
             r"rate limit schedule lag: ",
             rf"avg ({NUMBER}) \(max ({NUMBER})\) ms",
@@ -160,22 +141,23 @@ PGBENCH: Final = PrintedReport(
             ),
             factor=_PGBENCH_MS,
         ),
-        _pgbench_time(
-            "initial connection time", printed_metric("connection-time", "Time to connect all clients", "s", "lower")
-        ),
+        _pgbench_time("initial connection time", "connection-time"),
         _pgbench_time(
             "average connection time", printed_metric("connection-time", "Mean time to connect", "s", "lower")
         ),
-        _rate("without initial connection time", "tps", "Transactions a second"),
-        _rate("including reconnection times", "tps", "Transactions a second"),
-        _rate("excluding connections establishing", "tps", "Transactions a second"),
-        _rate("including connections establishing", "tps-with-connecting", "Transactions a second, with connecting"),
+        _rate("without initial connection time", "tps"),
+        _rate("including reconnection times", "tps"),
+        _rate("excluding connections establishing", "tps"),
+        _rate(
+            "including connections establishing",
+            printed_metric("tps-with-connecting", "Transactions per second, with connecting", "1/s", "higher"),
+        ),
         PrintedRow(
             rf"{_SCRIPT}(?={NUMBER} transactions)",
             rf"({NUMBER}) transactions \({NUMBER}% of total, tps = ({NUMBER})\)",
             (
                 printed_metric("script-{section}.transactions", "Transactions of script {section}", "", "none", step=1),
-                printed_metric("script-{section}.tps", "Transactions a second of script {section}", "1/s", "higher"),
+                printed_metric("script-{section}.tps", "Transactions per second of script {section}", "1/s", "higher"),
             ),
         ),
         _pgbench_time(
@@ -261,8 +243,8 @@ _REDIS_BENCHMARK_LATENCIES: Final = (
     ("latency", "Mean latency"),
     ("latency-min", "Shortest latency"),
     ("latency-p50", "Median latency"),
-    ("latency-p95", "Latency, 95 % quantile"),
-    ("latency-p99", "Latency, 99 % quantile"),
+    ("latency-p95", "95th percentile of the latency"),
+    ("latency-p99", "99th percentile of the latency"),
     ("latency-max", "Longest latency"),
 )
 
@@ -278,7 +260,7 @@ REDIS_BENCHMARK: Final = PrintedReport(
             r'"(?P<which>[A-Za-z0-9_]{1,40})[^"]{0,80}",(?="\d)',
             ",".join((_FIGURE,) * (1 + len(_REDIS_BENCHMARK_LATENCIES))),
             (
-                printed_metric("{}-per-second", "{} requests per second", "1/s", "higher", step=0.01),
+                printed_metric("{}-per-second", "{} per second", "1/s", "higher", step=0.01),
                 *(
                     printed_metric(f"{{}}-{name}", f"{title} of {{}}", "ms", "lower", step=1e-3, can_be_0=True)
                     for name, title in _REDIS_BENCHMARK_LATENCIES
@@ -304,21 +286,16 @@ def parse_redis_benchmark(output: str) -> dict[str, float]:
 _SYSBENCH_MS: Final = 1e-3
 
 
-def _sysbench_row(label: str, metric: Metric, *, rest: str = "") -> PrintedRow:
-    return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER}){rest}", (metric,))
+def _sysbench_row(label: str, *names: str, rest: str = rf"({NUMBER})") -> PrintedRow:
+    return PrintedRow(rf"\s+{label}:\s*", rest, names)
 
 
-def _latency(label: str, name: str, title: str) -> PrintedRow:
-    metric = printed_metric(name, title, "s", "lower", step=1e-5, can_be_0=True)
+def _latency(label: str, metric: str | Metric) -> PrintedRow:
     return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER})", (metric,), section="Latency", factor=_SYSBENCH_MS)
 
 
-def _counted(label: str, name: str, title: str, *, good: bool) -> PrintedRow:
-    rate = printed_metric(
-        f"{name}-per-second", f"{title} a second", "1/s", "higher" if good else "lower", can_be_0=True
-    )
-    count = printed_metric(name, title, "", "none", step=1, can_be_0=True)
-    return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER})\s+\(({NUMBER}) per sec\.\)", (count, rate))
+def _counted(label: str, name: str) -> PrintedRow:
+    return _sysbench_row(label, name, f"{name}-per-second", rest=rf"({NUMBER})\s+\(({NUMBER}) per sec\.\)")
 
 
 def _fileio(word: str) -> PrintedRow:
@@ -326,98 +303,62 @@ def _fileio(word: str) -> PrintedRow:
     return PrintedRow(
         rf"\s+{word}:\s*(?=IOPS)",
         rf"IOPS=({NUMBER})\s+({NUMBER}) MiB/s \({NUMBER} MB/s\)",
-        (
-            printed_metric(f"{word}s", f"{word.capitalize()}s a second", "1/s", "higher", can_be_0=True),
-            printed_metric(f"{word}-bandwidth", f"Bandwidth of {word}s", "MiB/s", "higher", can_be_0=True),
-        ),
+        (f"{word}s", f"{word}-bandwidth"),
     )
 
 
 _RATES: Final = (
-    _sysbench_row(
-        "events per second", printed_metric("events-per-second", "Events a second", "1/s", "higher", step=0.01)
-    ),
-    _sysbench_row(r"events/s \(eps\)", printed_metric("events-per-second", "Events a second", "1/s", "higher")),
-    _sysbench_row("time elapsed", printed_metric("duration", "Duration", "s", "none"), rest="s"),
-    _sysbench_row("total time", printed_metric("duration", "Duration", "s", "none", step=1e-4), rest="s"),
-    _sysbench_row("total number of events", printed_metric("events", "Events", "", "none", step=1)),
+    _sysbench_row("events per second", "events-per-second"),
+    _sysbench_row(r"events/s \(eps\)", "events-per-second"),
+    _sysbench_row("time elapsed", "duration", rest=rf"({NUMBER})s"),
+    _sysbench_row("total time", "duration", rest=rf"({NUMBER})s"),
+    _sysbench_row("total number of events", "events"),
 )
 _MEMORY: Final = (
     PrintedRow(
         r"Total operations:\s*",
         rf"({NUMBER}) \(\s*({NUMBER}) per second\)",
-        (
-            printed_metric("operations", "Operations", "", "none", step=1),
-            printed_metric("operations-per-second", "Operations a second", "1/s", "higher"),
-        ),
+        ("operations", "operations-per-second"),
     ),
     PrintedRow(
         rf"(?={NUMBER} MiB transferred)",
         rf"({NUMBER}) MiB transferred \(({NUMBER}) MiB/sec\)",
-        (
-            printed_metric("transferred", "Data transferred", "MiB", "none"),
-            printed_metric("transfer", "Transfer rate", "MiB/s", "higher"),
-        ),
+        ("transferred", "transfer"),
     ),
 )
 _FILES: Final = (
-    _sysbench_row("reads/s", printed_metric("reads", "Reads a second", "1/s", "higher", can_be_0=True)),
-    _sysbench_row("writes/s", printed_metric("writes", "Writes a second", "1/s", "higher", can_be_0=True)),
-    _sysbench_row("fsyncs/s", printed_metric("fsyncs", "Calls of fsync a second", "1/s", "higher", can_be_0=True)),
-    _sysbench_row(
-        "read, MiB/s", printed_metric("read-bandwidth", "Bandwidth of reads", "MiB/s", "higher", can_be_0=True)
-    ),
-    _sysbench_row(
-        "written, MiB/s", printed_metric("write-bandwidth", "Bandwidth of writes", "MiB/s", "higher", can_be_0=True)
-    ),
+    _sysbench_row("reads/s", "reads"),
+    _sysbench_row("writes/s", "writes"),
+    _sysbench_row("fsyncs/s", "fsyncs"),
+    _sysbench_row("read, MiB/s", "read-bandwidth"),
+    _sysbench_row("written, MiB/s", "write-bandwidth"),
     _fileio("read"),
     _fileio("write"),
-    PrintedRow(
-        r"\s+fsync:\s*IOPS=",
-        rf"({NUMBER})",
-        (printed_metric("fsyncs", "Calls of fsync a second", "1/s", "higher", can_be_0=True),),
-    ),
+    PrintedRow(r"\s+fsync:\s*IOPS=", rf"({NUMBER})", ("fsyncs",)),
 )
 _DATABASE: Final = (
     *(
-        PrintedRow(
-            rf"\s+{word}:\s*(?=\d)",
-            rf"({NUMBER})",
-            (printed_metric(f"queries-{word}", f"Queries, {word}", "", "none", step=1, can_be_0=True),),
-        )
+        PrintedRow(rf"\s+{word}:\s*(?=\d)", rf"({NUMBER})", (f"queries-{word}",))
         for word in ("read", "write", "other", "total")
     ),
-    _counted("transactions", "transactions", "Transactions", good=True),
-    _counted("queries", "queries", "Queries", good=True),
-    _counted("ignored errors", "ignored-errors", "Ignored errors", good=False),
-    _counted("reconnects", "reconnects", "Reconnects", good=False),
+    _counted("transactions", "transactions"),
+    _counted("queries", "queries"),
+    _counted("ignored errors", "ignored-errors"),
+    _counted("reconnects", "reconnects"),
 )
 _SYSBENCH_LATENCIES: Final = (
-    _latency("min", "latency-min", "Shortest latency"),
-    _latency("avg", "latency", "Mean latency"),
-    _latency("max", "latency-max", "Longest latency"),
-    _latency(rf"(?P<which>{NUMBER})th percentile", "latency-p{}", "Latency, {} % quantile"),
-    PrintedRow(
-        r"\s+sum:\s*",
-        rf"({NUMBER})",
-        (printed_metric("latency-sum", "Sum of the latencies", "s", "none", step=1e-5, can_be_0=True),),
-        section="Latency",
-        factor=_SYSBENCH_MS,
+    _latency("min", "latency-min"),
+    _latency("avg", "latency"),
+    _latency("max", "latency-max"),
+    _latency(
+        rf"(?P<which>{NUMBER})th percentile",
+        printed_metric("latency-p{}", "{}th percentile of the latency", "s", "lower", step=1e-5, can_be_0=True),
     ),
+    _latency("sum", "latency-sum"),
 )
 _FAIRNESS: Final = tuple(
-    PrintedRow(
-        rf"\s+{label} \(avg/stddev\):\s*",
-        rf"({NUMBER})/({NUMBER})",
-        (
-            printed_metric(name, title, unit, "none", can_be_0=True),
-            printed_metric(f"{name}-sd", f"{title}, spread", unit, "lower", can_be_0=True),
-        ),
-    )
-    for label, name, title, unit in (
-        ("events", "thread-events", "Events of a thread", ""),
-        ("execution time", "thread-time", "Execution time of a thread", "s"),
-    )
+    _sysbench_row(rf"{label} \(avg/stddev\)", name, f"{name}-sd", rest=rf"({NUMBER})/({NUMBER})")
+    for label, name in (("events", "thread-events"), ("execution time", "thread-time"))
 )
 
 SYSBENCH: Final = PrintedReport(

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ajuste.model.metric import Direction
 from ajuste.outputs.base import ParseError, excerpt, finite
 from ajuste.outputs.format import Parser
 from ajuste.outputs.printed import NUMBER, QUANTITY, PrintedReport, PrintedRow, printed_metric
@@ -15,17 +14,11 @@ from ajuste.outputs.printed import NUMBER, QUANTITY, PrintedReport, PrintedRow, 
 # Source: nghttp2 1.52, src/h2load.cc (main), and util::format_duration and utos_funit.
 
 
-def _h2load_row(label: str, name: str, title: str, unit: str, direction: Direction) -> PrintedRow:
+def _h2load_row(label: str, name: str) -> PrintedRow:
     return PrintedRow(
         rf"{label}\s*:\s+",
         rf"({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({NUMBER})%",
-        (
-            printed_metric(f"{name}-min", f"{title}, smallest", unit, direction, can_be_0=True),
-            printed_metric(f"{name}-max", f"{title}, largest", unit, direction, can_be_0=True),
-            printed_metric(name, f"{title}, mean", unit, direction, can_be_0=True),
-            printed_metric(f"{name}-sd", f"{title}, spread", unit, "none", can_be_0=True),
-            printed_metric(f"{name}-within-sd", f"{title}, within a standard deviation", "%", "none", can_be_0=True),
-        ),
+        (f"{name}-min", f"{name}-max", name, f"{name}-sd", f"{name}-within-sd"),
     )
 
 
@@ -40,11 +33,7 @@ H2LOAD: Final = PrintedReport(
         PrintedRow(
             r"finished in ",
             rf"({QUANTITY}), ({NUMBER}) req/s, ({QUANTITY})/s",
-            (
-                printed_metric("duration", "Duration", "s", "none"),
-                printed_metric("requests-per-second", "Requests a second", "1/s", "higher"),
-                printed_metric("transfer", "Transfer rate", "bytes/s", "higher"),
-            ),
+            ("duration", "requests-per-second", "transfer"),
         ),
         PrintedRow(
             r"requests: ",
@@ -52,39 +41,23 @@ H2LOAD: Final = PrintedReport(
                 rf"({NUMBER}) {word}"
                 for word in ("total", "started", "done", "succeeded", "failed", "errored", "timeout")
             ),
-            (
-                printed_metric("requests", "Requests", "", "none", step=1),
-                printed_metric("started", "Requests started", "", "none", step=1),
-                printed_metric("done", "Requests done", "", "none", step=1),
-                printed_metric("succeeded", "Requests that succeeded", "", "none", step=1, can_be_0=True),
-                printed_metric("failed", "Requests that failed", "", "lower", step=1, can_be_0=True),
-                printed_metric("errored", "Requests with errors", "", "lower", step=1, can_be_0=True),
-                printed_metric("timeouts", "Requests that timed out", "", "lower", step=1, can_be_0=True),
-            ),
+            ("requests", "started", "done", "succeeded", "failed", "errored", "timeouts"),
         ),
         PrintedRow(
             r"status codes: ",
             ", ".join(rf"({NUMBER}) {number}xx" for number in range(2, 6)),
-            tuple(
-                printed_metric(f"responses-{number}xx", f"Responses {number}xx", "", "none", step=1, can_be_0=True)
-                for number in range(2, 6)
-            ),
+            tuple(f"responses-{number}xx" for number in range(2, 6)),
         ),
         PrintedRow(
             r"traffic: ",
             rf"{QUANTITY} \(({NUMBER})\) total, {QUANTITY} \(({NUMBER})\) headers \(space savings ({NUMBER})%\), "
             rf"{QUANTITY} \(({NUMBER})\) data",
-            (
-                printed_metric("traffic", "Traffic", "bytes", "none", step=1),
-                printed_metric("header-traffic", "Traffic of headers", "bytes", "none", step=1, can_be_0=True),
-                printed_metric("header-savings", "Space saved in headers", "%", "none", can_be_0=True),
-                printed_metric("data-traffic", "Traffic of data", "bytes", "none", step=1, can_be_0=True),
-            ),
+            ("traffic", "header-traffic", "header-savings", "data-traffic"),
         ),
-        _h2load_row("time for request", "request-time", "Time of a request", "s", "lower"),
-        _h2load_row("time for connect", "connect-time", "Time to connect", "s", "lower"),
-        _h2load_row("time to 1st byte", "first-byte-time", "Time to the first byte", "s", "lower"),
-        _h2load_row(r"req/s", "client-rate", "Requests a second of a client", "1/s", "higher"),
+        _h2load_row("time for request", "request-time"),
+        _h2load_row("time for connect", "connect-time"),
+        _h2load_row("time to 1st byte", "first-byte-time"),
+        _h2load_row(r"req/s", "client-rate"),
     ),
 )
 
@@ -143,13 +116,12 @@ def _iperf3_number(table: Mapping[str, Any], name: str) -> float:
 # Source: netperf 2.7, src/nettest_omni.c (netperf_output_source). Its latencies are in microseconds.
 
 
-def _netperf_row(label: str, name: str, title: str, unit: str, direction: Direction, factor: float = 1.0) -> PrintedRow:
-    metric = printed_metric(name, title, unit, direction, can_be_0=True)
-    return PrintedRow(rf"{label}=", rf"({NUMBER})", (metric,), factor=factor)
+def _netperf_row(label: str, name: str, factor: float = 1.0) -> PrintedRow:
+    return PrintedRow(rf"{label}=", rf"({NUMBER})", (name,), factor=factor)
 
 
-def _netperf_latency(label: str, name: str, title: str, direction: Direction = "lower") -> PrintedRow:
-    return _netperf_row(f"{label}_LATENCY", name, title, "s", direction, 1e-6)
+def _netperf_latency(label: str, name: str) -> PrintedRow:
+    return _netperf_row(f"{label}_LATENCY", name, 1e-6)
 
 
 NETPERF: Final = PrintedReport(
@@ -160,17 +132,17 @@ NETPERF: Final = PrintedReport(
     needed=("throughput",),
     main=r"throughput|latency(?:-p\d+)?",
     rows=(
-        _netperf_row("THROUGHPUT", "throughput", "Throughput, in the unit of the test", "", "higher"),
-        _netperf_row("TRANSACTION_RATE", "transactions-per-second", "Transactions per second", "1/s", "higher"),
-        _netperf_row("ELAPSED_TIME", "elapsed", "Duration", "s", "none"),
-        _netperf_row("LOCAL_CPU_UTIL", "client-cpu", "CPU used by the client's side", "%", "lower"),
-        _netperf_latency("MIN", "latency-min", "Shortest latency"),
-        _netperf_latency("MEAN", "latency", "Mean latency"),
-        _netperf_latency("P50", "latency-p50", "Median latency"),
-        _netperf_latency("P90", "latency-p90", "Latency, 90 % quantile"),
-        _netperf_latency("P99", "latency-p99", "Latency, 99 % quantile"),
-        _netperf_latency("MAX", "latency-max", "Longest latency"),
-        _netperf_latency("STDDEV", "latency-sd", "Spread of the latency", "none"),
+        _netperf_row("THROUGHPUT", "throughput"),
+        _netperf_row("TRANSACTION_RATE", "transactions-per-second"),
+        _netperf_row("ELAPSED_TIME", "elapsed"),
+        _netperf_row("LOCAL_CPU_UTIL", "client-cpu"),
+        _netperf_latency("MIN", "latency-min"),
+        _netperf_latency("MEAN", "latency"),
+        _netperf_latency("P50", "latency-p50"),
+        _netperf_latency("P90", "latency-p90"),
+        _netperf_latency("P99", "latency-p99"),
+        _netperf_latency("MAX", "latency-max"),
+        _netperf_latency("STDDEV", "latency-sd"),
     ),
     failed=((r"^(?:netperf|establish control): (.{1,200})", "netperf failed: {}"),),
 )
@@ -180,13 +152,8 @@ NETPERF: Final = PrintedReport(
 
 
 _STATS: Final = rf"({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({NUMBER})%"
-_SOCKET_ERRORS: Final = tuple(
-    printed_metric(f"{name}-errors", f"Errors of sockets: {name}", "", "lower", step=1, can_be_0=True)
-    for name in ("connect", "read", "write", "timeout")
-)
-_STATUS: Final = printed_metric(
-    "error-responses", "Responses other than 2xx and 3xx", "", "lower", step=1, can_be_0=True
-)
+_SOCKET_ERRORS: Final = ("connect-errors", "read-errors", "write-errors", "timeout-errors")
+_STATUS: Final = "error-responses"
 
 WRK: Final = PrintedReport(
     name="wrk",
@@ -199,40 +166,22 @@ WRK: Final = PrintedReport(
         PrintedRow(
             r"\s+Latency\s+(?=[\d-])",
             _STATS,
-            (
-                printed_metric("latency", "Mean latency", "s", "lower"),
-                printed_metric("latency-sd", "Spread of the latency", "s", "none", can_be_0=True),
-                printed_metric("latency-max", "Longest latency", "s", "lower"),
-                printed_metric(
-                    "latency-within-sd", "Latencies within a standard deviation", "%", "none", can_be_0=True
-                ),
-            ),
+            ("latency", "latency-sd", "latency-max", "latency-within-sd"),
         ),
         PrintedRow(
             r"\s+Req/Sec\s+",
             _STATS,
-            (
-                printed_metric("thread-rate", "Requests a second of a thread", "1/s", "higher"),
-                printed_metric("thread-rate-sd", "Spread of a thread's rate", "1/s", "none", can_be_0=True),
-                printed_metric("thread-rate-max", "Highest rate of a thread", "1/s", "higher"),
-                printed_metric(
-                    "thread-rate-within-sd", "Rates within a standard deviation", "%", "none", can_be_0=True
-                ),
-            ),
+            ("thread-rate", "thread-rate-sd", "thread-rate-max", "thread-rate-within-sd"),
         ),
         PrintedRow(
             rf"\s+(?P<which>{NUMBER})%\s+",
             rf"({QUANTITY})",
-            (printed_metric("latency-p{}", "Latency, {} % quantile", "s", "lower"),),
+            (printed_metric("latency-p{}", "{}th percentile of the latency", "s", "lower"),),
         ),
         PrintedRow(
             rf"\s+(?={NUMBER} requests in)",
             rf"({NUMBER}) requests in ({QUANTITY}), ({QUANTITY}) read",
-            (
-                printed_metric("requests", "Requests", "", "none", step=1),
-                printed_metric("duration", "Duration", "s", "none"),
-                printed_metric("read", "Data read", "bytes", "none"),
-            ),
+            ("requests", "duration", "read"),
         ),
         PrintedRow(
             r"\s+Socket errors: ",
@@ -243,11 +192,9 @@ WRK: Final = PrintedReport(
         PrintedRow(
             r"Requests/sec:\s*",
             rf"({NUMBER})",
-            (printed_metric("requests-per-second", "Requests a second", "1/s", "higher"),),
+            ("requests-per-second",),
         ),
-        PrintedRow(
-            r"Transfer/sec:\s*", rf"({QUANTITY})", (printed_metric("transfer", "Transfer rate", "bytes/s", "higher"),)
-        ),
+        PrintedRow(r"Transfer/sec:\s*", rf"({QUANTITY})", ("transfer",)),
     ),
     zeros=(*_SOCKET_ERRORS, _STATUS),
 )

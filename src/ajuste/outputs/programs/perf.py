@@ -10,7 +10,7 @@ from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.outputs.format import Collector, DocumentNode, Parser, ResultSource, TextFormat, parse_document, utf8
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
@@ -327,58 +327,29 @@ def _add_document(events: _Events, event: DocumentNode, line: int) -> None:
 _PERF_BENCH_SPREAD: Final = rf"(?: \(\+-\s*{NUMBER}%\))?"
 
 
-def _row(
-    before: str,
-    after: str,
-    name: str,
-    unit: str,
-    direction: Direction,
-    *,
-    factor: float = 1.0,
-    step: float = 0.0,
-) -> PrintedRow:
-    metric = printed_metric(name, name, unit, direction, step=step)
+def _row(before: str, after: str, metric: str | Metric, factor: float = 1.0) -> PrintedRow:
     return PrintedRow(rf"{before}(?={NUMBER}{after})", rf"({NUMBER}){after}", (metric,), factor=factor)
 
 
 _SCHEDULING: Final = (
-    _row(r"\s+Total time: ", r" \[sec\]", "time", "s", "lower", step=1e-3),
-    _row(r"\s+", r" usecs/op", "time-per-operation", "s", "lower", factor=1e-6),
-    _row(r"\s+", r" ops/sec", "operations-per-second", "1/s", "higher"),
+    _row(r"\s+Total time: ", r" \[sec\]", "time"),
+    _row(r"\s+", r" usecs/op", "time-per-operation", 1e-6),
+    _row(r"\s+", r" ops/sec", "operations-per-second"),
 )
 _FUTEX: Final = (
-    _row(
-        r"Averaged ",
-        rf" operations/sec{_PERF_BENCH_SPREAD}, total secs = \d+",
-        "operations-per-second",
-        "1/s",
-        "higher",
-    ),
-    _row(r"Averaged ", rf" ops/sec{_PERF_BENCH_SPREAD}, total secs = \d+", "operations-per-second", "1/s", "higher"),
-    _row(
-        r"Wokeup \d+ of \d+ threads in ", rf" ms{_PERF_BENCH_SPREAD}", "wake-time", "s", "lower", factor=1e-3, step=1e-7
-    ),
-    _row(
-        r"Requeued \d+ of \d+ threads in ",
-        rf" ms{_PERF_BENCH_SPREAD}",
-        "requeue-time",
-        "s",
-        "lower",
-        factor=1e-3,
-        step=1e-7,
-    ),
+    _row(r"Averaged ", rf" operations/sec{_PERF_BENCH_SPREAD}, total secs = \d+", "operations-per-second"),
+    _row(r"Averaged ", rf" ops/sec{_PERF_BENCH_SPREAD}, total secs = \d+", "operations-per-second"),
+    _row(r"Wokeup \d+ of \d+ threads in ", rf" ms{_PERF_BENCH_SPREAD}", "wake-time", 1e-3),
+    _row(r"Requeued \d+ of \d+ threads in ", rf" ms{_PERF_BENCH_SPREAD}", "requeue-time", 1e-3),
     _row(
         r"Avg per-thread latency \(waking \d+/\d+ threads\) in ",
         rf" ms{_PERF_BENCH_SPREAD}",
-        "wake-latency",
-        "s",
-        "lower",
-        factor=1e-3,
-        step=1e-7,
+        printed_metric("wake-latency", "Latency to wake a thread", "s", "lower", step=1e-7),
+        1e-3,
     ),
 )
 _EPOLL: Final = tuple(
-    _row(r"Averaged ", rf" {word} operations{_PERF_BENCH_SPREAD}", f"{word.lower()}-operations", "", "higher", step=1.0)
+    _row(r"Averaged ", rf" {word} operations{_PERF_BENCH_SPREAD}", f"{word.lower()}-operations")
     for word in ("ADD", "MOD", "DEL")
 )
 _MEMORY: Final = (
@@ -391,15 +362,15 @@ _MEMORY: Final = (
 
 # Its GB are 10^9 bytes (numa.c, __bench_numa). These go before the bandwidth of copies, which ends alike.
 _NUMA: Final = (
-    _row(r"\s+", r" secs slowest \(max\) thread-runtime", "runtime-max", "s", "lower", step=1e-3),
-    _row(r"\s+", r" secs fastest \(min\) thread-runtime", "runtime-min", "s", "none", step=1e-3),
-    _row(r"\s+", r" secs average thread-runtime", "runtime", "s", "none", step=1e-3),
-    _row(r"\s+", r" % difference between max/avg runtime", "runtime-difference", "%", "lower", step=1e-3),
-    _row(r"\s+", r" GB data processed, per thread", "thread-data", "GB", "none", step=1e-3),
-    _row(r"\s+", r" GB data processed, total", "data", "GB", "none", step=1e-3),
-    _row(r"\s+", r" nsecs/byte/thread runtime", "time-per-byte", "s", "lower", factor=1e-9, step=1e-12),
-    _row(r"\s+", r" GB/sec/thread speed", "thread-bandwidth", "GB/s", "higher", step=1e-3),
-    _row(r"\s+", r" GB/sec total speed", "bandwidth", "GB/s", "higher", step=1e-3),
+    _row(r"\s+", r" secs slowest \(max\) thread-runtime", "runtime-max"),
+    _row(r"\s+", r" secs fastest \(min\) thread-runtime", "runtime-min"),
+    _row(r"\s+", r" secs average thread-runtime", "runtime"),
+    _row(r"\s+", r" % difference between max/avg runtime", "runtime-difference"),
+    _row(r"\s+", r" GB data processed, per thread", "thread-data"),
+    _row(r"\s+", r" GB data processed, total", "data"),
+    _row(r"\s+", r" nsecs/byte/thread runtime", "time-per-byte", 1e-9),
+    _row(r"\s+", r" GB/sec/thread speed", "thread-bandwidth"),
+    _row(r"\s+", r" GB/sec total speed", "bandwidth"),
 )
 
 PERF_BENCH: Final = PrintedReport(

@@ -171,29 +171,28 @@ _SCHBENCH_US: Final = 1e-6
 _MAIN_OF_JSON: Final = ("rps-p50", "wakeup-latency-p99", "request-latency-p99")
 
 
-def _figure(kind: str, which: str) -> Metric:
-    if kind == "rps":
-        return printed_metric(f"rps-{which}", f"Requests a second, {which}", "1/s", "higher", step=1, can_be_0=True)
-    title = f"{kind.capitalize()} latency, {which}"
-    return printed_metric(f"{kind}-latency-{which}", title, "s", "lower", step=_SCHBENCH_US, can_be_0=True)
+def _form(figure: str, which: str) -> Metric:
+    if figure == "rps":
+        return printed_metric(f"rps-{which}", "Requests per second, {}", "1/s", "higher", step=1, can_be_0=True)
+    title = f"{figure.capitalize().replace('-', ' ')}, {{}}"
+    return printed_metric(f"{figure}-{which}", title, "s", "lower", step=_SCHBENCH_US, can_be_0=True)
 
 
-def _table(section: str) -> tuple[PrintedRow, PrintedRow]:
-    kind = section.lower()
+def _table(section: str, figure: str, factor: float = _SCHBENCH_US) -> tuple[PrintedRow, PrintedRow]:
     return (
         PrintedRow(
             rf"\s+(?:\* ?)?(?P<which>{NUMBER})th: ",
             rf"({NUMBER})\s+\({NUMBER} samples\)",
-            (_figure(kind, "p{}"),),
+            (_form(figure, "p{}"),),
             section=section,
-            factor=_SCHBENCH_US if kind != "rps" else 1.0,
+            factor=factor,
         ),
         PrintedRow(
             r"\s+min=",
             rf"({NUMBER}), max=({NUMBER})",
-            (_figure(kind, "min"), _figure(kind, "max")),
+            (f"{figure}-min", f"{figure}-max"),
             section=section,
-            factor=_SCHBENCH_US if kind != "rps" else 1.0,
+            factor=factor,
         ),
     )
 
@@ -207,13 +206,13 @@ SCHBENCH: Final = PrintedReport(
     heading=r"^(Wakeup|Request|RPS)\b.{0,20} percentiles \(",
     ends=r"^average rps: ",
     rows=(
-        *_table("Wakeup"),
-        *_table("Request"),
-        *_table("RPS"),
+        *_table("Wakeup", "wakeup-latency"),
+        *_table("Request", "request-latency"),
+        *_table("RPS", "rps", 1.0),
         PrintedRow(
             r"average rps: ",
             rf"({NUMBER})",
-            (printed_metric("average-rps", "Requests a second", "1/s", "higher", step=0.01, can_be_0=True),),
+            (printed_metric("average-rps", "Requests per second", "1/s", "higher", step=0.01, can_be_0=True),),
         ),
     ),
 )
@@ -240,11 +239,11 @@ def read_schbench(document: DocumentNode, name: str, file: Path) -> MeasuredTabl
 
 def _json_figures(document: DocumentNode) -> Iterator[tuple[Metric, float]]:
     for key, value in document.need("int").members():
-        kind, _, which = key.rpartition("_")
-        kind = kind.removesuffix("_latency")
-        if kind in ("wakeup", "request", "rps"):
-            factor = 1.0 if kind == "rps" else _SCHBENCH_US
-            yield _figure(kind, which.replace("pct", "p").removesuffix(".0")), value.number() * factor
+        figure, _, which = key.replace("_latency", "-latency").rpartition("_")
+        if figure in ("wakeup-latency", "request-latency", "rps"):
+            which = which.replace("pct", "p").removesuffix(".0")
+            factor = 1.0 if figure == "rps" else _SCHBENCH_US
+            yield SCHBENCH.describe(_form(figure, "{}"), which), value.number() * factor
 
 
 def parse_schbench(output: str) -> dict[str, float]:

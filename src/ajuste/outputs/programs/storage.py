@@ -27,7 +27,7 @@ from ajuste.outputs.format import (
     TextFormat,
     parse_document,
 )
-from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
+from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow
 
 # Source: dbench 4.0, dbench.c (show_one_latency, report_latencies, main). Its MB are 10^6 bytes.
 
@@ -44,13 +44,7 @@ def _dbench_row(name: str) -> PrintedRow:
     return PrintedRow(
         rf"\s*{name}\s+(?=\d)",
         rf"(\d+)\s+({NUMBER})\s+({NUMBER})",
-        (
-            printed_metric(f"{word}-count", f"Number of {name}", "", "none", step=1, can_be_0=True),
-            printed_metric(f"{word}-latency", f"Mean latency of {name}", "ms", "lower", step=1e-3, can_be_0=True),
-            printed_metric(
-                f"{word}-latency-max", f"Longest latency of {name}", "ms", "lower", step=1e-3, can_be_0=True
-            ),
-        ),
+        (f"{word}-count", f"{word}-latency", f"{word}-latency-max"),
     )
 
 
@@ -66,10 +60,7 @@ DBENCH: Final = PrintedReport(
             r"Throughput\s+",
             rf"({NUMBER}) MB/sec\s+(?:\(sync open\)\s+|\(sync dirs\)\s+)*\d+ clients\s+\d+ procs\s+"
             rf"max_latency=({NUMBER}) ?ms",
-            (
-                printed_metric("throughput", "Throughput", "MB/s", "higher", step=1e-3),
-                printed_metric("latency-max", "Longest latency", "ms", "lower", step=1e-3),
-            ),
+            ("throughput", "latency-max"),
         ),
         *map(_dbench_row, OPERATIONS),
     ),

@@ -27,7 +27,7 @@ from ajuste.outputs.format import (
     number_at,
     utf8,
 )
-from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
+from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow
 
 # Source: lkp-tests, lib/compare.rb (show_group_header, show_perf_change, show_failure_change), lib/matrix.rb: the
 # JSON has a number for each statistic of a run, or a list with one of each run.
@@ -441,14 +441,10 @@ _TESTS: Final = (
 
 
 def _unixbench_row(label: str, name: str) -> PrintedRow:
-    title = label.replace("\\", "")
     return PrintedRow(
         rf"{label}\s+(?={NUMBER}\s+{NUMBER}\s+{NUMBER}$)",
         rf"{NUMBER}\s+({NUMBER})\s+({NUMBER})",
-        (
-            printed_metric(name, title, "", "higher", step=0.1),
-            printed_metric(f"{name}-index", f"Index of {title}", "", "higher", step=0.1),
-        ),
+        (name, f"{name}-index"),
     )
 
 
@@ -464,7 +460,7 @@ UNIXBENCH: Final = PrintedReport(
         PrintedRow(
             r"System Benchmarks Index Score(?: \(Partial Only\))?\s+",
             rf"({NUMBER})",
-            (printed_metric("index", "Index of all tests", "", "higher", step=0.1),),
+            ("index",),
         ),
     ),
 )
