@@ -138,10 +138,10 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def whole_application() -> typer.Typer:
-    """Return the application with all commands loaded, for pages about it."""
+    """Return the application with all commands loaded that are installed, for pages about it."""
     app = application(["run"])
     for name in COMMANDS:
-        if name != "run":
+        if name != "run" and (name not in ELSEWHERE or name in plugins("commands")):
             _add(app, name)
     return app
 
