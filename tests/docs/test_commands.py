@@ -26,7 +26,11 @@ from tiers import slow
 ROOT = Path(__file__).parents[2]
 BY_A_NEW_USER = ROOT / "docs" / "install.md"
 """Page whose commands are run by tests/dist/test_install.py."""
-DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {BY_A_NEW_USER})]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("packages/*/README.md")),
+    *sorted(set((ROOT / "docs").rglob("*.md")) - {BY_A_NEW_USER}),
+]
 CLAIMS = ROOT / "tests" / "studies" / "test_claims.py"
 """Carries out studies of the pages."""
 IS_SHORT = re.compile(r"ajuste compare (?!.*(--kernel|--vm|--max-time|--source))|--dry-run|--precision")
