@@ -143,6 +143,14 @@ def test_the_header_has_what_a_review_asks_for_first() -> None:
     assert "Workload: command=pipe: hackbench -P; command=socket: hackbench." in text
 
 
+def test_kernels_whose_options_are_alike_have_a_whole_sentence() -> None:
+    options = {"mine:b": {"baseline": "mine:a", "total": 0, "options": []}}
+    guest = {"kernel": "6.1.0-1", "QEMU": "7.2"}
+    environment = {"mine:a": guest, "mine:b": guest, KERNEL_OPTIONS: options}
+    text = mail(results_of(drawn({"mine:a": 1.0, "mine:b": 1.0}), ELAPSED, environment=environment))
+    assert "\nmine:b: no options differ from mine:a.\n" in text
+
+
 def test_normalised_tables_name_the_units_of_what_was_measured() -> None:
     text = mail(
         results_of(drawn({"6.1": 1.0, "6.12": 1.25}), ELAPSED, SPEED, SWITCHES), ("elapsed", "speed", "switches")
@@ -243,6 +251,14 @@ def test_a_baseline_of_zero_has_no_ratio() -> None:
     values = {"a": {"switches": [0.0] * 6}, "b": {"switches": [5.0, 6, 5, 6, 5, 6]}}
     text = mail(results_of(values, SWITCHES))
     assert re.search(r"switches .* - \[      -\]\(", text)
+
+
+def test_a_change_that_is_not_known_has_a_dash_without_a_unit() -> None:
+    exact = {"a": {"elapsed": [1.0] * 6}, "b": {"elapsed": [1.1, 1.2, 1.1, 1.2, 1.1, 1.2]}}
+    text = mail(results_of(exact, ELAPSED))
+    (line,) = lines_with(text, "Stddev")
+    assert line.rstrip().endswith("-)")
+    assert "-%" not in text
 
 
 def test_commands_are_broken_between_words_and_stay_the_same() -> None:

@@ -398,7 +398,9 @@ class _Page:
         beyond = base is None or (bool(base) and is_extreme(value / base))
         change = math.nan if base is None or beyond else _improvement(value, base, compared)
         text = f"{_fixed(value if name == 'CoeffVar' else fmt.scaled(value), 11, 4)} "
-        return f"{text}{mark[0]}{_fixed(change, 8)}%{mark[1]}".rjust(_FIGURES)
+        known = _fixed(change, 8)
+        per_cent = f"{known}%" if known.strip() != "-" else f"{known:>9}"
+        return f"{text}{mark[0]}{per_cent}{mark[1]}".rjust(_FIGURES)
 
     def _values(self, configuration: Measured, metric: Metric) -> _Values | None:
         summary = configuration.metrics.get(metric.name)
