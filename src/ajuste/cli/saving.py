@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import tomlkit
 import typer
-from tomlkit.items import Table
+from tomlkit.items import String, StringType, Table, Trivia
 
 from ajuste.cli.options import Force, example, option
 from ajuste.machine.files import write_text
@@ -53,11 +53,12 @@ def _is_same_study(path: Path, text: str) -> bool:
         return file.read().partition(b"\n")[2] == text.encode().partition(b"\n")[2]
 
 
-def study_text(document: Mapping[str, Any], command: str) -> str:
-    """Return the text of a study file: the ``command`` that it equals, in a comment, then the document."""
+def study_text(document: Mapping[str, Any], command: str = "") -> str:
+    """Return the text of a study file: the ``command`` that it equals, if any, in a comment, then the document."""
     text = tomlkit.document()
-    line = "".join(c if c.isprintable() else "?" for c in shell_line(command))
-    text.add(tomlkit.comment(f"Does the same as: {line}"))
+    if command:
+        line = "".join(c if c.isprintable() else "?" for c in shell_line(command))
+        text.add(tomlkit.comment(f"Does the same as: {line}"))
     for key, value in document.items():
         text.add(key, _item(value))
     return tomlkit.dumps(text)
@@ -72,8 +73,15 @@ def _item(value: Any) -> Any:
             tables.append(_table(element))
         return tables
     if isinstance(value, str) and "\n" in value and "\r" not in value:
+        if _is_literal(value):  # A patch on lines of its own applies as it stands; the first line feed is none of it.
+            return String(StringType.MLL, value, f"\n{value}", Trivia())
         return tomlkit.string(value, multiline=True)
     return value
+
+
+def _is_literal(text: str) -> bool:
+    plain = text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
+    return plain and "'''" not in text and not text.endswith("'")
 
 
 def _table(values: Mapping[str, Any]) -> Table:

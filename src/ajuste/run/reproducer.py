@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -116,15 +117,62 @@ def reproducer(
         ajuste=results.ajuste if exact else "",
         figures=figures,
     )
-    patches = {patch.name: patch for part in parts.values() for patch in part.patches}
     # A program that is not built is a file of this machine only.
     own_schedulers = (
         scheduler if scheduler.build is not None else scheduler.model_copy(update={"program": None})
         for scheduler in study.schedulers
     )
     schedulers = [*own_schedulers, *elsewhere.values()]
-    contained = {"expect": renamed(expect, names), "patches": tuple(patches.values()), "schedulers": tuple(schedulers)}
+    patches = _patches_of(parts.values())
+    contained = {"expect": renamed(expect, names), "patches": patches, "schedulers": tuple(schedulers)}
     return with_kernels(study, names).model_copy(update=contained), tuple(notes)
+
+
+@dataclass(frozen=True)
+class SharedStudy:
+    """A study for others. ``built`` has how to build the kernels that were built here, by their names; ``notes`` say
+    what others need, or cannot build.
+    """
+
+    study: Study
+    built: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return in sentences how to build the kernels."""
+        patches = " The study below has the patches." if self.study.patches else ""
+        built = "; ".join(f"{name} is {spec}" for name, spec in self.built.items())
+        return (*([f"{built}.{patches}"] if built else []), *self.notes)
+
+
+def shared_study(run: Run, home: Home) -> SharedStudy:
+    """Return the study of ``run`` on its exact kernels, with their patches. A kernel that others cannot have keeps its
+    name.
+    """
+    study = ResolvedStudy.model_validate_json(run.resolved).study
+    parts: dict[str, _ContainedKernel] = {}
+    notes = []
+    for spec in study.kernels:
+        try:
+            parts[spec] = _contained(spec, run, home)
+        except RequestError as failure:
+            notes.append(f"Others cannot build {spec}: {failure.message}.")
+    notes += [note for part in parts.values() for note in part.notes]
+    names = {spec: part.spec for spec, part in parts.items()}
+    contained = {
+        "patches": _patches_of(parts.values()),
+        "expect": renamed(study.expect, names) if study.expect else None,
+    }
+    return SharedStudy(
+        with_kernels(study, names).model_copy(update=contained),
+        {spec: part.spec for spec, part in parts.items() if part.called},
+        tuple(notes),
+    )
+
+
+def _patches_of(parts: Iterable[_ContainedKernel]) -> tuple[PatchTable, ...]:
+    return tuple({patch.name: patch for part in parts for patch in part.patches}.values())
 
 
 @dataclass(frozen=True)
