@@ -58,7 +58,7 @@ def suite(
     request: Annotated[
         Request,
         Only(
-            "set nice policy cpus cgroup_weight kernel source patch kernel_option vm clock memory topology "
+            "set nice policy cpus cgroup_weight kernel source patch kernel_option vm clock guest_cpus memory topology "
             "one_at_a_time baseline min_effect confidence blocks seed",
             max_time=Option(
                 "Stop after this time, decided or not; members get equal parts (default: the suite's).", "DURATION"

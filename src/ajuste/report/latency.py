@@ -1,4 +1,4 @@
-"""Whether a run asks about scheduling, and which command adds the latency that a review of it asks for."""
+"""Runs that ask about scheduling without a latency, and the command that adds one."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def latency_command(results: Results, built: Mapping[str, str]) -> str | None:
     if words[:2] != ["ajuste", "compare"] or words.count("--") != 1:
         return None
     options = words[2 : words.index("--")]
-    kept = [
+    remaining = [
         word
         for place, word in enumerate(options)
         if word.partition("=")[0] not in _OF_THE_COMMAND and (not place or options[place - 1] not in _OF_THE_COMMAND)
     ]
-    load = [] if any(word.partition("=")[0] == "--background" for word in kept) else ["--background", "spin"]
-    return shlex.join(["ajuste", "compare", *kept, *load, *_JITTER])
+    load = [] if any(word.partition("=")[0] == "--background" for word in remaining) else ["--background", "spin"]
+    return shlex.join(["ajuste", "compare", *remaining, *load, *_JITTER])
 
 
 def _of_kernels(results: Results, built: Mapping[str, str]) -> str | None:
