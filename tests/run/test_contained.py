@@ -301,7 +301,11 @@ def test_a_study_for_a_mail_names_kernels_as_others_build_them(
     file.write_text(PATCH)
     request = BuildRequest(f"git:{repository}", settings=("NUMA=n",), patches=(file,), name="patched")
     kernel = build_kernel(request, home, Silent())
-    shared = shared_study(measured("mine:patched", store, tmp_path)[0], home)
+    run, _ = measured("mine:patched", store, tmp_path)
+    asked = run.resolved.replace(
+        "Does a larger minimum granularity mean", "Does mine:patched, not mine:patched-2, mean"
+    )
+    shared = shared_study(replace(run, resolved=asked), home)
     spec = shared.study.target.kernel
     assert spec is not None
     assert spec.startswith("build:git:")
@@ -312,6 +316,7 @@ def test_a_study_for_a_mail_names_kernels_as_others_build_them(
     ]
     assert f"mine:patched is {spec}." in shared.remarks[0]
     assert "must be at hand" in shared.remarks[1]
+    assert shared.study.question == f"Does {spec}, not mine:patched-2, mean fewer switches?"
     # A kernel that nobody else has keeps its name, and the mail has the reason.
     build_kernel(BuildRequest(str(repository), name="uncommitted"), home, Silent())
     shared = shared_study(measured("mine:uncommitted", store, tmp_path)[0], home)

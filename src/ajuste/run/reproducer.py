@@ -160,15 +160,20 @@ def shared_study(run: Run, home: Home) -> SharedStudy:
             notes.append(f"Others cannot build {spec}: {failure.message}.")
     notes += [note for part in parts.values() for note in part.notes]
     names = {spec: part.spec for spec, part in parts.items()}
+    built = {spec: part.spec for spec, part in parts.items() if part.called}
     contained = {
+        "title": _with_names(study.title, built),
+        "question": _with_names(study.question, built),
         "patches": _patches_of(parts.values()),
         "expect": renamed(study.expect, names) if study.expect else None,
     }
-    return SharedStudy(
-        with_kernels(study, names).model_copy(update=contained),
-        {spec: part.spec for spec, part in parts.items() if part.called},
-        tuple(notes),
-    )
+    return SharedStudy(with_kernels(study, names).model_copy(update=contained), built, tuple(notes))
+
+
+def _with_names(text: str, names: Mapping[str, str]) -> str:
+    for name, spec in names.items():
+        text = re.sub(rf"{re.escape(name)}(?![\w.+-])", spec.replace("\\", r"\\"), text)
+    return text
 
 
 def _patches_of(parts: Iterable[_ContainedKernel]) -> tuple[PatchTable, ...]:
