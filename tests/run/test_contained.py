@@ -326,6 +326,25 @@ def test_a_study_for_a_mail_names_kernels_as_others_build_them(
     assert (packaged.study.target.kernel, packaged.remarks) == ("debian:5.10.200", ())
 
 
+def test_two_patches_of_one_name_are_not_taken_for_one(
+    home: Home, store: Store, tmp_path: Path, repository: Path
+) -> None:
+    for folder, longer in (("a", "3000000"), ("b", "4000000")):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / "longer.patch"
+        file.write_text(PATCH.replace("3000000", longer))
+        build_kernel(BuildRequest(f"git:{repository}", patches=(file,), name=folder), home, Silent())
+    run, results = measured("mine:a", store, tmp_path)
+    document = json.loads(run.resolved)
+    document["study"]["factors"].append({"name": "kernel", "levels": ["mine:a", "mine:b"]})
+    run = replace(run, resolved=json.dumps(document))
+    with pytest.raises(RequestError, match=r"two patches are called longer\.patch"):
+        reproducer(run, results, home)
+    shared = shared_study(run, home)
+    assert list(shared.built) == ["mine:a"]
+    assert "Others cannot build mine:b: two patches" in shared.remarks[1]
+
+
 def test_what_cannot_be_contained_is_said(home: Home, store: Store, tmp_path: Path, repository: Path) -> None:
     build_kernel(BuildRequest(str(repository), name="uncommitted"), home, Silent())
     config = tmp_path / "own.config"

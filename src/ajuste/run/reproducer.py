@@ -155,7 +155,9 @@ def shared_study(run: Run, home: Home) -> SharedStudy:
     notes = []
     for spec in study.kernels:
         try:
-            parts[spec] = _contained(spec, run, home)
+            part = _contained(spec, run, home)
+            _patches_of((*parts.values(), part))
+            parts[spec] = part
         except RequestError as failure:
             notes.append(f"Others cannot build {spec}: {failure.message}.")
     notes += [note for part in parts.values() for note in part.notes]
@@ -177,7 +179,14 @@ def _with_names(text: str, names: Mapping[str, str]) -> str:
 
 
 def _patches_of(parts: Iterable[_ContainedKernel]) -> tuple[PatchTable, ...]:
-    return tuple({patch.name: patch for part in parts for patch in part.patches}.values())
+    patches: dict[str, PatchTable] = {}
+    for patch in (patch for part in parts for patch in part.patches):
+        if patches.setdefault(patch.name, patch) != patch:
+            raise RequestError(
+                f"two patches are called {patch.name}; a study file has one of a name",
+                hint="rename the file of one, and build its kernel again",
+            )
+    return tuple(patches.values())
 
 
 @dataclass(frozen=True)
