@@ -27,13 +27,14 @@ _GIT: Final = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.gi
 
 @dataclass(frozen=True)
 class Claim:
-    """What is published: ``metric`` of the second configuration is higher (1) or lower (-1). ``command`` asks it, whose
-    run is called ``name``; ``mechanism`` is what is published as its cause, and ``sentence`` a pattern of it in what
-    ``ajuste why`` says.
+    """A published result: ``metric`` of the second configuration is higher (1) or lower (-1).
+
+    ``command`` asks for it, whose run is called ``name``; ``mechanism`` is what is published as its cause, and
+    ``sentence`` a pattern of it in what ``ajuste why`` says.
     """
 
     name: str
-    says: str
+    statement: str
     source: str
     link: str
     command: tuple[str, ...]
@@ -46,7 +47,7 @@ class Claim:
 CLAIMS: Final = (
     Claim(
         name="published-bbr",
-        says="Over 100 ms with 1 % loss BBR gets more than CUBIC (9,150 instead of 3.27 Mbit/s of 10 Gbit/s).",
+        statement="Over 100 ms with 1 % loss BBR gets more than CUBIC (9,150 instead of 3.27 Mbit/s of 10 Gbit/s).",
         source="Cardwell, commit 0f8782ea1497",
         link=f"{_GIT}/commit/?id=0f8782ea1497",
         command=("run", "lossy.toml"),
@@ -57,7 +58,7 @@ CLAIMS: Final = (
     ),
     Claim(
         name="published-rt-latency",
-        says="PREEMPT_RT wakes an urgent thread sooner beside a load in the kernel.",
+        statement="PREEMPT_RT wakes an urgent thread sooner beside a load in the kernel.",
         source="Cerqueira and Brandenburg 2013",
         link="https://people.mpi-sws.org/~bbb/papers/pdf/ospert13.pdf",
         command=(
@@ -73,7 +74,7 @@ CLAIMS: Final = (
     ),
     Claim(
         name="published-rt-throughput",
-        says="PREEMPT_RT costs throughput: messages among many tasks take longer.",
+        statement="PREEMPT_RT costs throughput: messages among many tasks take longer.",
         source="Chevallier 2017, as reported",
         link="https://mindlinux.wordpress.com/2017/10/25/measuring-the-impacts-of-the-preempt-rt-patch-maxime-chevallier-smile/",
         command=(
@@ -87,7 +88,7 @@ CLAIMS: Final = (
     ),
     Claim(
         name="published-thp",
-        says="Huge pages make random accesses to a large memory faster.",
+        statement="Huge pages make random accesses to a large memory faster.",
         source="Linux: Transparent Hugepage Support",
         link="https://docs.kernel.org/admin-guide/mm/transhuge.html",
         command=(
@@ -101,7 +102,7 @@ CLAIMS: Final = (
     ),
     Claim(
         name="published-hz",
-        says="A higher timer frequency costs computations time.",
+        statement="A higher timer frequency costs computations time.",
         source="Linux: kernel/Kconfig.hz",
         link=f"{_GIT}/tree/kernel/Kconfig.hz",
         command=(
@@ -115,7 +116,7 @@ CLAIMS: Final = (
     ),
     Claim(
         name="published-slice",
-        says="A longer base slice means fewer switches among tasks that compute (2,284 at 32 ms, 10,342 at 3 ms).",
+        statement="A longer base slice means fewer switches among tasks that compute (2,284 at 32 ms, 10,342 at 3 ms).",
         source="Chaurasiya, commit a26979377bf3",
         link=f"{_GIT}/commit/?id=a26979377bf3",
         command=(
@@ -132,7 +133,7 @@ CLAIMS: Final = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What Ajuste finds: means of both configurations, the ``verdict`` and the ``mechanism``; empty where it finds
+    """The finding of Ajuste: means of both configurations, the ``verdict`` and the ``mechanism``; empty where it finds
     none.
     """
 
@@ -173,10 +174,10 @@ def measure() -> Iterator[Comparison]:
         source = _HERE / "chase.c"
         subprocess.run(["gcc", "-O1", "-static", "-o", Path(directory, "chase"), source], check=True)
         for claim in CLAIMS:
-            answers.append(answer := _asked(claim, Path(directory)))
+            answers.append(answer := _answer(claim, Path(directory)))
             yield Comparison(
                 name=claim.name,
-                what=claim.says,
+                what=claim.statement,
                 unit=answer.unit,
                 figures={name: [mean] for name, mean in answer.means.items()},
                 goal=f"{_sign(claim.sign)}; found {answer.effect}: {answer.outcome}",
@@ -185,14 +186,20 @@ def measure() -> Iterator[Comparison]:
     write(table(answers), PAGE, "published")
 
 
-def _asked(claim: Claim, directory: Path) -> Answer:
+def _answer(claim: Claim, directory: Path) -> Answer:
     command, *words = claim.command
     named = ["--name", claim.name] if command == "compare" else []
     results = _json(command, *named, "--quiet", "--json", *words, directory=directory)
-    verdict = next(verdict for verdict in results["verdicts"] if verdict["metric"] == claim.metric)
     explanation = _json("why", claim.name, "--json", directory=directory)
-    costs = explanation["costs"] or {"sentences": [], "modelled": None}
-    sentences = (*explanation["sentences"], *costs["sentences"], *(costs["modelled"] or {"sentences": []})["sentences"])
+    return answer_of(claim, results, explanation)
+
+
+def answer_of(claim: Claim, results: Mapping[str, Any], explanation: Mapping[str, Any]) -> Answer:
+    """Return the answer that the documents of ``ajuste compare`` and ``ajuste why`` have."""
+    verdict = next(verdict for verdict in results["verdicts"] if verdict["metric"] == claim.metric)
+    costs = explanation.get("costs") or {}
+    parts = (explanation, costs, costs.get("modelled") or {})
+    sentences = [sentence for part in parts for sentence in part.get("sentences", ())]
     return Answer(
         claim,
         verdict["unit"],
@@ -218,7 +225,7 @@ def table(answers: list[Answer]) -> str:
     heads = ("claim", "metric", "expected", "found", "mechanism expected", "mechanism that `why` names", "outcome")
     rows = [
         (
-            f"{answer.claim.says} [{answer.claim.source}]({answer.claim.link})",
+            f"{answer.claim.statement} [{answer.claim.source}]({answer.claim.link})",
             f"`{answer.claim.metric}`",
             _sign(answer.claim.sign),
             answer.effect,
