@@ -302,10 +302,10 @@ def test_a_study_for_a_mail_names_kernels_as_others_build_them(
     request = BuildRequest(f"git:{repository}", settings=("NUMA=n",), patches=(file,), name="patched")
     kernel = build_kernel(request, home, Silent())
     run, _ = measured("mine:patched", store, tmp_path)
-    asked = run.resolved.replace(
+    resolved = run.resolved.replace(
         "Does a larger minimum granularity mean", "Does mine:patched, not mine:patched-2, mean"
     )
-    shared = shared_study(replace(run, resolved=asked), home)
+    shared = shared_study(replace(run, resolved=resolved), home)
     spec = shared.study.target.kernel
     assert spec is not None
     assert spec.startswith("build:git:")
