@@ -85,7 +85,7 @@ def test_members_are_measured_as_one_experiment_and_shown_again(suite: Callable[
     mail, _ = ajuste("report", "suite-mine", "--format", "lkml")
     assert "one              1.00 [   0.00]( 0.00) 1.10 [ -10.00]( 0.00)" in mail
     for name in ("one", "two"):
-        assert f"Study of {name}, as a file for `ajuste run`:" in mail
+        assert f"Study of {name}, as a file {name}.toml for `ajuste run`:" in mail
     assert mail.count('name = "nice"') == 2
     page = (ajuste.home / "data" / "reports" / f"{document['id']}.html").read_text()
     for member in document["members"]:

@@ -15,6 +15,7 @@ from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import family, judge
+from ajuste.cli.saving import study_text
 from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.kernel import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
@@ -143,6 +144,14 @@ def test_the_header_has_what_a_review_asks_for_first() -> None:
     assert "Workload: command=pipe: hackbench -P; command=socket: hackbench." in text
 
 
+def test_kernels_whose_options_are_alike_have_a_whole_sentence() -> None:
+    options = {"mine:b": {"baseline": "mine:a", "total": 0, "options": []}}
+    guest = {"kernel": "6.1.0-1", "QEMU": "7.2"}
+    environment = {"mine:a": guest, "mine:b": guest, KERNEL_OPTIONS: options}
+    text = mail(results_of(drawn({"mine:a": 1.0, "mine:b": 1.0}), ELAPSED, environment=environment))
+    assert "\nmine:b: no options differ from mine:a.\n" in text
+
+
 def test_normalised_tables_name_the_units_of_what_was_measured() -> None:
     text = mail(
         results_of(drawn({"6.1": 1.0, "6.12": 1.25}), ELAPSED, SPEED, SWITCHES), ("elapsed", "speed", "switches")
@@ -159,6 +168,59 @@ def test_the_study_is_attached_and_stays_the_same_document() -> None:
     text = mail(results_of(drawn({"a": 1.0, "b": 1.0}), ELAPSED), study=study)
     assert text.isascii()
     assert tomllib.loads(text.partition("`ajuste run`:\n")[2]) == tomllib.loads(study)
+
+
+PATCH = "--- a/kernel/sched/fair.c\n+++ b/kernel/sched/fair.c\n@@ -1 +1 @@\n-\told = '\\';\n+\tnew;\n"
+
+
+def test_a_patch_stands_as_it_is_and_the_study_stays_the_same_document() -> None:
+    document = {"schema": 1, "patch": [{"name": "longer.patch", "text": PATCH}]}
+    text = mail(results_of(drawn({"a": 1.0, "b": 1.0}), ELAPSED), study=study_text(document))
+    assert f"\n{PATCH}" in text
+    assert tomllib.loads(text.partition("`ajuste run`:\n")[2]) == document
+    for other in ("Größe\n\t'''\n", "it's\n'", "\n\x1b\n", "\n\nlines\n", "'''\n"):
+        assert tomllib.loads(study_text({"text": other})) == {"text": other}
+
+
+def test_a_mail_of_a_guest_with_one_cpu_names_what_that_cannot_show() -> None:
+    guest = {"kernel": "6.1.0-1", "QEMU": "7.2", "CPUs": "1"}
+    values = drawn({"a": 1.0, "b": 1.0})
+    text = " ".join(mail(results_of(values, ELAPSED, environment={"debian:6.1": guest})).split())
+    assert "Machine: guest of 1 CPU (nothing migrates or is balanced), QEMU 7.2." in text
+
+
+SLICES = (
+    "ajuste compare --set base_slice_ns=3ms,1ms --metric elapsed --blocks=4 --background '2x spin' -- matrix size=60"
+)
+
+
+def one_factor(name: str, *levels: str) -> dict[str, Any]:
+    return {"factors": (Factor(name=name, levels=levels, baseline=levels[0]),)}
+
+
+def unbroken(text: str) -> str:
+    return text.replace(" \\\n   ", "")
+
+
+def test_a_question_on_scheduling_without_latency_has_the_line_that_adds_it() -> None:
+    values, slices = drawn({"a": 1.0, "b": 1.0}), one_factor("base_slice_ns", "3ms", "1ms")
+    text = mail(results_of(values, ELAPSED, reproduce=(SLICES,), **slices))
+    assert "ajuste compare --set base_slice_ns=3ms,1ms --background '2x spin' -- jitter" in unbroken(text)
+    assert "jitter and cyclictest" in " ".join(mail(results_of(values, ELAPSED, **slices)).split())
+    delay = ELAPSED.model_copy(update={"title": "Delay of wake-ups, 99 %"})
+    for text in (mail(results_of(values, delay, **slices)), mail(results_of(values, ELAPSED))):
+        assert "latency" not in text
+
+
+def test_a_latency_of_kernels_names_them_as_others_build_them() -> None:
+    values, kernels = drawn({"mine:a": 1.0, "mine:b": 1.0}), one_factor("kernel", "mine:a", "mine:b")
+    messages = results_of(values, ELAPSED, environment={"workload": "hackbench -g 2"}, **kernels)
+    built = {"mine:a": "build:debian:6.1.192", "mine:b": "build:debian:6.1.192+longer.patch"}
+    names = ",".join(built.values())
+    assert f"ajuste compare --kernel {names} --background spin -- jitter" in unbroken(mail(messages, built=built))
+    anything = results_of(values, ELAPSED, **kernels)
+    assert "This measures" in mail(anything, study=PATCH)
+    assert "This measures" not in mail(anything)
 
 
 def test_the_figures_have_rows_with_stars_where_it_is_certain() -> None:
@@ -243,6 +305,14 @@ def test_a_baseline_of_zero_has_no_ratio() -> None:
     values = {"a": {"switches": [0.0] * 6}, "b": {"switches": [5.0, 6, 5, 6, 5, 6]}}
     text = mail(results_of(values, SWITCHES))
     assert re.search(r"switches .* - \[      -\]\(", text)
+
+
+def test_a_change_that_is_not_known_has_a_dash_without_a_unit() -> None:
+    exact = {"a": {"elapsed": [1.0] * 6}, "b": {"elapsed": [1.1, 1.2, 1.1, 1.2, 1.1, 1.2]}}
+    text = mail(results_of(exact, ELAPSED))
+    (line,) = lines_with(text, "Stddev")
+    assert line.rstrip().endswith("-)")
+    assert "-%" not in text
 
 
 def test_commands_are_broken_between_words_and_stay_the_same() -> None:

@@ -26,6 +26,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
 from ajuste.run.contained import scheduler_workplace, with_patches, with_programs, with_schedulers
 from ajuste.run.outcome import results_of
+from ajuste.run.shared_study import shared_study
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
@@ -292,6 +293,57 @@ def test_a_reproducer_contains_what_its_kernel_was_built_from(
     read = read_study(tmp_path / "test.toml", catalogue(), parse_kernel=lambda text: parse_study_spec(text, ALLOWED))
     spec = with_patches(read, other).target.kernel or ""
     assert build_specified([spec], other, Silent())[spec].image.sha256 == kernel.image.sha256
+
+
+def test_a_study_for_a_mail_names_kernels_as_others_build_them(
+    home: Home, store: Store, tmp_path: Path, repository: Path
+) -> None:
+    file = tmp_path / "longer.patch"
+    file.write_text(PATCH)
+    request = BuildRequest(f"git:{repository}", settings=("NUMA=n",), patches=(file,), name="patched")
+    kernel = build_kernel(request, home, Silent())
+    run, _ = measured("mine:patched", store, tmp_path)
+    resolved = run.resolved.replace(
+        "Does a larger minimum granularity mean", "Does mine:patched, not mine:patched-2, mean"
+    )
+    shared = shared_study(replace(run, resolved=resolved), home)
+    spec = shared.study.target.kernel
+    assert spec is not None
+    assert spec.startswith("build:git:")
+    assert spec.endswith("+NUMA=n+longer.patch")
+    assert shared.built == {"mine:patched": spec}
+    assert [(patch.name, patch.text.encode()) for patch in shared.study.patches] == [
+        ("longer.patch", kernel.patches[0])
+    ]
+    assert f"mine:patched is {spec}." in shared.remarks[0]
+    assert "must be at hand" in shared.remarks[1]
+    assert shared.study.question == f"Does {spec}, not mine:patched-2, mean fewer switches?"
+    # A kernel that nobody else has keeps its name, and the mail has the reason.
+    build_kernel(BuildRequest(str(repository), name="uncommitted"), home, Silent())
+    shared = shared_study(measured("mine:uncommitted", store, tmp_path)[0], home)
+    assert (shared.study.target.kernel, shared.built) == ("mine:uncommitted", {})
+    assert "Others cannot build mine:uncommitted: " in shared.remarks[0]
+    packaged = shared_study(measured("debian:5.10.200", store, tmp_path)[0], home)
+    assert (packaged.study.target.kernel, packaged.remarks) == ("debian:5.10.200", ())
+
+
+def test_two_patches_of_one_name_are_not_taken_for_one(
+    home: Home, store: Store, tmp_path: Path, repository: Path
+) -> None:
+    for folder, longer in (("a", "3000000"), ("b", "4000000")):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / "longer.patch"
+        file.write_text(PATCH.replace("3000000", longer))
+        build_kernel(BuildRequest(f"git:{repository}", patches=(file,), name=folder), home, Silent())
+    run, results = measured("mine:a", store, tmp_path)
+    document = json.loads(run.resolved)
+    document["study"]["factors"].append({"name": "kernel", "levels": ["mine:a", "mine:b"]})
+    run = replace(run, resolved=json.dumps(document))
+    with pytest.raises(RequestError, match=r"two patches are called longer\.patch"):
+        reproducer(run, results, home)
+    shared = shared_study(run, home)
+    assert list(shared.built) == ["mine:a"]
+    assert "Others cannot build mine:b: two patches" in shared.remarks[1]
 
 
 def test_what_cannot_be_contained_is_said(home: Home, store: Store, tmp_path: Path, repository: Path) -> None:

@@ -16,7 +16,7 @@ from ajuste.model.topology import Topology
 from ajuste.run.planning import planned_study
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_study
-from ajuste.study.overrides import with_topology
+from ajuste.study.overrides import overridden, with_topology
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy, fingerprint
@@ -155,6 +155,30 @@ def test_on_the_command_line_what_cannot_be_names_the_option(options: dict[str, 
     with pytest.raises(RequestError) as refused:
         ask(**options)
     assert words in str(refused.value)
+
+
+def test_a_guest_has_as_many_cpus_as_one_option_says(tmp_path: Path) -> None:
+    assert ask(guest_cpus=4).target.cpus == 4
+    assert ask(guest_cpus=4, cpus="0,1").target.cpus == 4
+    assert ask(cpus="0,2").target.cpus == 3
+    study = ask()
+    changed = overridden(study, Request(guest_cpus=4), catalogue())
+    assert changed.target == study.target.model_copy(update={"cpus": 4})
+    for options, words in (
+        ({"guest_cpus": 2, "cpus": "0,3"}, 'found CPU 3 in "3"; expected CPUs between 0 and 1'),
+        ({"guest_cpus": 99}, "--guest-cpus 99: found 99; expected at most"),
+        ({"guest_cpus": 3, "topology": "cores=2"}, "cpus is 3; expected 2"),
+        ({"guest_cpus": 2, "vm": False, "kernel": None}, "--guest-cpus: applies only to guests"),
+    ):
+        with pytest.raises(RequestError) as refused:
+            ask(**options)
+        assert words in str(refused.value)
+    placed = read(tmp_path, "cores = 2")
+    host = study.model_copy(update={"target": study.target.model_copy(update={"kind": "host"})})
+    for other, words in ((placed, "--guest-cpus 4: cpus is 4; expected 2"), (host, "applies only to guests")):
+        with pytest.raises(RequestError) as refused:
+            overridden(other, Request(guest_cpus=4), catalogue())
+        assert words in str(refused.value)
 
 
 def test_a_study_gets_another_topology(tmp_path: Path) -> None:

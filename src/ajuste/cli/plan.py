@@ -45,7 +45,7 @@ def plan(
     study: options.StudyName,
     *,
     choices: Choices,
-    request: Annotated[Request, Only("topology package")],
+    request: Annotated[Request, Only("guest_cpus topology package")],
     disk: options.Disk = None,
     as_json: options.Json = False,
 ) -> None:

@@ -243,20 +243,23 @@ def _refuse_without_run(options: Mapping[str, object]) -> None:
 
 def _print_mail(results: Results, metrics: list[str], mechanism: str | None, url: str) -> None:
     from ajuste.cli.saving import study_text
-    from ajuste.report.mail import mail
+    from ajuste.report.mail import mail, study_file
+    from ajuste.run.shared_study import shared_study
     from ajuste.store.store import Store
-    from ajuste.study.resolved import ResolvedStudy
 
     with Store(url) as store:
-        study = ResolvedStudy.model_validate_json(store.find_run(results.run).resolved).study
-    command = results.reproduce[0] if results.reproduce else f"ajuste report {results.run}"
+        shared = shared_study(store.find_run(results.run), home())
+    command = "" if shared.built else results.reproduce[0] if results.reproduce else f"ajuste report {results.run}"
+    if shared.built:  # No command of this machine names a kernel that others have.
+        results = results.model_copy(update={"reproduce": (f"ajuste run {study_file(results)} --build",)})
     explaining = _results(url, [mechanism], trials=False, as_json=False) if mechanism else None
     if explaining is not None and not explaining.explanations:
         raise RequestError(
             f"--mechanism {mechanism}: the run has no recording",
             hint=f"run `ajuste why {mechanism}` first, or name another run",
         )
-    typer.echo(mail(results, metrics, study_text(study.document(), command), explaining), nl=False)
+    study = study_text(shared.study.document(), command)
+    typer.echo(mail(results, metrics, study, explaining, shared.remarks, shared.built), nl=False)
 
 
 def _check_metrics(results: Results, metrics: Sequence[str]) -> None:

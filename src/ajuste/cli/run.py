@@ -46,7 +46,7 @@ def run(
     request: Annotated[
         Request,
         Only(
-            "machine topology package precision blocks reboots reboot_each",
+            "guest_cpus machine topology package precision blocks reboots reboot_each",
             max_time=Option("Stop after this time, decided or not.", "DURATION", VERDICT),
         ),
     ],

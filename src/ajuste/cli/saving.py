@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
-from tomlkit.items import Table
+from tomlkit.items import String, StringType, Table, Trivia
 
 from ajuste.machine.files import write_text
 from ajuste.model.caller import open_given
@@ -46,11 +46,12 @@ def _is_same_study(path: Path, text: str) -> bool:
         return file.read().partition(b"\n")[2] == text.encode().partition(b"\n")[2]
 
 
-def study_text(document: Mapping[str, Any], command: str) -> str:
-    """Return the text of a study file: the ``command`` that it equals, in a comment, then the document."""
+def study_text(document: Mapping[str, Any], command: str = "") -> str:
+    """Return the text of a study file: the ``command`` that it equals, if any, in a comment, then the document."""
     text = tomlkit.document()
-    line = "".join(c if c.isprintable() else "?" for c in shell_line(command))
-    text.add(tomlkit.comment(f"Does the same as: {line}"))
+    if command:
+        line = "".join(c if c.isprintable() else "?" for c in shell_line(command))
+        text.add(tomlkit.comment(f"Does the same as: {line}"))
     for key, value in document.items():
         text.add(key, _item(value))
     return tomlkit.dumps(text)
@@ -65,8 +66,15 @@ def _item(value: Any) -> Any:
             tables.append(_table(element))
         return tables
     if isinstance(value, str) and "\n" in value and "\r" not in value:
+        if _is_literal(value):  # A patch on lines of its own applies as it stands; the first line feed is none of it.
+            return String(StringType.MLL, value, f"\n{value}", Trivia())
         return tomlkit.string(value, multiline=True)
     return value
+
+
+def _is_literal(text: str) -> bool:
+    plain = text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
+    return plain and "'''" not in text and not text.endswith("'")
 
 
 def _table(values: Mapping[str, Any]) -> Table:

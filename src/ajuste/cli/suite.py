@@ -34,7 +34,6 @@ from ajuste.run.suite import SuiteRequest, SuiteRun, stored_result
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.option import Option
 from ajuste.study.command_line.request import Request
-from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.suite import builtin_suites, find_suite
 
@@ -59,7 +58,7 @@ def suite(
     request: Annotated[
         Request,
         Only(
-            "set nice policy cpus cgroup_weight kernel source patch kernel_option vm clock memory topology "
+            "set nice policy cpus cgroup_weight kernel source patch kernel_option vm clock guest_cpus memory topology "
             "one_at_a_time baseline min_effect confidence blocks seed",
             max_time=Option(
                 "Stop after this time, decided or not; members get equal parts (default: the suite's).", "DURATION"
@@ -143,14 +142,23 @@ def _list_suites(*, as_json: bool) -> None:
         console.print(f"    {suite.table.title}\n    {', '.join(member.name for member in suite.table.members)}")
 
 
-def _studies_of(result: SuiteResult, place: Home) -> dict[str, str]:
+def _mail_of(result: SuiteResult, place: Home) -> str:
+    from ajuste.run.shared_study import shared_study  # few suites are for a mail
     from ajuste.store.store import Store
 
-    command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"
     with Store(place.store_url) as store:
         runs = {member.name: store.find_run(member.run) for member in result.members if member.run}
-    studies = {name: ResolvedStudy.model_validate_json(run.resolved).study for name, run in runs.items()}
-    return {name: study_text(study.document(), f"{command} (member {name})") for name, study in studies.items()}
+    shared = {name: shared_study(run, place) for name, run in runs.items()}
+    remarks = dict.fromkeys(remark for study in shared.values() for remark in study.remarks)
+    command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"
+    if any(study.built for study in shared.values()):  # No command of this machine names a kernel that others have.
+        again = tuple(f"ajuste run {name}.toml --build" for name in shared)
+        result = result.model_copy(update={"results": result.results.model_copy(update={"reproduce": again})})
+    texts = {
+        name: study_text(each.study.document(), "" if each.built else f"{command} (member {name})")
+        for name, each in shared.items()
+    }
+    return suite_mail(result, texts, tuple(remarks))
 
 
 def show_suite(result: SuiteResult, place: Home, showing: Showing, *, lkml: bool) -> None:
@@ -162,7 +170,7 @@ def show_suite(result: SuiteResult, place: Home, showing: Showing, *, lkml: bool
     if showing.as_json:
         typer.echo(result.model_dump_json(indent=2))
     elif lkml:
-        typer.echo(suite_mail(result, _studies_of(result, place)), nl=False)
+        typer.echo(_mail_of(result, place), nl=False)
     else:
         print_report(page, Console(file=sys.stdout), verbose=showing.verbose, path=path)
     sys.stdout.flush()

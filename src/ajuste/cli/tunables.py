@@ -84,7 +84,9 @@ def search(
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The tunable; for one instance, NAME[cpu0].")],
     kernel: Kernel = None,
-    cpus: Annotated[int, typer.Option("--cpus", min=1, max=16, help="Number of CPUs of the guest.")] = 1,
+    cpus: Annotated[
+        int, typer.Option("--guest-cpus", "--cpus", min=1, max=16, help="Number of CPUs of the guest.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Explain one setting, with its value on this machine, or in a guest with the kernel K.

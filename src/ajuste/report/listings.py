@@ -373,14 +373,18 @@ def kernel_option_sentences(results: Results, most: int) -> Iterator[str]:
     for name, kernel in _environment_documents(results, KERNEL_OPTIONS, KernelOptions).items():
         options = [f"{option.name}={option.own} (was {option.baseline})" for option in kernel.options[:most]]
         rest = kernel.total - len(options)
-        text = ", ".join((*options, f"and {rest} more") if rest else options)
-        yield f"{_kernel_title(name, kernel).partition(',')[0]}: {text}"
+        title = f"{name}: {_options_differ(kernel)}"
+        yield ": ".join(filter(None, (title, ", ".join((*options, f"and {rest} more") if rest else options))))
 
 
 def _kernel_title(name: str, kernel: KernelOptions) -> str:
     excerpt = "" if kernel.total == len(kernel.options) else f", of which {len(kernel.options)} are shown"
-    verb = "differs" if kernel.total == 1 else "differ"
-    return f"{name}: {count_of(kernel.total, 'option')} {verb} from {kernel.baseline}{excerpt}"
+    return f"{name}: {_options_differ(kernel)}{excerpt}"
+
+
+def _options_differ(kernel: KernelOptions) -> str:
+    count = count_of(kernel.total, "option") if kernel.total else "no options"
+    return f"{count} {'differs' if kernel.total == 1 else 'differ'} from {kernel.baseline}"
 
 
 M = TypeVar("M", bound=BaseModel)

@@ -8,11 +8,13 @@ Figures are of plain means; marks and verdicts are those of the analysis.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import statistics
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import ValidationError
@@ -22,9 +24,10 @@ from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import count_of, listed, percent, shell_line, visible_line
+from ajuste.model.wording import count_of, listed, percent, shell_line, visible, visible_line
 from ajuste.report.costs import cost_sentences
 from ajuste.report.format import Labels, NumberFormat, result_labels
+from ajuste.report.latency import asks_about_scheduling, latency_command, measures_latency
 from ajuste.report.listings import kernel_option_sentences
 from ajuste.report.method import clock_name
 from ajuste.report.results import results_report
@@ -62,24 +65,45 @@ _BETTER: Final = {
 }
 
 
-def mail(results: Results, metrics: Sequence[str] = (), study: str = "", mechanism: Results | None = None) -> str:
+def mail(
+    results: Results,
+    metrics: Sequence[str] = (),
+    study: str = "",
+    mechanism: Results | None = None,
+    remarks: Sequence[str] = (),
+    built: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Return the text of a mail on ``metrics``, the deciding ones if none is named.
 
     ``study`` is the text of a study file, which is attached. ``mechanism`` is a run with recordings that explain this
-    one, such as the same question in a guest; else those of the run itself are shown.
+    one, such as the same question in a guest; else those of the run itself are shown. ``remarks`` follow the kernels,
+    of which ``built`` says how others build them.
     """
     mentioned = metrics or sorted(deciding_metrics(results))
-    explained = (*_gains_and_costs(results), *_mechanism(mechanism or results, of_another=mechanism is not None))
-    text = compose_mail(results, mentioned, list(_introduction(results, metrics)), explained)
-    return f"{text}{attached(study)}" if study else text
+    explained = (
+        *_gains_and_costs(results),
+        *_mechanism(mechanism or results, of_another=mechanism is not None),
+        *_lacking(results, study, built),
+    )
+    text = compose_mail(results, mentioned, list(_introduction(results, metrics, remarks)), explained)
+    return f"{text}{attached(study, file=study_file(results))}" if study else text
 
 
-def attached(study: str, of: str = "") -> str:
-    """Return the text of a study file for the end of a mail; ``of`` is the study's subject."""
+def study_file(results: Results) -> str:
+    """Return what the file of the study that a mail has is called."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '-', results.study).lstrip('.-') or 'study'}.toml"
+
+
+def attached(study: str, of: str = "", file: str = "") -> str:
+    """Return the text of a study file for the end of a mail; ``of`` is the study's subject, ``file`` its name.
+
+    The lines stand as they are: patches in them apply as those of any mail.
+    """
     # The same document: strings of TOML may name any character by its number.
     plain = "".join(c if c.isascii() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in study)
-    lines = "".join(f"  {visible_line(line)}\n" if line else "\n" for line in plain.splitlines())
-    return f"\nStudy{f' of {to_ascii(of)}' if of else ''}, as a file for `ajuste run`:\n\n{lines}"
+    lines = "".join(f"{visible(line)}\n" for line in plain.split("\n")[:-1])
+    subject, name = f" of {to_ascii(of)}" if of else "", f" {file}" if file else ""
+    return f"\nStudy{subject}, as a file{name} for `ajuste run`:\n\n{lines}"
 
 
 def compose_mail(
@@ -121,8 +145,8 @@ def _wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(to_ascii(text), WIDTH, break_on_hyphens=False))
 
 
-def tested_on(results: Results) -> Iterator[str]:
-    """Yield the kernels that were tested, the machine and the workload, in paragraphs."""
+def tested_on(results: Results, remarks: Sequence[str]) -> Iterator[str]:
+    """Yield the kernels that were tested with ``remarks``, the machine and the workload, in paragraphs."""
     here = results.environment.get("this machine", {})
     machines = {
         name: about
@@ -136,11 +160,12 @@ def tested_on(results: Results) -> Iterator[str]:
     if kernels:
         yield f"{'Kernel' if len(kernels) == 1 else 'Kernels'}: {'; '.join(map(str, kernels))}."
         yield from (f"{sentence}." for sentence in kernel_option_sentences(results, _MOST_OPTIONS))
+    yield from remarks
     guest = next((about for about in machines.values() if "QEMU" in about), None)
     topology = list(_topology(results)) if guest is None else []
     place = ", ".join((*(str(here[name]) for name in ("processor", "memory") if name in here), *topology))
     if guest is not None:
-        cpus = count_of(int(guest.get("CPUs", 1)), "CPU")
+        cpus = _cpus(int(guest.get("CPUs", 1)))
         facts = (cpus, guest.get("memory", ""), f"QEMU {guest['QEMU']}", guest.get("accelerator", "").partition(" ")[0])
         yield f"Machine: guest of {', '.join(filter(None, facts))}{f'; on {place}' if place else ''}."
     elif place:
@@ -149,6 +174,11 @@ def tested_on(results: Results) -> Iterator[str]:
     commands = workload.items() if isinstance(workload, Mapping) else (("", workload),)
     if commands:
         yield f"Workload: {'; '.join(f'{name}: {line}' if name else str(line) for name, line in commands)}."
+
+
+def _cpus(number: int) -> str:
+    # A reader of figures of a scheduler must not look for what one CPU cannot show.
+    return count_of(number, "CPU") if number > 1 else "1 CPU (nothing migrates or is balanced)"
 
 
 def _topology(results: Results) -> Iterator[str]:
@@ -171,7 +201,7 @@ def _topology(results: Results) -> Iterator[str]:
         yield f"boost {'on' if frequency.turbo else 'off'}"
 
 
-def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
+def _introduction(results: Results, metrics: Sequence[str], remarks: Sequence[str]) -> Iterator[str]:
     report = results_report(results, metrics)
     yield report.title
     yield report.headline
@@ -179,7 +209,7 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
     if results.elsewhere:
         yield f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere."
         return
-    yield from tested_on(results)
+    yield from tested_on(results, remarks)
     trials = results.tally.words()
     ajuste = f", Ajuste {results.ajuste}" if results.ajuste else ""
     yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}{ajuste}."
@@ -215,7 +245,7 @@ def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
         yield "\n".join(
             (
                 _wrapped(f"The mechanism is that of run {results.run} (digest {results.digest[:12]}):"),
-                *map(_item, tested_on(results)),
+                *map(_item, tested_on(results, ())),
             )
         )
     for explanation in results.explanations:
@@ -226,6 +256,18 @@ def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
         )
         head = f"Mechanism, {names[explanation.configuration]} against {names[explanation.baseline.configuration]}:"
         yield "\n".join((_wrapped(head), *map(_item, sentences)))
+
+
+def _lacking(results: Results, study: str, built: Mapping[str, str]) -> Iterator[str]:
+    # A change of the scheduler is judged by latency too.
+    if not asks_about_scheduling(results, study) or measures_latency(results):
+        return
+    command = latency_command(results, built)
+    lead = "No metric of this run is a latency."
+    if command is None:
+        yield _wrapped(f"{lead} The workloads jitter and cyclictest measure that of wake-ups.")
+    else:
+        yield "\n".join((_wrapped(f"{lead} This measures that of wake-ups:"), _command(command)))
 
 
 def _item(text: str) -> str:
@@ -398,7 +440,9 @@ class _Page:
         beyond = base is None or (bool(base) and is_extreme(value / base))
         change = math.nan if base is None or beyond else _improvement(value, base, compared)
         text = f"{_fixed(value if name == 'CoeffVar' else fmt.scaled(value), 11, 4)} "
-        return f"{text}{mark[0]}{_fixed(change, 8)}%{mark[1]}".rjust(_FIGURES)
+        known = _fixed(change, 8)
+        per_cent = f"{known}%" if known.strip() != "-" else f"{known:>9}"
+        return f"{text}{mark[0]}{per_cent}{mark[1]}".rjust(_FIGURES)
 
     def _values(self, configuration: Measured, metric: Metric) -> _Values | None:
         summary = configuration.metrics.get(metric.name)

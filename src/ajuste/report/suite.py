@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -75,13 +75,17 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
     )
 
 
-def suite_mail(result: SuiteResult, studies: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the members as a mail, in the tables of ``report.mail``, then each study file in ``studies``."""
+def suite_mail(
+    result: SuiteResult, studies: Mapping[str, str] = MappingProxyType({}), remarks: Sequence[str] = ()
+) -> str:
+    """Return the members as a mail, in the tables of ``report.mail``, then each study file in ``studies``. ``remarks``
+    follow the kernels.
+    """
     sentences = [*_answers(result, result_labels(result.results)), *_notes(result), *clock_notes(result.results)]
     metrics = [metric.name for metric in result.results.metrics]
-    introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
+    introduction = [result.results.title, *sentences, *tested_on(result.results, remarks), _facts(result)]
     text = compose_mail(result.results, metrics, introduction, figures=False)
-    return text + "".join(attached(study, name) for name, study in studies.items())
+    return text + "".join(attached(study, name, f"{name}.toml") for name, study in studies.items())
 
 
 def _answers(result: SuiteResult, labels: Labels) -> list[str]:

@@ -52,6 +52,8 @@ def overridden(study: Study, request: Request, catalogue: Catalogue) -> Study:
         study = with_machine(study, request.machine, catalogue)
     if request.package:
         study = with_packages(study, request.package)
+    if request.guest_cpus is not None:
+        study = with_cpus(study, request.guest_cpus, catalogue)
     if request.topology is not None:
         study = with_topology(study, request.topology, catalogue)
     if request.precision is not None:
@@ -141,21 +143,37 @@ def _require_guest(study: Study, place: Place) -> None:
         raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
 
 
+def with_cpus(study: Study, cpus: int, catalogue: Catalogue) -> Study:
+    """Return ``study`` with so many CPUs of its guests. Raises RequestError."""
+    hint = "give another number, or --topology where the study has one"
+    return _with_target(study, {"cpus": cpus}, Place(f"--guest-cpus {cpus}"), hint, catalogue)
+
+
 def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
     """Return ``study`` with another topology of its guests, and so many CPUs. Raises RequestError."""
     place = Place(f"--topology {text}")
-    _require_guest(study, place)
     table = read_topology(text)
     try:
         topology = Topology.model_validate(table)
-        target = study.target.model_dump() | {"topology": topology, "cpus": topology.cpus}
-        changed = study.model_copy(update={"target": TargetTable.model_validate(target)})
     except ValidationError as failure:
-        message = failure.errors()[0]["msg"].removeprefix("Value error, ")
-        raise RequestError(message, hint=TOPOLOGY_HINT, place=place) from None
+        raise RequestError(_first_message(failure), hint=TOPOLOGY_HINT, place=place) from None
+    return _with_target(study, {"topology": topology, "cpus": topology.cpus}, place, TOPOLOGY_HINT, catalogue)
+
+
+def _with_target(study: Study, changes: Mapping[str, Any], place: Place, hint: str, catalogue: Catalogue) -> Study:
+    _require_guest(study, place)
+    try:
+        target = TargetTable.model_validate({**study.target.model_dump(), **changes})
+    except ValidationError as failure:
+        raise RequestError(_first_message(failure), hint=hint, place=place) from None
+    changed = study.model_copy(update={"target": target})
     for problem in check(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed
+
+
+def _first_message(failure: ValidationError) -> str:
+    return failure.errors()[0]["msg"].removeprefix("Value error, ")
 
 
 def with_packages(study: Study, packages: Sequence[str]) -> Study:

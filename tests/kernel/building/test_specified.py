@@ -75,6 +75,11 @@ def test_each_is_built_once_and_stands_by_its_name(tree: Path, home: Home) -> No
     assert (again.builds, again.messages) == (0, [])
 
 
+def test_the_configuration_of_a_specification_is_what_is_built(tree: Path, home: Home) -> None:
+    text = f"build:{tree}+config=distro"
+    assert build_specified([text], home, Watcher())[text].provenance.config == "distro"
+
+
 def test_kernels_that_are_there_are_no_business_of_it(tree: Path, home: Home) -> None:
     build_kernel(BuildRequest(str(tree), name="base"), home, Watcher())
     watcher = Watcher()

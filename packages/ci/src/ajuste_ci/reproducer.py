@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ajuste.analysis.condition import renamed
-from ajuste.kernel.spec import (
-    BUILT,
-    CONFIGS,
-    KernelToBuild,
-    OwnKernel,
-    PackagedKernel,
-    parse_source,
-    parse_spec,
-    read_options,
-)
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of
+from ajuste.run.shared_study import contained_kernel, patches_of
 from ajuste.study.overrides import with_kernels
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.schema import ExpectedFigure, ExpectTable, PatchTable, SchedulerTable, Study
-from ajuste_ci.model import SHORT
+from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
 
 if TYPE_CHECKING:
-    from ajuste.kernel.building.built import Provenance
     from ajuste.store.store import Run
-from ajuste.run.continuation import exact_spec
 
 _TO_FIX: Final = frozenset({"worsens", "differs"})
 
@@ -76,7 +60,7 @@ def reproducer(
             hint="omit --fixed to expect what came out",
         )
     varied = {spec for factor in study.factors for spec in factor.kernels}
-    parts = {spec: _contained(spec, run, home) for spec in study.kernels}
+    parts = {spec: contained_kernel(spec, run, home) for spec in study.kernels}
     names = {spec: part.spec for spec, part in parts.items()}
     inexact = next((spec for spec in varied if not parts[spec].exact), None)
     if inexact is not None:
@@ -116,113 +100,15 @@ def reproducer(
         ajuste=results.ajuste if exact else "",
         figures=figures,
     )
-    patches = {patch.name: patch for part in parts.values() for patch in part.patches}
     # A program that is not built is a file of this machine only.
     own_schedulers = (
         scheduler if scheduler.build is not None else scheduler.model_copy(update={"program": None})
         for scheduler in study.schedulers
     )
     schedulers = [*own_schedulers, *elsewhere.values()]
-    contained = {"expect": renamed(expect, names), "patches": tuple(patches.values()), "schedulers": tuple(schedulers)}
+    patches = patches_of(parts.values())
+    contained = {"expect": renamed(expect, names), "patches": patches, "schedulers": tuple(schedulers)}
     return with_kernels(study, names).model_copy(update=contained), tuple(notes)
-
-
-@dataclass(frozen=True)
-class _ContainedKernel:
-    # A kernel in a study file for others. `exact`: the spec always names this one kernel. A kernel that they build gets
-    # the name `called` and must have the hash `sha256`; its `schedulers` are not part of the build.
-    spec: str
-    exact: bool
-    called: str = ""
-    sha256: str = ""
-    patches: tuple[PatchTable, ...] = ()
-    schedulers: tuple[SchedulerTable, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def _contained(spec: str, run: Run, home: Home) -> _ContainedKernel:
-    kernel = parse_spec(spec)
-    if isinstance(kernel, PackagedKernel):
-        exact = spec if kernel.exact else exact_spec(spec, run)
-        named = parse_spec(exact)
-        return _ContainedKernel(exact, exact=isinstance(named, PackagedKernel) and named.exact)
-    if not isinstance(kernel, OwnKernel):
-        raise RequestError(
-            f"run {run.id} measured {spec}, a file of this machine; expected a package, or a kernel that Ajuste built",
-            hint="build it with ajuste kernel build",
-        )
-    from ajuste.kernel.building.build import default_name  # few runs are of built kernels
-    from ajuste.kernel.building.built import find_built
-
-    built = find_built(kernel.name, home)
-    origin, measured = built.provenance, run.environment.get(spec, {}).get("kernel package", "")
-    if measured and Path(measured).parent.name != built.key:
-        raise RequestError(
-            f"{spec} is another kernel by now than run {run.id} measured", hint="run the study again, then reproduce it"
-        )
-    if origin.config not in CONFIGS:
-        raise RequestError(f"{spec} was built with --config {origin.config}, a file; expected {', '.join(CONFIGS)}")
-    source, notes = _source(origin, spec)
-    patches = tuple(
-        _patch(number, used.name, content)
-        for number, (used, content) in enumerate(zip(origin.patches, built.patches, strict=True))
-    )
-    settings = tuple(f"{name}={value}" for name, value in origin.settings.items())
-    wanted = KernelToBuild(
-        source=parse_source(source),
-        config=origin.config,
-        options=read_options(settings),
-        patches=tuple(Path(patch.name) for patch in patches),
-    )
-    version = re.match(r"[0-9.]*[0-9]", built.image.release)
-    called = default_name(
-        version[0] if version else "", origin.config, origin.settings, [patch.name for patch in patches]
-    )
-    return _ContainedKernel(
-        str(wanted),
-        exact=True,
-        called=f"{BUILT}:{called}",
-        sha256=built.image.sha256,
-        patches=patches,
-        schedulers=tuple(
-            SchedulerTable(name=scheduler.name, sha256=scheduler.sha256) for scheduler in origin.schedulers
-        ),
-        notes=notes,
-    )
-
-
-def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
-    # Returns the permanent name of a kernel's source, and notes on what others must have at hand.
-    from ajuste.kernel.building.sources import revision_source, source_option
-
-    source = source_option(origin.source)
-    kind, _, rest = source.partition(":")
-    if kind != "git":
-        if not isinstance(parse_source(source), PackagedKernel):
-            raise RequestError(
-                f"{spec} was built from {source}, which is not one source for ever; expected a package or a commit",
-                hint="build git:DIR@REVISION after committing the changes",
-            )
-        return source, ()
-    directory, _, revision = rest.rpartition("@")
-    current = revision_source(Path(directory), revision)
-    if current.digest != origin.source_digest:
-        raise RequestError(
-            f"{spec} was built from another commit than {revision} of {directory} is now",
-            hint="build it from the commit itself: git:DIR@COMMIT",
-        )
-    return f"git:{directory}@{current.commit}", (
-        f"The commit {current.commit[:SHORT]} must be at hand: write where your clone is instead of {directory}.",
-    )
-
-
-def _patch(number: int, name: str, content: bytes) -> PatchTable:
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise RequestError(f"the patch {name} is not UTF-8, which a study file requires") from None
-    plain = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".-")[:100] or f"{number + 1}.patch"
-    return PatchTable(name=plain, sha256=hashlib.sha256(content).hexdigest(), text=text)
 
 
 def _limits(results: Results, verdict: Verdict, within: float | None) -> dict[str, float]:

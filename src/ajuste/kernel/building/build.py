@@ -457,4 +457,4 @@ def require_different(built: dict[str, BuiltKernel]) -> None:
 
 
 def _request(spec: KernelToBuild) -> BuildRequest:
-    return BuildRequest(str(spec.source), settings=spec.settings, patches=spec.patches)
+    return BuildRequest(str(spec.source), spec.config, spec.settings, spec.patches)

@@ -92,6 +92,9 @@ class Request:
     )
     vm: bool = flag("Run in a guest.", WHERE)
     clock: str | None = option("The guest's clock: virtual or wall (default: virtual).", "CLOCK", GUEST)
+    guest_cpus: int | None = option(
+        "Number of CPUs of the guest (default: 1, or as many as --cpus and --topology need).", "N", GUEST, least=1
+    )
     memory: str | None = option("Memory of the guest.", "SIZE", GUEST)
     machine: str | None = option(
         "Model this machine's caches and TLBs: zen4-8c, skylake-server, textbook, or a TOML file.", "NAME|FILE", GUEST

@@ -121,6 +121,7 @@ def _command(option: str, text: str) -> list[str]:
 # The options of which each is a field of the study: its table, its name there, and what reads the value.
 _FIELDS: Final[Mapping[str, tuple[str, str, Callable[[str, Any], Any]]]] = {
     "clock": ("target", "clock", _as_given),
+    "guest_cpus": ("target", "cpus", _as_given),
     "memory": ("target", "memory_mib", mebibytes),
     "machine": ("target", "machine", lambda _, name: {"model": absolute_machine(name)}),
     "topology": ("target", "topology", lambda _, text: read_topology(text)),
