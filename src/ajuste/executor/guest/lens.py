@@ -58,7 +58,7 @@ class Counting:
 
 
 class GuestNames:
-    """What a guest's kernel and programs call their functions. Read when first needed: threads wait for the first."""
+    """The functions of a guest's kernel and programs. They are read once, when a thread first needs them."""
 
     def __init__(self, image: KernelImage, home: Home, initramfs: Path) -> None:
         self._image = image
