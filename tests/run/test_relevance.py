@@ -139,6 +139,23 @@ def test_where_it_mattered_or_nobody_can_tell_nothing_is_said(
     assert (done.stop.why, done.messages, done.no_chance) == ("budget", [], ())
 
 
+@pytest.mark.parametrize(
+    ("factor", "guest", "probes"),
+    [
+        (SWAPPINESS, Guest(SWAPPING), 1),
+        (SWAPPINESS, Guest({}), 2),
+        # A rate of 1 % would not be reached if the other trial took ten times as long and nothing waited there.
+        ((), Guest({"schedstat": {"cpu.wait_ns": (0, 5 * 10**8)}}), 1),
+        ((), Guest({"schedstat": {"cpu.wait_ns": (0, 5 * 10**7)}}), 2),
+    ],
+)
+def test_no_more_trials_are_made_than_leave_no_doubt(
+    study: Callable[..., ResolvedStudy], store: Store, factor: tuple[tuple[str, str], ...], guest: Guest, probes: int
+) -> None:
+    assert carry_out(study(*factor), store, guest).no_chance == ()
+    assert len(guest.probes) == probes
+
+
 def test_what_an_earlier_process_found_is_not_looked_for_again(
     study: Callable[..., ResolvedStudy], store: Store
 ) -> None:

@@ -160,6 +160,11 @@ impl Hierarchy {
         self.miss(core, number, access)
     }
 
+    /// A core has loaded a line again that its first level may still have.
+    pub fn touch(&mut self, core: usize, number: u64) {
+        self.cores[core].l1d.used(number);
+    }
+
     /// Whether what was missed last was there before another core stored to it (a coherence miss).
     pub fn was_lost(&self) -> bool {
         self.was_lost

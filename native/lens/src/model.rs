@@ -63,6 +63,48 @@ pub struct Stall {
     pub is_shared: bool,
 }
 
+/// A line that was accessed lately: of an address, and of memory. `is_own` if a store needs nobody's leave.
+#[derive(Clone, Copy)]
+struct Near {
+    line_of_address: u64,
+    line: u64,
+    address: u64,
+    page_size: usize,
+    is_own: bool,
+}
+
+/// The two lines that a CPU's data were in last, the later one first: most accesses are to one of them, and all that
+/// changes by one is which is the later. `is_swapped` if only this knows that, and caches and translations not yet.
+struct Nearest {
+    cpu: usize,
+    lines: [Near; 2],
+    is_swapped: bool,
+}
+
+const NOWHERE: Near = Near { line_of_address: u64::MAX, line: u64::MAX, address: 0, page_size: 0, is_own: false };
+
+impl Nearest {
+    const NONE: Nearest = Nearest { cpu: usize::MAX, lines: [NOWHERE; 2], is_swapped: false };
+
+    /// Whether an access to this line by a CPU changes nothing else.
+    #[inline(always)]
+    fn has(&mut self, cpu: usize, line_of_address: u64, is_store: bool) -> bool {
+        let is_it = |near: &Near| near.line_of_address == line_of_address && (near.is_own || !is_store);
+        if self.cpu != cpu {
+            return false;
+        }
+        if is_it(&self.lines[0]) {
+            return true;
+        }
+        if !is_it(&self.lines[1]) {
+            return false;
+        }
+        self.lines.swap(0, 1);
+        self.is_swapped = true;
+        true
+    }
+}
+
 pub struct Model {
     machine: Machine,
     /// Where each node's memory ends.
@@ -70,6 +112,7 @@ pub struct Model {
     line_bits: u32,
     hierarchy: Hierarchy,
     cpus: Vec<Cpu>,
+    nearest: Nearest,
     is_on: bool,
 }
 
@@ -78,7 +121,8 @@ const NOTHING_FETCHED: (u64, u64) = (u64::MAX, u64::MAX);
 impl Model {
     pub fn new(machine: Machine) -> Model {
         let (line_bits, hierarchy) = (machine.line_bytes.trailing_zeros(), Hierarchy::new(&machine));
-        Model { ends: machine.ends(), machine, line_bits, hierarchy, cpus: Vec::new(), is_on: false }
+        let (ends, cpus, nearest) = (machine.ends(), Vec::new(), Nearest::NONE);
+        Model { ends, machine, line_bits, hierarchy, cpus, nearest, is_on: false }
     }
 
     pub fn machine(&self) -> &Machine {
@@ -141,7 +185,24 @@ impl Model {
         Some(Stall { fs: times.of(&missed), is_shared: missed.lost > 0 })
     }
 
+    /// Have caches and translations know which line was accessed last.
+    #[inline(always)]
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.nearest.is_swapped) {
+            let (last, cpu) = (self.nearest.lines[0], &mut self.cpus[self.nearest.cpu]);
+            cpu.translations.touch(last.address, last.page_size);
+            self.hierarchy.touch(cpu.core, last.line);
+        }
+    }
+
+    /// ... before it may change where they are.
+    fn forget(&mut self) {
+        self.settle();
+        self.nearest = Nearest::NONE;
+    }
+
     pub fn flush(&mut self, cpu: usize, flush: Flush) {
+        self.forget();
         let cpu = self.cpu(cpu);
         cpu.translations.flush(flush);
         cpu.fetched = NOTHING_FETCHED;
@@ -186,22 +247,59 @@ impl Model {
             cpu.modelled[space].loads += 1;
             Access::Load
         };
-        let Some(physical) = cpu.translate(Side::Data, address, space, || ask(address)) else { return };
-        let (first, last) = (physical >> line_bits, (physical + bytes - 1) >> line_bits);
-        self.look_for(number, first, access, space);
-        if last != first {
-            let (begin, cpu) = (address.wrapping_add(bytes - 1) >> line_bits << line_bits, self.cpu(number));
-            let Some(physical) = cpu.translate(Side::Data, begin, space, || ask(begin)) else { return };
+        let line_of_address = address >> line_bits;
+        if address.wrapping_add(bytes - 1) >> line_bits != line_of_address {
+            return self.access_two(number, (address, bytes), (access, space), ask);
+        }
+        if self.nearest.has(number, line_of_address, is_store) {
+            return;
+        }
+        self.settle();
+        let cpu = &mut self.cpus[number];
+        let before = (cpu.news, cpu.translations.searches());
+        let Some(physical) = cpu.translate(Side::Data, address, space, || ask(address)) else { return self.forget() };
+        let (line, page_size) = (physical >> line_bits, cpu.translations.size_at(address));
+        let is_own = self.look_for(number, line, access, space);
+        // What was missed or searched for may have taken the place of others.
+        let cpu = &self.cpus[number];
+        let is_still_near = self.nearest.cpu == number && (cpu.news, cpu.translations.searches()) == before;
+        let earlier = match self.nearest.lines {
+            _ if !is_still_near => NOWHERE,
+            [first, second] if first.line_of_address == line_of_address => second,
+            [first, _] => first,
+        };
+        let lines = [Near { line_of_address, line, address, page_size, is_own }, earlier];
+        self.nearest = Nearest { cpu: number, lines, is_swapped: false };
+    }
+
+    /// An access of two lines.
+    #[inline(never)]
+    fn access_two(
+        &mut self,
+        number: usize,
+        (address, bytes): (u64, u64),
+        (access, space): (Access, usize),
+        ask: impl Fn(u64) -> Option<Reached>,
+    ) {
+        self.forget();
+        let line_bits = self.line_bits;
+        let begin = address.wrapping_add(bytes - 1) >> line_bits << line_bits;
+        for address in [address, begin] {
+            let Some(physical) = self.cpus[number].translate(Side::Data, address, space, || ask(address)) else {
+                return;
+            };
             self.look_for(number, physical >> line_bits, access, space);
         }
     }
 
+    /// Returns whether the line is the core's own from now on.
     #[inline(always)]
-    fn look_for(&mut self, number: usize, line: u64, access: Access, space: usize) {
+    fn look_for(&mut self, number: usize, line: u64, access: Access, space: usize) -> bool {
         let found = self.hierarchy.access(self.cpus[number].core, line, access);
         if found != Found::First {
             self.missed_line(number, line, found, (access, space));
         }
+        access == Access::Store
     }
 
     #[inline(never)]
@@ -221,6 +319,9 @@ impl Model {
         misses.remote += u64::from(further > 0);
         misses.distance += further;
         misses.lost += was_lost;
+        if access == Access::Fetch {
+            self.forget();
+        }
     }
 
     /// From a node to the one that has a line. Code outside of memory is in none.
@@ -306,6 +407,7 @@ impl Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Contents;
     use crate::machine::tests::{TIMES, of_two_nodes, small};
     use crate::misses::add_since;
 
@@ -414,6 +516,62 @@ mod tests {
             }
         }
         (0..2).map(|cpu| model.modelled(cpu)[0].misses.l1d).sum()
+    }
+
+    #[test]
+    fn what_is_near_changes_nothing() {
+        let mut state = 1_u64;
+        let mut random = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let inclusive = |machine: Machine| {
+            let mut machine = machine;
+            machine.llc.as_mut().unwrap().contents = Contents::Inclusive;
+            machine
+        };
+        for machine in [small(), Machine { threads: 2, ..small() }, of_two_nodes(), inclusive(of_two_nodes())] {
+            let (mut model, mut plain) = (Model::new(machine.clone()), Model::new(machine));
+            let (mut cpu, mut places, mut moved) = (0, [0; 3], 0);
+            for step in 0..100_000 {
+                plain.forget();
+                if random(50) == 0 {
+                    cpu = random(3) as usize;
+                }
+                let place = &mut places[random(3) as usize];
+                if random(5) == 0 {
+                    *place = (random(3) << 21) + (random(6) << 12) + random(256) * 16;
+                }
+                let (address, bytes) = (*place + random(8), 1 << random(4));
+                let how = (random(2) == 0, random(4) == 0);
+                // Of three large pages one is split, and another one is in another place after a while.
+                let walk = |address: u64| match address >> 21 {
+                    0 => Some(Reached::small(address & 0xfffff)),
+                    1 => Some(Reached { place: (address + moved) & 0xfffff, bits: 21 }),
+                    _ if moved == 0 => Some(Reached { place: address & 0xfffff, bits: 21 }),
+                    _ => Some(Reached::small((address ^ 0x3000) & 0xfffff)),
+                };
+                for model in [&mut model, &mut plain] {
+                    model.access(cpu, (address, bytes), how, walk);
+                }
+                if random(20) == 0 {
+                    let fetch = Fetch { goes_on: random(4) == 0, ..fetch((random(8) << 12) + random(64) * 64) };
+                    for model in [&mut model, &mut plain] {
+                        model.fetch(cpu, &fetch, || Reached::small(fetch.physical));
+                    }
+                }
+                if random(1000) == 0 {
+                    moved = random(2) << 16;
+                    let flush = [Flush::User, Flush::All, Flush::Page][random(3) as usize];
+                    for model in [&mut model, &mut plain] {
+                        (0..3).for_each(|cpu| model.flush(cpu, flush));
+                    }
+                }
+                assert_eq!(model.modelled(cpu), plain.modelled(cpu), "{step}");
+            }
+        }
     }
 
     #[test]

@@ -127,6 +127,7 @@ pub struct Translations {
     invalidations: u64,
     /// Of which size the pages of a region are, as far as it was seen last: what is looked for first.
     likely: [u8; REGIONS],
+    searches: u64,
 }
 
 const REGIONS: usize = 1024;
@@ -147,7 +148,7 @@ impl Translations {
         }
         let first = [(machine.itlb, machine.large_itlb), (machine.dtlb, machine.large_dtlb)]
             .map(|(pages, large)| First { pages: made(pages), large: large.map(made) });
-        Translations { first, second, second_of, invalidations: 0, likely: [0; REGIONS] }
+        Translations { first, second, second_of, invalidations: 0, likely: [0; REGIONS], searches: 0 }
     }
 
     /// Where `address` is in memory, and which level knew it; `ask` walks the tables of pages if none does. `None` if it is
@@ -163,6 +164,21 @@ impl Translations {
         self.look_further(side, address, likely, ask)
     }
 
+    /// How often a page was looked for elsewhere than where the last one of its region was.
+    pub fn searches(&self) -> u64 {
+        self.searches
+    }
+
+    /// Of which size the page of data is that was found last at `address`.
+    pub fn size_at(&self, address: u64) -> usize {
+        self.likely[region_of(address)] as usize
+    }
+
+    /// Data of that page were accessed again, which the first level may still have.
+    pub fn touch(&mut self, address: u64, size: usize) {
+        self.first[Side::Data as usize].of(size).used(number_of(address, size));
+    }
+
     #[inline(never)]
     fn look_further(
         &mut self,
@@ -171,6 +187,7 @@ impl Translations {
         likely: usize,
         ask: impl FnOnce() -> Option<Reached>,
     ) -> Option<(u64, Known)> {
+        self.searches += 1;
         let checked = self.invalidations;
         let mut is_doubtful = self.first[side as usize].of(likely).seen(number_of(address, likely)).is_some();
         for size in (0..SIZES.len()).filter(|size| *size != likely) {

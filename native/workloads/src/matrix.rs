@@ -24,6 +24,7 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
         }
     }
     let size = size.ok_or(lexopt::Error::from("matrix needs --size"))? as usize;
+    round_once();
     let (a, b) = (filled(size, left), filled(size, right));
     let mut c = vec![0.0; size * size];
     for _ in 0..repetitions {
@@ -33,6 +34,15 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     let checksum = checksum(&c, size);
     writeln!(std::io::stdout(), "matrix size={size} repetitions={repetitions} checksum={checksum}")?;
     Ok(())
+}
+
+/// Let the CPU's flag "inexact" be set, which stays set.
+///
+/// All sums here are exact and would never set it. QEMU computes with the floating point of the host only for a task
+/// that has the flag, and rounds to nearest; else in integers, which takes several times as long. Source: QEMU's
+/// fpu/softfloat.c, `can_use_fpu`.
+fn round_once() {
+    black_box(black_box(1.0) / black_box(3.0));
 }
 
 /// A\[i,j], from −5 to 5.

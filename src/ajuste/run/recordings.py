@@ -21,6 +21,7 @@ from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.site import GUEST_DIRECTORY, normal_name
 
 if TYPE_CHECKING:
+    from ajuste.model.results import Results
     from ajuste.store.store import Run, Store
 
 BUFFER_BYTES: Final = 128 << 20
@@ -35,9 +36,10 @@ _Costs: TypeAlias = dict[str, Any]
 
 def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> None:
     """Record the baseline and the configuration to explain, unless the store has them."""
-    configuration = deciding_configuration(results_of(run, store))
+    results = results_of(run, store)
+    configuration = deciding_configuration(results)
     if configuration is not None:
-        record_trials(run, to_record(run, configuration, store), store, executors, say)
+        record_trials(run, to_record(run, configuration, store, results=results), store, executors, say)
 
 
 class ToRecord(NamedTuple):
@@ -47,12 +49,14 @@ class ToRecord(NamedTuple):
     block: int
 
 
-def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> ToRecord:
+def to_record(
+    run: Run, configuration: str, store: Store, *, fresh: bool = False, results: Results | None = None
+) -> ToRecord:
     """Return the baseline and ``configuration``, without those recorded already unless ``fresh``. The block is that
-    whose pair of trials is nearest to the estimated effect.
+    whose pair of trials is nearest to the effect in the run's ``results``, if they are known already.
     """
     study = ResolvedStudy.model_validate_json(run.resolved)
-    block = typical_block(results_of(run, store), store.measurements(run), configuration)
+    block = typical_block(results or results_of(run, store), store.measurements(run), configuration)
     block = study.study.design.warm_up if block is None else block
     stored = {} if fresh else store.recorded(run)
     names = (study.baseline, configuration)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -43,6 +43,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 MOST_PROBES: Final = 8
 """Maximum number of probes in guests."""
+
+# No level makes a trial take so many times as long as others.
+_LONGER: Final = 10
 
 # Samplers read before and after the workload in any case; no reading in between is needed.
 _SELDOM_NS: Final = 3_600_000_000_000
@@ -141,17 +144,33 @@ class GuestObserver(ActivityObserver):
         activity = self.standing()
         if samplers or self._counts:
             requests = [executors.first_trial(self.resolved, name) for name in names]
-            with ThreadPoolExecutor(min(len(requests), requests[0].executor.parallel)) as pool:
-                seen = list(pool.map(lambda request: self._probe(request, samplers), requests))
-            known = [activity for activity in seen if activity is not None]
-            # A failed probe may have hidden activity, so nothing is sure to be idle.
-            if len(known) < len(seen):
-                return ()
+            at_once = min(len(requests), requests[0].executor.parallel)
+            known: list[Activity] = []
+            with ThreadPoolExecutor(at_once) as pool:
+                for some in filter(None, (requests[:at_once], requests[at_once:])):
+                    seen = list(pool.map(lambda request: self._probe(request, samplers), some))
+                    known += [activity for activity in seen if activity is not None]
+                    # A failed probe may have hidden activity, so nothing is sure to be idle.
+                    if None in seen or self._all_matter(known, len(requests) - len(known)):
+                        return ()
             activity = replace(reduce(Activity.with_more, known), facts=activity.facts)
         trials = count_of(len(names), "trial")
         where = f"in {trials} beside those of the study"
         entries = factors_without_chance(self.resolved, self.catalogue, activity, where=where)
         return tuple(entry if entry.factor in every else entry.model_copy(update={"hardly": True}) for entry in entries)
+
+    def _all_matter(self, known: Sequence[Activity], left: int) -> bool:
+        # Whether every factor has a chance even if the probes that are left take long and see nothing at all.
+        longest_s = max(activity.seconds for activity in known)
+        nothing = Activity(
+            figures=dict.fromkeys(self.figures, 0.0),
+            seconds=left * _LONGER * longest_s,
+            ran=frozenset(),
+            has=self.functions,
+        )
+        activity = reduce(Activity.with_more, (*known, nothing) if left else known)
+        activity = replace(activity, facts=self.standing().facts)
+        return not factors_without_chance(self.resolved, self.catalogue, activity)
 
     @property
     def _counts(self) -> bool:

@@ -18,6 +18,7 @@ from ajuste.executor.guest import snapshot as booted
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
 from ajuste.executor.guest.lens import (
     Counting,
+    GuestNames,
     lens_for,
     lens_of_turns,
     name_costs,
@@ -79,6 +80,7 @@ class _Ready:
     kept_as: str
     environment: dict[str, str]
     parallel: int
+    names: GuestNames
 
 
 class GuestOptions(TypedDict):
@@ -233,8 +235,7 @@ class GuestExecutor(Executor):
         quantum_ns = self._turn_us * 1000 if self._turn_us else PACED_QUANTUM_NS
         return lens_for(
             depth,
-            self._image,
-            self._home,
+            ready.names,
             ready.session.directory,
             machine,
             self._layout,
@@ -242,11 +243,10 @@ class GuestExecutor(Executor):
         )
 
     def named(self, costs: Costs) -> NamedCosts:
-        return name_costs(costs, self._image, self._home, self._entered.initramfs.path)
+        return name_costs(costs, self._entered.names)
 
     def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
-        initramfs = self._entered.initramfs.path
-        return name_decisions(decisions, costs, self._instruction_ns, self._image, self._home, initramfs)
+        return name_decisions(decisions, costs, self._instruction_ns, self._entered.names)
 
     def _run(self, plan: Plan, counting: Counting | None) -> Observation:
         ready = self._entered
@@ -407,7 +407,8 @@ class GuestExecutor(Executor):
             by_cpus = self._jobs or len(os.sched_getaffinity(0))
             by_memory = psutil.virtual_memory().available // ((self._memory_mib + _MEMORY_OF_QEMU_MIB) << 20)
             at_once = max(1, min(by_cpus, by_memory))
-        return _Ready(session, machine, initramfs, at_gate.hello, snapshot, kept_as, environment, at_once)
+        names = GuestNames(self._image, self._home, initramfs.path)
+        return _Ready(session, machine, initramfs, at_gate.hello, snapshot, kept_as, environment, at_once, names)
 
     def _at_gate(
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs

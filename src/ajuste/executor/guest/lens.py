@@ -11,6 +11,7 @@ import io
 import json
 import re
 import subprocess
+import threading
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from ajuste.analysis.costs import Namer, function_costs, named_costs
 from ajuste.executor.guest.machine import RunningMachine
 from ajuste.executor.guest.qemu import Emulator, GuestLayout, Lens
 from ajuste.executor.guest.tree import read_archive
-from ajuste.kernel.symbols import NO_ELF, function_names, kernel_symbols
+from ajuste.kernel.symbols import NO_ELF, KernelSymbol, function_names, kernel_symbols
 from ajuste.machine.files import replace_file
 from ajuste.machine.home import AGENT, LENS, SERVICE, WORKLOADS, Home, native_program, require_c_library
 from ajuste.model.base import BaseModel, first_problem
@@ -56,25 +57,61 @@ class Counting:
     machine: ModelledMachine | None
 
 
+class GuestNames:
+    """The functions of a guest's kernel and programs. They are read once, when a thread first needs them."""
+
+    def __init__(self, image: KernelImage, home: Home, initramfs: Path) -> None:
+        self._image = image
+        self._home = home
+        self._initramfs = initramfs
+        self._reading = threading.RLock()
+        self._symbols: tuple[KernelSymbol, ...] | None = None
+        self._kernel: dict[int, str] | None = None
+        self._programs: tuple[Program, ...] | None = None
+
+    @property
+    def symbols(self) -> tuple[KernelSymbol, ...]:
+        """Return the kernel's symbols. Raises RequestError where it has none."""
+        with self._reading:
+            if self._symbols is None:
+                self._symbols = kernel_symbols(self._image, self._home)
+            return self._symbols
+
+    @property
+    def kernel(self) -> Mapping[int, str]:
+        """Return the kernel's functions by address. Raises RequestError where it has none."""
+        with self._reading:
+            if self._kernel is None:
+                self._kernel = function_names(self.symbols)
+            return self._kernel
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Return the programs in the guest's initramfs."""
+        with self._reading:
+            if self._programs is None:
+                lists = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
+                self._programs = read_programs(read_archive(self._initramfs.read_bytes()), lists)
+            return self._programs
+
+
 def lens_for(
     depth: str,
-    image: KernelImage,
-    home: Home,
+    names: GuestNames,
     directory: Path,
     machine: ModelledMachine | None,
     layout: GuestLayout,
     quantum_ns: int | None = None,
 ) -> Lens:
-    """Return the lens for guests with that kernel, whose symbols go into ``directory``, and which models ``machine``,
-    if any; with ``quantum_ns`` the guest has that machine's time. Raises RequestError where a part of it is missing.
+    """Return the lens for guests with those ``names``, of which it has its files in ``directory``, and which models
+    ``machine``, if any; with ``quantum_ns`` the guest has that machine's time. Raises RequestError where a part is
+    missing.
     """
     decides = depth == "decisions"
     deep = "functions" if decides else depth
     symbols = directory / "symbols"
     if not symbols.exists():
-        functions = (
-            symbol for symbol in kernel_symbols(image, home) if symbol.is_text and symbol.address >= _KERNEL_SPACE
-        )
+        functions = (symbol for symbol in names.symbols if symbol.is_text and symbol.address >= _KERNEL_SPACE)
         _put(symbols, "".join(f"{symbol.address:x} {symbol.name}\n" for symbol in functions))
     description = None
     if machine is not None:
@@ -428,11 +465,9 @@ def _overlap(first: range, other: range) -> bool:
     return first.start < other.stop and other.start < first.stop
 
 
-def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
+def name_costs(costs: Costs, names: GuestNames) -> NamedCosts:
     """Return ``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
-    lists = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
-    programs = read_programs(read_archive(initramfs.read_bytes()), lists)
-    return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
+    return costs_by_name(costs, names.kernel, names.programs)
 
 
 def costs_by_name(
@@ -455,15 +490,12 @@ def costs_by_name(
     return named.model_copy(update={"notes": tuple(_notes(named, find_package or _find_package))})
 
 
-def name_decisions(
-    decisions: Decisions, costs: Costs, instruction_ns: int, image: KernelImage, home: Home, initramfs: Path
-) -> NamedDecisions:
+def name_decisions(decisions: Decisions, costs: Costs, instruction_ns: int, guest: GuestNames) -> NamedDecisions:
     """Return ``decisions`` of a guest with the names of functions and tasks; ``costs`` are of the same trial. Raises
     RequestError where its kernel has none.
     """
-    programs = read_programs(read_archive(initramfs.read_bytes()))
-    names = function_names(kernel_symbols(image, home))
-    called = programs_by_task(costs, programs) | kernel_tasks(decisions, names)
+    names = guest.kernel
+    called = programs_by_task(costs, guest.programs) | kernel_tasks(decisions, names)
     calls = decisions.calls
     addresses = sorted({address for path in (*decisions.paths, calls.functions) for address in path})
     places = {address: place for place, address in enumerate(addresses)}
