@@ -1,4 +1,4 @@
-"""Each package beside the core, without the other ones: its tests pass."""
+"""Tests of each package pass with the core alone, without the other packages."""
 
 from __future__ import annotations
 
