@@ -60,7 +60,7 @@ CLAIMS: Final = (
         name="published-rt-latency",
         statement="PREEMPT_RT shortens the longest wake-up of an urgent thread (idle: 11.2 instead of 19.7 µs).",
         source="Cerqueira and Brandenburg 2013",
-        link="https://people.mpi-sws.org/~bbb/papers/pdf/ospert13.pdf",
+        link="https://people.mpi-sws.org/~bbb/papers/",
         command=(
             *("compare", "--kernel", "debian:6.1/generic,debian:6.1/rt", "--blocks", "8"),
             *("--background", "hackbench groups=1 loops=100000 fds=1 size=8000 transport=pipes"),
