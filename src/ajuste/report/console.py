@@ -152,7 +152,7 @@ class Display:
 
 
 class Activity(Display):
-    """The current activity of a command, on one line. With ``log`` all that is said stays, a line each, also before
+    """The current activity of a command, on one line. With ``log`` every message stays, on its own line, also before
     entering and after leaving; below them is how far the last has come.
     """
 

@@ -61,7 +61,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """The first of ``cells`` names it. ``remark`` is said below; of a ``marked`` row it stands out."""
+    """The first of ``cells`` names it. ``remark`` stands below; that of a ``marked`` row stands out."""
 
     cells: tuple[Entry, ...]
     remark: str = ""
@@ -118,7 +118,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is said of each, in two columns."""
+    """Names with a text for each, in two columns."""
 
     facts: tuple[Fact, ...]
     name: str = ""

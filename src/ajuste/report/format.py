@@ -229,7 +229,7 @@ def _clamp(value: int, high: int) -> int:
 
 @dataclass(frozen=True)
 class Labels:
-    """``levels[factor][level]`` is how a level is said; ``units`` are the factors' units from the catalogue.
+    """``levels[factor][level]`` is the text of a level; ``units`` are the factors' units from the catalogue.
 
     ``fixed`` are the factors with one level, where others vary: they are the same in all configurations. ``conditions``
     are the names of the factors that are no choice.

@@ -141,7 +141,7 @@ def _lines(results: Results, predictions: tuple[Prediction, ...], metric: Metric
     )
 
 
-# What the 3-sigma rule would have said, beside the verdicts.
+# The answer of the 3-sigma rule, beside the verdicts.
 
 
 _LEAD: Final = (

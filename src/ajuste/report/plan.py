@@ -23,7 +23,7 @@ from ajuste.report.verdicts import effect_band
 
 class PlannedWrite(ClosedModel):
     """A value that would be written. ``where`` is the path (and flag) in the target; ``now`` what a host has there now,
-    or why that cannot be said.
+    or why that is unknown.
     """
 
     tunable: str
@@ -71,7 +71,7 @@ class PlannedBudget(ClosedModel):
 
 class PlannedNeed(ClosedModel):
     """About how many ``blocks`` tell the smallest effect that matters from none, where single runs scatter by
-    ``run_percent``; ``None`` where it takes more than can be told.
+    ``run_percent``; ``None`` where it takes longer than the plan can estimate.
     """
 
     run_percent: float

@@ -205,7 +205,7 @@ class Downloader:
                 except (OSError, HTTPException) as error:
                     broken = error
                 else:
-                    # What is still to come, where the mirror has said how much there is.
+                    # What is still to come, where the mirror has announced the size.
                     if at > most_bytes or not getattr(answer, "length", 0):
                         return
         raise Unreachable(
@@ -275,7 +275,7 @@ def _request(url: str) -> request.Request:
 
 # A suite of an archive: its description, signed by who may sign it (`InRelease`), and its package lists.
 #
-# What is said of each package is in a file that finds it by its name.
+# The packages' records are in a file that finds each by its name.
 
 
 MOST_BYTES: Final = 10_000_000
