@@ -19,7 +19,7 @@ from ajuste.study.read import read_study
 from benchmarks.gallery.build import record, records
 from benchmarks.gallery.inputs import agent, inputs
 from benchmarks.gallery.marks import put
-from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, pages
+from benchmarks.gallery.pages import IMAGES, INDEX, MeasuredCommand, Page, pages
 from benchmarks.gallery.shown import ajuste, of_run
 
 
@@ -73,7 +73,7 @@ def write(page: Page) -> None:
         page.path.write_text(text, encoding="utf-8")
 
 
-def measured(measurement: Measured, name: str) -> str:
+def measured(measurement: MeasuredCommand, name: str) -> str:
     """Measure a command; return the result as Markdown, below its pictures, whose files begin with ``name``."""
     run = json.loads(ajuste(*_quietly(measurement.command)))["run"]
     return of_run(run, f"```console\n$ ajuste {measurement.mark}\n```", name, measurement.metrics, measurement.pictures)

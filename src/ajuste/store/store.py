@@ -23,7 +23,7 @@ from ajuste.store.schema import DIGEST, RECORDED, RESULTS, RUNS, SUITE, TRIALS, 
 
 if TYPE_CHECKING:  # What needs NumPy or models is loaded when trials are read or written; lists need neither.
     from ajuste.model.explanation import Recorded
-    from ajuste.model.measurements import Measured, Measurements
+    from ajuste.model.measurements import Measurements, TrialMeasurements
     from ajuste.model.trial import Trial
 
 __all__ = ["Place", "Run", "Store"]
@@ -257,7 +257,7 @@ class Store:
         with self._database.reading() as connection:
             return read_measurements(connection, run.id)
 
-    def each_measured(self, run: Run) -> Iterator[tuple[Place, Measured]]:
+    def each_measured(self, run: Run) -> Iterator[tuple[Place, TrialMeasurements]]:
         """Return what the digest of a run covers, trial by trial in design order."""
         from ajuste.store.trials import each_measured
 
