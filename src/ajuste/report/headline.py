@@ -1,4 +1,5 @@
-"""The answer in one sentence for each deciding metric: what to do, what it changes and by how much; what is open.
+"""The answer in one sentence for each deciding metric: what to do, what it changes and by how much, and what is
+undecided.
 
 No statistic is named here, and no interval: these come after it. A sentence has at most ``MOST_WORDS`` words.
 """
@@ -219,7 +220,7 @@ def _is_changed(results: Results, metric: str) -> bool:
 
 
 def in_emulation(sentence: str, metric: Metric) -> str:
-    """Return ``sentence`` with where it holds: the virtual clock shows what a kernel does, not how fast hardware is."""
+    """Return ``sentence`` with its scope: the virtual clock shows what a kernel does, not how fast hardware is."""
     ordinary = sentence.split(maxsplit=1)[0].rstrip(":") in _FIRST_WORDS or sentence.startswith(
         sentence_start(metric.title)
     )

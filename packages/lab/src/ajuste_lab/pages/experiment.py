@@ -114,7 +114,7 @@ _ROW: Final = re.compile(r"(?:setting|levels)_\d")
 def field_problems(problem: AjusteError, form: Mapping[str, str], factors: Sequence[str]) -> dict[str, str]:
     """Return the error of each field of the form; errors of no field have the empty name.
 
-    ``factors`` are the names of those of the study, in its order.
+    ``factors`` are the names of the study's factors, in order.
     """
     problems: dict[str, str] = {}
     for line in str(problem).split("\n"):
