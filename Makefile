@@ -77,8 +77,10 @@ demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a ve
 	$(AJUSTE) run granularity
 	@echo; echo 'See, compare and start runs in a browser: $(AJUSTE) serve'
 
+# Which pages, such as `make gallery PAGES=nice-share`; none for all, which takes days.
+PAGES :=
 gallery: setup ## carry out every study of docs/gallery, and put figures, verdicts and pictures into its pages
-	.venv/bin/python -m benchmarks.gallery
+	.venv/bin/python -m benchmarks.gallery $(PAGES)
 
 # Two workers more than there are CPUs: some tests sleep (see tests/conftest.py), others wait for browsers and guests.
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 2) --dist loadgroup --no-loadscope-reorder

@@ -128,7 +128,7 @@ class Shell:
         return process
 
     def __call__(self, *words: str, expect: int = 0) -> tuple[str, str]:
-        """Return what it said on stdout and stderr; its exit code must be ``expect``."""
+        """Return its output on stdout and stderr; its exit code must be ``expect``."""
         done = self._finished(*words) if expect == 2 else patiently(lambda: self._finished(*words))
         assert done.returncode == expect, f"exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done.stdout, done.stderr

@@ -18,7 +18,7 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Measured(_Entry):
+class MeasuredCommand(_Entry):
     """A command of ``ajuste`` that measures (``run STUDY …``, ``compare …``) and what of its run stands on a page:
     ``metrics`` are the columns of the table (those that decide if there are none), ``pictures`` the names that
     ``ajuste report --pictures`` gives.
@@ -55,7 +55,7 @@ class Page(_Entry):
     file: str
     experiment: Literal["A", "B", "C", "D", "E", "F", "G", "H"]
     before: tuple[tuple[str, ...], ...] = ()
-    run: tuple[Measured, ...] = ()
+    run: tuple[MeasuredCommand, ...] = ()
     show: tuple[Shown, ...] = ()
 
     @property

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.effects import Effect, effect, margin
-from ajuste.analysis.elsewhere import compare
+from ajuste.analysis.elsewhere import compare_samples
 from ajuste.analysis.history import histories
 from ajuste.analysis.pairs import Pairs, clean_trials
 from ajuste.analysis.summary import precisions
@@ -584,7 +584,7 @@ def played(trap: Trap, studies: int = STUDIES) -> TrapCell:
         first = order[0] > 0 if order else random.random(most) < 0.5
         for n in (most,) if trap.values else trap.looks:
             if trap.values:
-                known = compare(Values(tuple(base)), Values(tuple(other)), trap.metric, ALPHA).effect
+                known = compare_samples(Values(tuple(base)), Values(tuple(other)), trap.metric, ALPHA).effect
             else:
                 known = _effect_in(Pairs(base[:n], other[:n], None if trap.of_seeds else first[:n]), trap.metric)
             word = verdict_word(known, trap.metric, margin(known, trap.limit))

@@ -72,7 +72,7 @@ class Serving:
         raise AssertionError(f"the agent ended without saying {kind.__name__}")
 
     def finish(self) -> Told:
-        """Return all that it said, after it ended by itself."""
+        """Return all its output, after it ended by itself."""
         rest, complaint = self.process.communicate(timeout=60)
         events = tuple(parse_event(line) for line in [*self.lines, *rest.splitlines()])
         return Told(self.process.returncode, complaint, events)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.ablation import Lines, Rates, effects_from_values
-from ajuste.analysis.elsewhere import compare, judge_comparison
+from ajuste.analysis.elsewhere import compare_samples, judge_comparison
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.rare_counts import rate_ratio
 from ajuste.analysis.rounding import printed_step, rounding_error
@@ -102,7 +102,7 @@ def test_the_mean_of_one_configuration_is_known_to_its_step() -> None:
 
 def test_results_of_others_are_as_coarse() -> None:
     both = Values((0.1,) * 20), Values((0.1,) * 20)
-    comparison = compare(*both, TIME, 0.05)
+    comparison = compare_samples(*both, TIME, 0.05)
     verdict = judge_comparison(
         comparison, "other", TIME, confidence=0.95, alpha=0.05, smallest_effect=0.02, deciding=True
     )
@@ -112,7 +112,7 @@ def test_results_of_others_are_as_coarse() -> None:
 
 def test_results_of_others_that_are_all_0_say_that_nothing_happened() -> None:
     metric = Metric(name="errors", title="Errors", unit="", direction="lower")
-    comparison = compare(Values((0.0,) * 5), Values((0.0,) * 4), metric, 0.05)
+    comparison = compare_samples(Values((0.0,) * 5), Values((0.0,) * 4), metric, 0.05)
     verdict = judge_comparison(
         comparison, "other", metric, confidence=0.95, alpha=0.05, smallest_effect=0.05, deciding=True
     )
@@ -211,7 +211,7 @@ def test_constants_of_others_are_as_coarse_as_their_step_however_many_there_are(
         metric = Metric(name="size", title="Size", unit=unit, direction="lower", scale="difference", resolution=1)
         words = []
         for base, other in ((16.0, 16.0), (16.0, 24.0), (1024.0, 1024.0)):
-            comparison = compare(Values((base,) * count), Values((other,) * count), metric, 0.05)
+            comparison = compare_samples(Values((base,) * count), Values((other,) * count), metric, 0.05)
             verdict = judge_comparison(
                 comparison, "other", metric, confidence=0.95, alpha=0.05, smallest_effect=0.02, deciding=True
             )
@@ -226,7 +226,7 @@ def test_each_of_two_programs_has_digits_of_its_own(configurations: Any, trials:
     assert (verdict.verdict, verdict.too_coarse) == ("undecided", True)
     assert verdict.high is not None
     assert verdict.high > 0.1 / 0.096
-    comparison = compare(Values((0.1,) * 40), Values(tuple(other)), TIME, 0.05)
+    comparison = compare_samples(Values((0.1,) * 40), Values(tuple(other)), TIME, 0.05)
     assert comparison.effect.high is not None
     assert comparison.effect.high > 0.1 / 0.096
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ajuste.analysis.effects import log_mean_contrast, mean_contrast, paired, unpaired
-from ajuste.analysis.elsewhere import compare, judge_comparison
+from ajuste.analysis.elsewhere import compare_samples, judge_comparison
 from ajuste.analysis.ranks import rank_p_value
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
@@ -99,7 +99,7 @@ def times_with_far_ones(random: np.random.Generator, count: int) -> np.ndarray:
 
 
 def judged_values(baseline: np.ndarray, other: np.ndarray) -> Verdict:
-    comparison = compare(Values(tuple(baseline)), Values(tuple(other)), TIME, 0.05)
+    comparison = compare_samples(Values(tuple(baseline)), Values(tuple(other)), TIME, 0.05)
     return judge_comparison(comparison, "other", TIME, confidence=0.95, alpha=0.05, smallest_effect=0.02, deciding=True)
 
 

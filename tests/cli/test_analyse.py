@@ -32,7 +32,7 @@ def shell(ajuste: Shell) -> Shell:
 
 @pytest.fixture
 def here(shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
-    """Runs the command in this process: ``here(code, *words)`` is what it said on stdout and stderr."""
+    """Runs the command in this process: ``here(code, *words)`` is its output on stdout and stderr."""
 
     def run(code: int, *words: str) -> tuple[str, str]:
         assert exit_code(lambda: application(["analyse"])(["analyse", *words], standalone_mode=False)) == code

@@ -95,7 +95,7 @@ def test_a_command_that_fails_is_an_error_at_once_unless_it_may(ajuste: Shell) -
     failing = ("--", "sh", "-c", "echo one; echo two >&2; exit 3")
     output, complained = ajuste("compare", *failing, expect=1)
     assert output == ""
-    assert "the workload exited with code 3; it said last: two" in complained
+    assert "the workload exited with code 3; last output: two" in complained
     results = compared(ajuste, "--ignore-failure", "--blocks", "3", *failing)
     assert results["blocks"] == 3
 

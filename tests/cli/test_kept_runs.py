@@ -155,7 +155,7 @@ def test_a_cleanup_that_fails_loses_nothing(ajuste: Shell) -> None:
     cleanup = "sh -c 'printf \"\\033[2Jcannot\\nclean\\n\"; exit 4'"
     _, complained = ajuste("compare", "--blocks", "2", "--cleanup", cleanup, "--", "true", expect=1)
     assert "the cleanup command failed: /usr/bin/sh ended with exit code 4" in complained
-    assert "it said last: \\x1b[2Jcannot / clean" in complained
+    assert "last output: \\x1b[2Jcannot / clean" in complained
     (run,) = ajuste.json("report")
     assert f"ajuste report {run['run']} shows what was measured" in complained
     assert run["stopped"] == "budget"
@@ -165,7 +165,7 @@ def test_a_cleanup_that_fails_loses_nothing(ajuste: Shell) -> None:
 @pytest.mark.usefixtures("machine_lock")
 def test_a_setup_that_fails_says_what_it_said(ajuste: Shell) -> None:
     _, complained = ajuste("compare", "--setup", "sh -c 'echo no disk; exit 4'", "--", "true", expect=1)
-    assert "the setup command failed: /usr/bin/sh ended with exit code 4; it said last: no disk" in complained
+    assert "the setup command failed: /usr/bin/sh ended with exit code 4; last output: no disk" in complained
     assert ajuste.json("report") == []
 
 

@@ -1,4 +1,4 @@
-"""Samples that samplers are said to have read, against what the plan asked for."""
+"""Samples that samplers report, against what the plan asked for."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_source_that_is_not_there_is_no_problem() -> None:
     ("events", "words"),
     [
         ([STAT, sampled(1, "stat", 1)], "not all samplers of the plan are reported"),
-        ([sampled(0, "vmstat", 0), sampled(1, "stat", 1)], "0 samples of stat arrived, and 1 are said to have been"),
-        ([VMSTAT, sampled(0, "vmstat", 0), sampled(1, "stat", 0)], "1 samples of vmstat arrived, and 0 are said"),
+        ([sampled(0, "vmstat", 0), sampled(1, "stat", 1)], "0 samples of stat arrived, but the agent read 1"),
+        ([VMSTAT, sampled(0, "vmstat", 0), sampled(1, "stat", 0)], "1 samples of vmstat arrived, but the agent read 0"),
         ([sampled(0, "stat", 0), sampled(1, "stat", 0)], "the sampler 0 is reported with stat"),
         ([sampled(0, "vmstat", 0), sampled(1, "stat", 0), sampled(1, "stat", 0)], "sampler 1 is reported 2 times"),
         ([sampled(7, "stat", 0)], "the sampler 7 is reported with stat, which is not the plan's"),

@@ -149,7 +149,7 @@ def test_a_lost_event_is_noticed_even_if_the_end_does_not_count_it(lost: int) ->
 @pytest.mark.parametrize(
     ("events", "problem"),
     [
-        ([], "the agent said nothing"),
+        ([], "sent nothing"),
         ([{"event": "accepted", "id": "other"}], "'other' was accepted, not 'b0p2'"),
         ([EVENTS[1]], "the first event is read, not accepted"),
         ([{"event": "failed", "stage": "plan", "message": "no"}], "not accepted: plan: no"),
@@ -189,8 +189,8 @@ def test_a_plan_that_failed_may_lack_the_rest() -> None:
 @pytest.mark.parametrize(
     ("events", "problem"),
     [
-        ([], "said nothing"),
-        ([{"event": "gate"}], "said gate where hello was expected"),
+        ([], "sent nothing"),
+        ([{"event": "gate"}], "sent gate where hello was expected"),
         ([{"event": "failed", "stage": "boot", "message": "cannot mount"}], "failed at boot: cannot mount"),
     ],
 )

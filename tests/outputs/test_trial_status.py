@@ -201,7 +201,7 @@ def test_a_load_that_may_end_may_end_well() -> None:
             },
             "write knob: Invalid argument",
         ),
-        ({"end": End(at_ns=8, id="b0p2", ok=False, events=9)}, "the agent said that it did not succeed, but not why"),
+        ({"end": End(at_ns=8, id="b0p2", ok=False, events=9)}, "the agent reported a failure without a reason"),
         ({"exited": None}, "the agent did not say how the workload ended"),
         ({"accepted": Accepted(at_ns=1, id="other")}, "the events are of b0p2, other, not of b0p2"),
         ({"exited": exited(wall_ns=10**400)}, "the agent reported figures that no 64-bit machine can have"),

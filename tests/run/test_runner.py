@@ -175,7 +175,7 @@ def test_a_command_that_fails_ends_the_study_after_the_first_block_with_its_last
     stop, notes = carry_out(study, begin(store), store, target)
     assert (stop.why, notes.blocks) == ("failed", [])
     assert stop.words.startswith("sched_min_granularity_ns=75000000: the workload exited with code 3")
-    assert stop.words.endswith("it said last: matrix size=100 repetitions=2 checksum=1")
+    assert stop.words.endswith("last output: matrix size=100 repetitions=2 checksum=1")
 
 
 def test_a_command_that_always_reaches_its_time_limit_ends_the_study_with_its_last_words(
@@ -193,7 +193,7 @@ def test_a_command_that_always_reaches_its_time_limit_ends_the_study_with_its_la
     stop, _ = carry_out(study, begin(store), store, Late(clear))
     assert stop.why == "failed"
     assert stop.words.endswith(
-        "the workload was stopped at its time limit; it said last: matrix size=100 repetitions=2 checksum=1"
+        "the workload was stopped at its time limit; last output: matrix size=100 repetitions=2 checksum=1"
     )
 
 
@@ -215,7 +215,7 @@ def test_a_metric_that_the_output_never_has_ends_the_run_after_the_first_block(
     stop, _ = carry_out(patterned, begin(store), store, target)
     assert stop.why == "failed"
     assert 'no line of stdout matches the pattern of "speed"' in stop.words
-    assert stop.words.endswith("it said last: matrix size=100 repetitions=2 checksum=1")
+    assert stop.words.endswith("last output: matrix size=100 repetitions=2 checksum=1")
     assert all(plan.id.startswith("b0") for plan in target.plans)
 
 

@@ -1,4 +1,4 @@
-"""The project file: what it may say, and what is told of it where it is wrong."""
+"""The project file: what it may hold, and the errors where it is wrong."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(browser: Any, served: str) -> Iterator[Callable[..., Any]]:
-    """Opens a page; at the end nothing may have been said in the console or asked of another machine."""
+    """Opens a page; at the end the console must be empty, and no other machine asked."""
     complaints: list[str] = []
     contexts = []
     origin = served.partition("/?")[0]

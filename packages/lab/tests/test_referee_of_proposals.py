@@ -1,4 +1,4 @@
-"""The referee: what an optimiser is told of its candidates, and what it keeps because of it."""
+"""The referee: its answers on an optimiser's candidates, and which the optimiser keeps."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
 
 
 def test_a_command_that_fails_is_quoted() -> None:
-    with pytest.raises(RequestError, match=r"exited with code 127; it said last: .*cannot load libx"):
+    with pytest.raises(RequestError, match=r"exited with code 127; last output: .*cannot load libx"):
         opened("command", "sh -c 'echo first >&2; echo cannot load libx >&2; exit 127'")
 
 

@@ -38,7 +38,7 @@ error rates from 5 % down to 0.1 %; any fixed value is valid."""
 
 @dataclass(frozen=True)
 class Interval:
-    """``mean`` ± ``half_width`` of ``n`` values; ``half_width`` is infinite while nothing can be said yet.
+    """``mean`` ± ``half_width`` of ``n`` values; ``half_width`` is infinite while the values are too few.
 
     ``variance`` is the biased one (divided by ``n``), with its floor applied.
     """

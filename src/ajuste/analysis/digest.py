@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from ajuste.model.measurements import Measured
+from ajuste.model.measurements import TrialMeasurements
 from ajuste.model.trial import Trial
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -28,7 +28,7 @@ def digest(trials: Iterable[Trial]) -> str:
     return digest_in_order(map(_measured, in_order(trials)))
 
 
-def digest_in_order(measured: Iterable[Measured]) -> str:
+def digest_in_order(measured: Iterable[TrialMeasurements]) -> str:
     """Return ``digest`` of trials that come in the order of the design; none is kept in memory."""
     hasher = hashlib.sha256(b"[")
     separator = b""
@@ -45,7 +45,7 @@ def digest_in_order(measured: Iterable[Measured]) -> str:
     return hasher.hexdigest()
 
 
-def _measured(trial: Trial) -> Measured:
+def _measured(trial: Trial) -> TrialMeasurements:
     return {
         "slot": dict(trial.slot),
         "attempt": trial.attempt,

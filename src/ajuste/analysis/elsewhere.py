@@ -158,11 +158,11 @@ def compare_table(table: MeasuredTable, baseline: str, alpha: float) -> dict[tup
         for name in table.configurations:
             second = table.samples.get((name, metric.name))
             if name != baseline and first is not None and second is not None:
-                comparisons[name, metric.name] = compare(first, second, metric, alpha)
+                comparisons[name, metric.name] = compare_samples(first, second, metric, alpha)
     return comparisons
 
 
-def compare(first: Sample, second: Sample, metric: Metric, alpha: float) -> Comparison:
+def compare_samples(first: Sample, second: Sample, metric: Metric, alpha: float) -> Comparison:
     """Compare ``second`` with ``first`` (the baseline), with an interval of error rate ``alpha``."""
     if isinstance(first, Values) and isinstance(second, Values):
         return _compare_values(first, second, metric, alpha)

@@ -148,7 +148,7 @@ def _baseline(results: Results) -> str:
 
 def explanations(results: Results, recorded: Mapping[str, Recorded], trials: Trials = ()) -> tuple[Explanation, ...]:
     """Return an explanation of each configuration that was recorded with the baseline, in their order. ``trials`` are
-    those of the run: what they do not bear out is not said.
+    those of the run: what they do not bear out is left out.
     """
     baseline = _baseline(results)
     timed_ns = {
@@ -295,7 +295,7 @@ def _greatest(changes: Sequence[_Change]) -> Sequence[_Change]:
 
 
 def _longest(other: Recording, baseline: Recording) -> Iterator[_Change]:
-    # A single event each: said only where nothing else differs.
+    # A single event each: listed only where nothing else differs.
     now, before = other.workload, baseline.workload
     yield from _times("the longest run lasts {} instead of {}", now.runs.max_ns, before.runs.max_ns)
     words = "the longest wait of a woken task is {} instead of {}"

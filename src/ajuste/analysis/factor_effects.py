@@ -199,7 +199,7 @@ class Contrast:
 
 
 MOST_INTERACTIONS: Final = 200
-"""Maximum number of interactions computed: corrected for more, little could be said of any."""
+"""Maximum number of interactions computed: corrected for more, few could be decided."""
 
 Weights: TypeAlias = NDArray[np.float64]
 

@@ -165,7 +165,7 @@ def _group_says(group: FactGroup, fleet: FleetEffect) -> str:
 
 
 class Fact(NamedTuple):
-    """``read`` takes an inventory. Numbers are divided at a limit, words by what is said: ``words`` names the machines
+    """``read`` takes an inventory. Numbers are divided at a limit, words by their text: ``words`` names the machines
     from the least to the most of ``values``.
     """
 

@@ -99,7 +99,7 @@ def factors_without_chance(
 ) -> tuple[NoChance, ...]:
     """Return the factors of ``resolved`` that had no chance to matter: each of their settings lacks a condition.
 
-    ``where`` names the place observed. ``standing`` uses only conditions that can be told before measuring.
+    ``where`` names the place observed. ``standing`` uses only conditions that are known before measuring.
     """
     written = frozenset(getattr(write.location, "path", "") for write in resolved.writes)
     without_chance = []

@@ -1,4 +1,4 @@
-"""Verdicts: what can be said of every configuration against the baseline, on every metric."""
+"""Verdicts: every configuration against the baseline, on every metric."""
 
 from __future__ import annotations
 

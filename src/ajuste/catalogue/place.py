@@ -41,7 +41,7 @@ def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVer
 
 
 def location(where: Where) -> Location | Marker:
-    """Return the place as the agent is told it; what is made for the trial is a part of the plan instead."""
+    """Return the place as the agent reads it; what is made for the trial is a part of the plan instead."""
     from ajuste.model.plan import (
         Choice,
         Coalesce,

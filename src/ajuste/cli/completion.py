@@ -1,4 +1,4 @@
-"""``ajuste completion``: the script for a shell, and the values that it is offered.
+"""``ajuste completion``: the script for a shell, and its suggestions.
 
 The shell calls Ajuste with ``_AJUSTE_COMPLETE`` for every Tab. Nothing of the program is loaded for it: commands,
 options and the catalogue's names are read from command-line.json, runs and kernels from the home.

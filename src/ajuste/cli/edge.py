@@ -27,11 +27,11 @@ INTERRUPTED = 130
 
 
 class ServerStopped(Exception):
-    """A person ended what served them: nothing was lost and nothing resumes."""
+    """Raised when a person ends a server: nothing is lost, nothing resumes."""
 
 
 class Interrupted(Exception):
-    """A person ended a command. The notes of its cause say what is kept."""
+    """Raised when a person ends a command. The notes of its cause name what is kept."""
 
 
 _LOG: Final = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ def made_visible() -> Iterator[None]:
 
 
 class QuickEnding:
-    """Ends the process without taking apart every object first, which takes half a second.
+    """Ends the process without freeing every object first, which takes half a second.
 
     Make one before anything else: functions that are registered later with ``atexit`` run before it. Threads end first.
     """
@@ -199,7 +199,7 @@ _USAGE: Final = (
 
 
 def in_our_words(text: str) -> str:
-    """Return Typer's message ``text`` as Ajuste says it: what is wrong, then what is valid."""
+    """Return Typer's message ``text`` in Ajuste's form: what is wrong, then what is valid."""
     for pattern, ours in _USAGE:
         text = re.sub(pattern, ours, text)
     return text

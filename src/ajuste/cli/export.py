@@ -1,4 +1,4 @@
-"""``ajuste export``: what a run has shown, in a form that can be put to use."""
+"""``ajuste export``: the winner of a run as a profile, a file or a script."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ajuste.machine.inventory.inventory import (
     Inventory,
     InventoryComparison,
     InventoryDifference,
-    compare,
+    compare_inventories,
     take_inventory,
 )
 from ajuste.model.base import first_problem
@@ -59,7 +59,7 @@ def inventory(
             print_report(inventory_report(taken, area or ()), console)
         return
     a, b = diff
-    comparison = compare(_inventory(a), _inventory(b))
+    comparison = compare_inventories(_inventory(a), _inventory(b))
     if as_json:
         document = {"a": a, "b": b, **comparison.model_dump(mode="json")}
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

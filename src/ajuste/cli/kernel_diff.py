@@ -48,7 +48,7 @@ def diff(
 
     The reasons need the kernel's source; `ajuste kernel build` fetches it.
     """
-    from ajuste.kernel.difference import compare, kconfig_sources, named_by_kernel, named_config
+    from ajuste.kernel.difference import compare_configs, kconfig_sources, named_by_kernel, named_config
 
     place = home()
     if specs_to_build(text for text in (a, b) if is_to_build(text)):
@@ -57,7 +57,7 @@ def diff(
     with Activity(log=True) as activity:
         first, second = (named_config(text, place, activity.say) for text in (a, b))
         with kconfig_sources(source or (), place, activity.say) as sources:
-            difference = compare(first, second, sources, activity.say)
+            difference = compare_configs(first, second, sources, activity.say)
     if only:
         difference = difference.within(only)
     if as_json:

@@ -1,4 +1,4 @@
-"""The list of runs: which of them, and a line for each."""
+"""The list of runs: a filter, and a line for each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The log of one command: what it does, as JSON lines in a file that only its user can read.
 
-Modules say what happens to ``logging``, whose loggers have their names. Without ``--log`` nobody listens.
+Modules log to ``logging`` under their names. Without ``--log`` nothing is written.
 """
 
 from __future__ import annotations

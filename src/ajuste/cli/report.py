@@ -1,4 +1,4 @@
-"""``ajuste report``: runs in the store, shown again."""
+"""``ajuste report``: list, show and compare runs in the store."""
 
 from __future__ import annotations
 

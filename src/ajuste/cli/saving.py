@@ -1,4 +1,4 @@
-"""A study as a study file, for ``--save`` and what makes one of a run."""
+"""A study as a study file, for ``--save`` and for runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ajuste studies`` and ``ajuste schema``: the built-in studies, and what editors know of study files."""
+"""``ajuste studies`` and ``ajuste schema``: the built-in studies, and the schema of study files for editors."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def tune(
     known = catalogue()
     chosen = chosen_study(study, known, choices)
     search = _search(chosen, objective, constraint, trials, sampler)
-    searched_study(chosen, search, known)  # what is wrong is said first
+    searched_study(chosen, search, known)  # report errors first
     require_extra("search")
     where = machines.cluster_for(chosen)
     if where is not None and chosen.target.on_host:

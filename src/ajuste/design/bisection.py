@@ -26,7 +26,7 @@ def open_between(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, int]
 def next_candidate(count: int, outcomes: Mapping[int, Outcome]) -> int | None:
     """Return the candidate nearest to the middle of those that can still tell something, ``None`` without any.
 
-    What could not be told of a candidate is not asked again.
+    A candidate without an answer is not tested again.
     """
     low, high = open_between(count, outcomes)
     untested = [place for place in range(low + 1, high) if place not in outcomes]
@@ -35,7 +35,7 @@ def next_candidate(count: int, outcomes: Mapping[int, Outcome]) -> int | None:
 
 
 def culprits(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, ...]:
-    """Return the candidates with one of which the difference came: a single one, unless some could not be told."""
+    """Return the candidates that may have brought the difference: one, unless some tests had no answer."""
     low, high = open_between(count, outcomes)
     return tuple(range(low + 1, high + 1))
 
@@ -66,7 +66,7 @@ def minimal_changes(changes: Sequence[str], test: Test) -> Changes:
 
     All of them together are known to have it, none of them not to. No set is tested twice. A part of which the test
     cannot tell is not taken; so the result may be larger than need be, never wrong about having the difference. It
-    takes at most about n² tests for n changes, and about 2·log₂(n) where one is to blame and all parts can be told.
+    takes at most about n² tests for n changes, and about 2·log₂(n) where one is to blame and every test has an answer.
     """
     known: dict[frozenset[str], Outcome] = {}
 

@@ -179,8 +179,8 @@ TIDY: Final = 20
 def spaced(low: int, high: int, points: int, scale: Scale) -> tuple[int, ...]:
     """Return ``points`` levels from ``low`` to ``high``, fewer where the range has no more whole numbers.
 
-    Both ends are exact, and so is every level that comes out whole. Of the others those are taken that are said
-    shortly: 1 ms … 30 ms in 7 steps by ratios has 3.1 ms, not 3.107232506 ms. Raises ValueError for what is no range.
+    Both ends are exact, and so is every level that comes out whole. Other levels are rounded to few digits: 1 ms … 30
+    ms in 7 steps by ratios has 3.1 ms, not 3.107232506 ms. Raises ValueError for an invalid range.
     """
     if low >= high or points < 2:
         raise ValueError(f"{points} points from {low} to {high}")

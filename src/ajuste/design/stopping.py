@@ -290,7 +290,7 @@ def review_from(blocks: int, min_blocks: int) -> int:
     return next(number for number in reviews(min_blocks) if number >= blocks)
 
 
-# How long a run will probably go on, told before it has.
+# Estimates of how long a run will take.
 
 
 @dataclass(frozen=True)

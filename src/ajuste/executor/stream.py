@@ -76,7 +76,7 @@ def new_key() -> bytes:
 
 
 def with_key(plan: Plan, key: bytes) -> bytes:
-    """Return the plan as a guest's agent is told it, with the key of its events before it."""
+    """Return the plan as a guest's agent reads it, after the key of its events."""
     return key + plan.model_dump_json().encode()
 
 
@@ -88,14 +88,14 @@ def read_boot(content: bytes) -> Boot:
         for number in (1, 2):
             raw, newline, rest = rest.partition(b"\n")
             if not newline:
-                raise _Wrong("the guest did not arrive at its gate" if hello else "the guest said nothing")
+                raise _Wrong("the guest did not arrive at its gate" if hello else "the guest sent nothing")
             event = _parse(number, raw)
             if isinstance(event, Failed):
                 raise _Wrong(f"the guest failed at {event.stage}: {event.message}")
             if isinstance(event, Gate) and hello is not None:
                 return Boot(hello, event, rest, "")
             if not isinstance(event, Hello) or hello is not None:
-                raise _Wrong(f"the guest said {event.event} where {'gate' if hello else 'hello'} was expected")
+                raise _Wrong(f"the guest sent {event.event} where {'gate' if hello else 'hello'} was expected")
             hello = event
     except _Wrong as wrong:
         return Boot(hello, None, b"", str(wrong))
@@ -188,7 +188,7 @@ def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> 
 
 def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
     if not events:
-        raise _Wrong("the agent said nothing")
+        raise _Wrong("the agent sent nothing")
     end = events[-1]
     if not isinstance(end, End):
         raise _Wrong(f"the events end with {end.event}, without an end")
@@ -260,9 +260,9 @@ _LARGEST = 2**64
 
 
 def _problem_of_samples(kinds: EventsByKind, plan: Plan) -> str:
-    # Returns one line; empty if the samples are possible. Each must be of a source and of
-    # figures that a sampler of the plan reads; they come in the order of time, no more than the plan has time for, and
-    # as many as each sampler is said to have read.
+    # Returns one line; empty if the samples are possible. A sampler of the plan must read their sources and figures.
+    # They come in the order of time, no more than the plan has time for, and as many as the agent reports for each
+    # sampler.
     samples = kinds.of(Sample)
     for before, sample in zip([None, *samples], samples, strict=False):
         samplers = [sampler for sampler in plan.samplers if sampler.source == sample.source]
@@ -293,5 +293,5 @@ def _count_problem(samples: Sequence[Sample], ends: Sequence[Sampled], plan: Pla
     arrived = Tally(sample.source for sample in samples)
     for source in arrived | reported:
         if arrived[source] != reported[source]:
-            return f"{arrived[source]} samples of {source} arrived, and {reported[source]} are said to have been read"
+            return f"{arrived[source]} samples of {source} arrived, but the agent read {reported[source]}"
     return ""

@@ -211,7 +211,7 @@ def keeping_in(directory: Path, what: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise out_of_space(directory, what) from error
-        # A directory above that cannot be made (in /proc, say) is told as one that is missing.
+        # A directory above that cannot be made (in /proc, say) is reported as missing.
         unmade = error.errno == errno.ENOENT and directory.is_relative_to(error.filename or "/nowhere")
         if error.errno in _UNUSABLE or unmade:
             raise RequestError(

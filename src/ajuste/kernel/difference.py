@@ -443,7 +443,7 @@ def _opened(origin: SourceOrigin, folder: Path) -> KconfigSource:
 # Two configurations side by side, with what the Kconfig files of their sources say of what differs.
 
 
-def compare(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], say: Say) -> KernelDifference:
+def compare_configs(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], say: Say) -> KernelDifference:
     """Return what differs from ``a`` to ``b``, without reasons where no source is here or it cannot be read; that side
     says so.
     """
@@ -525,7 +525,10 @@ def compared_options(
         return {}
     with kconfig_sources((), home, say) as sources:
         others = {spec: other for spec in peers if (other := _config(spec, home, say)) is not None}
-        return {spec: _listed_options(baseline, compare(first, other, sources, say)) for spec, other in others.items()}
+        return {
+            spec: _listed_options(baseline, compare_configs(first, other, sources, say))
+            for spec, other in others.items()
+        }
 
 
 def _config(spec: str, home: Home, say: Say) -> NamedConfig | None:

@@ -251,7 +251,7 @@ class AvailableKernel(BaseModel):
 
 def available_kernels(home: Home, say: Say, *, every: bool = False, refresh: bool = False) -> list[AvailableKernel]:
     """Return the newest kernel of each series and flavour, or ``every`` one, by version. Where no lists are available,
-    these are the cached ones, and ``say`` is told; without any it raises RequestError or RunError.
+    these are the cached ones, and ``say`` gets a message; without any it raises RequestError or RunError.
     """
     kernels: list[AvailableKernel] = []
     for source in kernel_sources().values():

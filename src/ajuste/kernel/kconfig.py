@@ -230,7 +230,7 @@ class KconfigAnswer(BaseModel):
 Cause = Literal["asked", "dependency", "selected", "choice", "hidden", "default", "range", "unknown"]
 """``asked``: the configuration says so and may; ``dependency``: a ``depends on`` (or the condition of a prompt) is
 not met; ``selected``: other options force it on; ``choice``: of a group another one is taken; ``hidden``: it has no
-prompt, so it can only follow from others; ``default``: nobody said anything; ``range``: a number beyond its limits;
+prompt, so it can only follow from others; ``default``: nobody chose a value; ``range``: a number beyond its limits;
 ``unknown``: this kernel has no such option."""
 
 

@@ -236,7 +236,7 @@ def _switch(symbol: Symbol, wanted: str | None) -> _Explained:
     value = symbol.tri_value
     goal = STR_TO_TRI.get(wanted) if wanted is not None else None
     if goal is None:
-        # Nothing is wanted: what is off is told as if it were to be on, what is on as if it were to be off.
+        # Nothing is wanted: report what is off as if it were to be on, and what is on as if it were to be off.
         chosen = symbol.user_value == value and symbol.visibility >= max(value, 1)
         goal = value if chosen else 0 if value else 2
     if goal > value:

@@ -270,7 +270,7 @@ def _read_kallsyms(vmlinux: bytes, kernel: str) -> list[_Symbol]:
 
 
 def _token_tables(image: bytes) -> Iterator[_Tokens]:
-    # 256 texts, and where each of them begins: that is told by the index behind them.
+    # 256 texts, and where each of them begins: the index behind them holds that.
     digits = image.find(_DIGITS)
     while digits >= 0:
         following = image[digits : digits + 256 * _LONGEST_TOKEN].split(b"\0", 256 - _ZERO)

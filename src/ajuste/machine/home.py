@@ -276,7 +276,7 @@ class Home:
 
     @property
     def cluster_keys(self) -> Path:
-        """Return where the keys of a cluster are, if nothing else is said."""
+        """Return the default directory of a cluster's keys."""
         return self.data / "cluster-keys"
 
     @property

@@ -22,7 +22,7 @@ from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import AGENT, Home, native_program
 from ajuste.model.error import RequestError
 
-# Since when this machine has been up, so that what is of an earlier time can be told.
+# When this machine booted, so that files of an earlier boot are recognised.
 
 
 def machine_id() -> str:
@@ -161,7 +161,7 @@ def _is_stale(directory: Path) -> bool:
 
 
 def _is_empty_and_old(directory: Path) -> bool:
-    # Whether its owner was killed before it said who it is: that takes no time.
+    # Whether its owner was killed before it wrote its name: writing takes no time.
     try:
         return not any(directory.iterdir()) and time.time() - directory.stat().st_mtime > _UNMARKED_SECONDS
     except OSError:

@@ -232,7 +232,7 @@ def granted(asker: Asker, named: Iterable[str]) -> Asked:
     return Asked(asker, names, frozenset({"--allow-host"}) if names else frozenset())
 
 
-# What a process is told by the one that started it for somebody else.
+# Rights that a process passes to a child that it starts for somebody else.
 
 
 # Environment variable of a child process: for whom it works, and after a colon the tunables that were granted.

@@ -158,7 +158,7 @@ class Costs(ClosedModel):
         return self
 
 
-# The same by name: what is kept of a trial, and what is told of two.
+# The same by name: the costs stored with one trial, and the comparison of two.
 
 
 class CostFunction(ClosedModel):

@@ -232,7 +232,7 @@ PackedDecisions = Annotated[
 
 
 class DecisionPoint(ClosedModel):
-    """A decision as it is told: when by the guest's clock since the workload's start, and after how many instructions;
+    """A decision: when by the guest's clock since the workload's start, and after how many instructions;
     who was ``running``, the ``other`` task ("" for the timer), and the functions that led to it, the outermost first.
     ``other_cpu`` is the CPU that the other one had last, where that was not this one.
     """

@@ -159,7 +159,7 @@ class Sample(_Event):
 
 
 class Sampled(_Event):
-    """The account of the sampler of that ``index`` in the plan, said after all samples.
+    """The account of the sampler of that ``index`` in the plan, sent after all samples.
 
     ``readings`` samples are of it; for ``skipped`` times it was too late. ``full``: the room for the readings of all
     samplers was used up, and the rest was not read. ``not_supported``: there is nothing to read, and why.
@@ -175,7 +175,7 @@ class Sampled(_Event):
 
 
 class Traced(_Event):
-    """A recording of what the scheduler did beside the workload, said last of what was measured; or ``not_supported``,
+    """A recording of what the scheduler did beside the workload, sent last of what was measured; or ``not_supported``,
     and why.
     """
 

@@ -115,7 +115,7 @@ class Sight(BaseModel):
 class ShownFeature(BaseModel):
     """A feature as the running kernel shows it.
 
-    ``present`` is ``None`` where that cannot be told. ``value`` is what there is of it, for a feature that every kernel
+    ``present`` is ``None`` where that is unknown. ``value`` is what there is of it, for a feature that every kernel
     has in one way or another (``250`` of hz). ``options`` are those of the kernel's configuration, which prove nothing:
     ``y``, ``m``, ``n``, or ``?`` where there is no configuration. ``claim`` is what was asked for, ``holds`` whether it
     is so.

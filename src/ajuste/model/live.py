@@ -60,7 +60,7 @@ LARGEST: Final = 1e150
 
 
 def is_computable(value: float) -> bool:
-    """Return whether a figure can be computed with."""
+    """Return whether ``value`` is a number and not too large for computations."""
     return abs(value) < LARGEST
 
 

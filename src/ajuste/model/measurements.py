@@ -21,7 +21,7 @@ T = TypeVar("T")
 Whole = NDArray[np.int64]
 Order: TypeAlias = NDArray[np.intp] | slice
 # Measurements of one trial, as a digest covers them: the fields of `Trial` without time and text of the host.
-Measured: TypeAlias = Mapping[str, Any]
+TrialMeasurements: TypeAlias = Mapping[str, Any]
 
 
 def different(values: Whole) -> Whole:

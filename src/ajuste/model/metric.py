@@ -26,7 +26,7 @@ class Metric(ClosedModel):
     ``resolution`` is the smallest step the figure can take (1 for a count), in ``unit``: values that are all alike are
     known no better than that. With a ``quantile`` that quantile of the trials' values is compared, not their mean, and
     the name is that of the metric with ``@p95`` or the like after it. ``cpu_time``: a time on the CPU, or a rate by it,
-    in which no waiting shows, so that other metrics are said first.
+    in which no waiting shows, so that other metrics come first.
     """
 
     name: str

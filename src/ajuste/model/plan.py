@@ -1,4 +1,4 @@
-"""The plan: what one trial writes, runs and counts, as the agent is told it.
+"""The plan: what one trial writes, runs and counts, in the form that the agent reads.
 
 This module and ``native/agent/src/plan.rs`` describe the same JSON document. The files under ``contract/plan`` are
 parsed, compared and written again by the tests of both sides, so that neither can drift from the other.

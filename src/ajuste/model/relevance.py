@@ -36,7 +36,7 @@ class RelevanceCondition(ClosedModel):
       those of the setting.
     - ``functions`` of the kernel: it has all of them, and none ran. They are all ways to the code that reads it.
 
-    ``standing``: it can be told before anything is measured. ``hardly``: without it a setting still does a little.
+    ``standing``: it is known before anything is measured. ``hardly``: without it a setting still does a little.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")

@@ -123,7 +123,7 @@ class Observation:
     ``end``; ``events`` the same, parsed.
 
     ``problem`` is empty when the stream is complete and well-formed (from ``accepted`` to an ``end`` that counts them
-    all); otherwise it says in one line what went wrong: the guest panicked, hung, ended early, said something
+    all); otherwise it says in one line what went wrong: the guest panicked, hung, ended early, sent something
     malformed. A complete stream may still contain ``failed`` events. ``console`` is the end of the guest's console;
     ``host_seconds`` is the host's time from asking to answer and no part of what was measured. On a host ``console``
     says what else the machine did, and ``disturbances`` what of that makes the trial doubtful. ``costs`` and

@@ -109,7 +109,7 @@ class Where(ClosedModel):
 
     ``needs`` names the kernel options that must be on, separated by blanks (SCHED_DEBUG always is from 6.15 on).
     ``note`` is a sentence on these kernels.
-    ``initial`` is the value after boot of the series' latest stable release where it can be said (see
+    ``initial`` is the value after boot of the series' latest stable release where it is known (see
     ``Tunable.scaled``); ``choices`` are those of these kernels where they differ from the tunable's.
     """
 

@@ -31,7 +31,7 @@ class SearchStep(BaseModel):
 
 class KeptLimit(BaseModel):
     """A constraint and a configuration of the check. ``estimate``, ``low`` and ``high`` are of the metric, as a ratio
-    to the baseline where it is ``relative``; None where nothing can be said.
+    to the baseline where it is ``relative``; None where the effect is unknown.
     """
 
     configuration: str

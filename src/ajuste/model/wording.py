@@ -63,7 +63,7 @@ def block_name(block: int, warm_up: int = 0) -> str:
 
 
 def is_percentage(ratio: float) -> bool:
-    """Return whether a ratio is said in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
+    """Return whether a ratio is written in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
     return _PERCENT_FROM <= ratio <= _PERCENT_TO
 
 

@@ -73,7 +73,7 @@ _MARKS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 @dataclass(frozen=True)
 class FileRequest:
-    """A request about files: their ``format`` where it cannot be told, which metrics are better ``lower`` or
+    """A request about files: their ``format`` where it cannot be recognised, which metrics are better ``lower`` or
     ``higher``, which are compared by ``differences`` although they are positive (names, also several with commas), and
     the N of ``perf stat -r N`` where the file does not say it.
     """

@@ -97,7 +97,7 @@ def parse_document(text: str, file: Path) -> DocumentNode:
 @dataclass(frozen=True)
 class ResultSource:
     """A file: its content, the name of its configuration if it names none itself, and the number of runs behind each
-    of its means where the person said it.
+    of its means where the person gave it.
     """
 
     text: str

@@ -117,7 +117,7 @@ def first_groups(lines: Sequence[str], pattern: str, limit_s: float) -> list[str
 
 
 class _SearcherLostError(Exception):
-    # The process that searches is gone, or says nothing for too long. The message is what it said last.
+    # The process that searches is gone, or prints nothing for too long. The message is its last output.
     def __init__(self, complaint: str, *, crashed: bool) -> None:
         super().__init__(complaint)
         self.crashed = crashed

@@ -76,7 +76,7 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 def is_report(output: Output) -> bool:
-    """Return whether that was said by ``ajuste-service`` and not by a command of the study."""
+    """Return whether that is a message of ``ajuste-service``, and not of a command of the study."""
     return output.role in ("before", "after") and output.text.startswith(_STARTS)
 
 

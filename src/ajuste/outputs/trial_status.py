@@ -219,7 +219,7 @@ def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findin
     if identities != {plan.id}:
         findings.failed.append(f"the events are of {', '.join(sorted(identities)) or 'no plan'}, not of {plan.id}")
     elif not any(event.ok for event in kinds.of(End)):
-        findings.failed.append("the agent said that it did not succeed, but not why")
+        findings.failed.append("the agent reported a failure without a reason")
     elif exited is None:
         findings.failed.append("the agent did not say how the workload ended")
 
@@ -321,7 +321,7 @@ def _read_output(kinds: EventsByKind, reading: TrialReading, findings: _Findings
         findings.metrics.update(metrics)
 
 
-# How the workload of a trial ended, and what it said last: from the agent's lines as they were kept.
+# How the workload of a trial ended, and its last output: from the stored lines of the agent.
 
 
 LAST_LINES = 3
@@ -357,10 +357,10 @@ def with_last_words(why: str, events: Iterable[object]) -> str:
         return why
     last = streams[max(streams)]
     lines = [line.strip() for line in (last.get("stderr") or last["stdout"]).splitlines()[-LAST_LINES:]]
-    if len(lines) == 1 and lines[0] in why:  # The agent has told it already.
+    if len(lines) == 1 and lines[0] in why:  # The agent has reported it already.
         return why
     excerpts = (line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
-    return f"{why}; it said last: {' / '.join(excerpts)}"
+    return f"{why}; last output: {' / '.join(excerpts)}"
 
 
 def _events(trial: Trial) -> list[object]:

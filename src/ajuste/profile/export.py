@@ -14,7 +14,7 @@ from ajuste.model.wording import visible_line
 @dataclass(frozen=True)
 class ExportSetting:
     """A tunable: the value that was ``asked`` for, what it ``became`` in the kernel, and its value ``before`` the run
-    (``None`` if no trial told). ``companions`` are places that the kernel changes along with it.
+    (``None`` if no trial read it). ``companions`` are places that the kernel changes along with it.
     """
 
     tunable: str

@@ -1,4 +1,4 @@
-"""The one console, and the display of progress on it: nothing printed on either or beside them is hidden."""
+"""The one console, and the display of progress on it. The display hides no other output."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Display:
 
 
 class Activity(Display):
-    """The current activity of a command, on one line. With ``log`` all that is said stays, a line each, also before
+    """The current activity of a command, on one line. With ``log`` every message stays, on its own line, also before
     entering and after leaving; below them is how far the last has come.
     """
 
@@ -182,7 +182,9 @@ def joined(text: Text) -> Text:
 
 
 class Console(rich.console.Console):
-    """A console on which text is text: no markup or pictures in it, and nothing hidden. Styles are given apart."""
+    """A console that prints text literally: no markup, no emoji codes, control characters visible. Styles are separate
+    arguments.
+    """
 
     def __init__(self, *, file: IO[str] | None = None, stderr: bool = False, **options: Any) -> None:
         stream = file or (sys.stderr if stderr else sys.stdout)
@@ -195,7 +197,7 @@ class Console(rich.console.Console):
         super().__init__(file=stream, **{"markup": False, "emoji": False, "highlight": False, **options})
 
     def show_cursor(self, show: bool = True) -> bool:
-        """Leave the cursor as it is: a program that is killed could not bring back a hidden one."""
+        """Keep the cursor visible: a program that is killed could not restore a hidden one."""
         return False
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -231,7 +233,7 @@ class _Above:
 
 @contextmanager
 def errors_above(console: Console) -> Iterator[None]:
-    """Print what others write to standard error above what ``console`` displays meanwhile."""
+    """Print the standard error of others above the current display of ``console``."""
     above = _Above(console, sys.stderr)
     with redirect_stderr(cast("IO[str]", above)):
         try:

@@ -146,7 +146,7 @@ def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 
 def called_in(results: Results, explanation: Explanation, labels: Labels) -> tuple[str, str]:
-    """Return what the baseline and the configuration are called."""
+    """Return the names of the baseline and the configuration."""
     names = labels.by_name(results)
     baseline, alternative = (
         names.get(trial.configuration, visible_line(trial.configuration))
@@ -186,12 +186,12 @@ def _paragraphs(sentences: Sequence[str], most: int) -> Iterator[Paragraph]:
 
 
 def cost_sentences(costs: CostComparison) -> tuple[str, ...]:
-    """Return what was counted, then what was modelled."""
+    """Return the counted costs, then the modelled ones."""
     return (*costs.sentences, *(costs.modelled.sentences if costs.modelled else ()))
 
 
 def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, ...]:
-    """Return functions, tasks and system calls, then what a modelled machine makes of them; no empty tables."""
+    """Return functions, tasks and system calls, then their modelled costs; no empty tables."""
     whole = CostRow(name="All", baseline_calls=0, own_calls=0, baseline=costs.baseline, own=costs.total)
     others = count_of(int(costs.others.name), "other function")
     functions = (*map(_function_row, costs.functions), _row(others, costs.others), _row("All", whole, calls=False))

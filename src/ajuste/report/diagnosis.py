@@ -1,4 +1,4 @@
-"""Report of a machine's quietness."""
+"""Report on how quiet a machine is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("!
 
 
 def diagnosis_report(diagnosis: Diagnosis) -> Report:
-    """Return the verdict, what can be detected, the disturbances with advice, and what does not disturb."""
+    """Return the verdict, the detectable effect, the disturbances with advice, and the checks that passed."""
     disturbing = []
     for finding in diagnosis.findings:
         if finding.severity in _MARKS:

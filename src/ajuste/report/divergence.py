@@ -34,7 +34,7 @@ _MARKS: Final = {
 
 
 def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) -> Plot | None:
-    """Return who has each CPU where the decisions part; ``None`` if they never do."""
+    """Return the task on each CPU where the decisions part; ``None`` if they never do."""
     if divergence.spread is None:
         return None
     lanes = (divergence.baseline, divergence.own)

@@ -1,4 +1,4 @@
-"""A report as data: what it says, for renderers that know nothing of studies.
+"""A report as data: its content, for renderers that know nothing of studies.
 
 Terminal, HTML and Markdown show the same document. What is ``detail`` the terminal shows only if that is asked for,
 HTML and Markdown fold it; what is ``reference`` Markdown leaves out besides. What is ``verbose`` only the terminal
@@ -24,7 +24,7 @@ Tone = Literal["plain", "bold", "dim", "italic", "good", "warning", "bad"]
 
 @dataclass(frozen=True)
 class Badge:
-    """The word of a verdict; ``sign`` tells the words apart without colour."""
+    """The word of a verdict; ``sign`` distinguishes the words without colour."""
 
     word: Word
     sign: str
@@ -61,7 +61,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """The first of ``cells`` names it. ``remark`` is said below; of a ``marked`` row it stands out."""
+    """The first of ``cells`` names it. ``remark`` stands below; that of a ``marked`` row stands out."""
 
     cells: tuple[Entry, ...]
     remark: str = ""
@@ -70,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows of one subject. ``summary`` says them in one line, for where that is enough."""
+    """Rows of one subject. ``summary`` gives them in one line, where that is enough."""
 
     title: str
     rows: tuple[Row, ...]
@@ -118,7 +118,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is said of each, in two columns."""
+    """Names with a text for each, in two columns."""
 
     facts: tuple[Fact, ...]
     name: str = ""
@@ -174,7 +174,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class CommandBlock:
-    """Lines for a shell, to be copied; ``label`` says in a word what they are for."""
+    """Lines for a shell, to be copied; ``label`` names their purpose in a word."""
 
     label: str
     lines: tuple[str, ...]
@@ -208,7 +208,7 @@ class Meanings:
 
 @dataclass(frozen=True)
 class Subsection:
-    """A part of a section with a title of its own; ``name`` is how programs call its subject."""
+    """A part of a section with its own title; ``name`` is its subject for programs."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -226,7 +226,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that a page has within it."""
+    """A file embedded in a page."""
 
     name: str
     title: str
@@ -236,7 +236,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Data:
-    """The data on which everything rests: for pages only, since others can ask for the files."""
+    """The underlying data, for pages only: others can ask for the files."""
 
     downloads: tuple[Download, ...]
     table: Table | None = None

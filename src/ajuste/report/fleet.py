@@ -1,6 +1,5 @@
-"""Many machines in a report: what holds of machines like them, which of them differ, and how far a canary order came.
-
-Of a few dozen machines each has a line; of more, those at both ends, and how the others spread.
+"""Many machines in a report: the effect on machines like them, which of them differ, and the progress of a canary
+order. Up to a few dozen machines have a line each; of more, only both ends and the spread of the others.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def fleet_section(results: Results, labels: Labels) -> Section:
 
 
 def headline_of(results: Results, name: str, title: str, verdict: Verdict) -> str:
-    """Say on how many machines a configuration called ``name`` does what; empty where they are few."""
+    """Return a sentence on the number of machines with each effect of ``name``; empty for few machines."""
     fleet_effect = next((effect for effect in results.fleet if _is_of(effect, verdict)), None)
     across = next((comparison for comparison in results.machines if _is_of(comparison, verdict)), None)
     if fleet_effect is None or across is None:
@@ -96,7 +95,7 @@ def _new_machine(effect: FleetEffect) -> str:
 
 
 def canary_says(canary: CanaryRecord) -> str:
-    """Say in which order machines began, and what ended it."""
+    """Return a sentence on the order in which machines began, and on its end."""
     stages = listed(["all" if stage is None else f"{stage:,}" for stage in canary.stages])
     began = "All machines began at once" if canary.stages == (None,) else f"Machines began in stages of {stages}"
     order = f"{began}, with {count_of(canary.each, 'block')} on each"

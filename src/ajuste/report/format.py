@@ -1,4 +1,4 @@
-"""Figures for people: a unit that suits them, and as many digits as they deserve; and the names of what they are of.
+"""Figures for people: a suitable unit, the significant digits, and the names of factors and configurations.
 
 Factors and configurations are named shortly: the factor once, then its levels as people say them.
 """
@@ -105,7 +105,7 @@ def significant(value: float, digits: int) -> str:
 
 
 def common_format(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> NumberFormat:
-    """Return one unit and number of decimals for figures that stand beside each other.
+    """Return a common unit and number of decimals for figures in one column.
 
     ``values`` are in ``unit``: times, bytes and large counts get the unit in which the largest is easiest to read.
     ``spreads`` (standard deviations in ``unit``) keep the digits in which the figures differ.
@@ -229,7 +229,7 @@ def _clamp(value: int, high: int) -> int:
 
 @dataclass(frozen=True)
 class Labels:
-    """``levels[factor][level]`` is how a level is said; ``units`` are the factors' units from the catalogue.
+    """``levels[factor][level]`` is the text of a level; ``units`` are the factors' units from the catalogue.
 
     ``fixed`` are the factors with one level, where others vary: they are the same in all configurations. ``conditions``
     are the names of the factors that are no choice.
@@ -243,7 +243,7 @@ class Labels:
 
     @property
     def choices(self) -> Labels:
-        """Return the labels of what can be chosen, without the conditions."""
+        """Return the labels of the factors to choose, without the conditions."""
         return replace(self, factors=tuple(f for f in self.factors if f.name not in self.conditions))
 
     def condition(self, configuration: Measured | Configuration) -> str:
@@ -268,7 +268,7 @@ class Labels:
         return f"{self.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
     def setting(self, configuration: Measured | Configuration) -> str:
-        """Return ``vm.swappiness = 10`` for a sentence, or the level alone where it speaks for itself."""
+        """Return ``vm.swappiness = 10`` for a sentence, or the level alone where that is clear."""
         parts = [
             self.level(factor.name, configuration.levels[factor.name])
             if factor.speaks_for_itself
@@ -313,7 +313,7 @@ def study_labels(study: ResolvedStudy) -> Labels:
 
 
 def study_settings(study: ResolvedStudy) -> dict[str, str]:
-    """Return what each configuration of ``study`` sets, by its name: ``vm.swappiness = 10``."""
+    """Return the settings of each configuration of ``study`` by its name: ``vm.swappiness = 10``."""
     labels = study_labels(study)
     return {
         configuration.name: labels.setting(configuration)
@@ -322,12 +322,12 @@ def study_settings(study: ResolvedStudy) -> dict[str, str]:
 
 
 def fixed_levels(labels: Labels) -> tuple[str, ...]:
-    """Return ``NAME = LEVEL`` for what is the same in all configurations."""
+    """Return ``NAME = LEVEL`` for levels that all configurations share."""
     return tuple(f"{visible_line(f.name)} = {labels.level(f.name, f.levels[0])}" for f in labels.fixed)
 
 
 def numeric_levels(factor: Factor) -> list[float] | None:
-    """Return the levels as numbers, or ``None`` if one of them is none."""
+    """Return the levels as numbers, or ``None`` if any of them is not a number."""
     try:
         return [float(int(level)) for level in factor.levels]
     except ValueError:

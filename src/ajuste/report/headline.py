@@ -1,4 +1,5 @@
-"""The answer in one sentence for each deciding metric: what to do, what it changes and by how much; what is open.
+"""The answer in one sentence for each deciding metric: what to do, what it changes and by how much, and what is
+undecided.
 
 No statistic is named here, and no interval: these come after it. A sentence has at most ``MOST_WORDS`` words.
 """
@@ -173,7 +174,7 @@ MOST_METRICS: Final = 4
 _FEWEST_OF_A_TREND: Final = 3
 MOST_LEVELS: Final = 4
 """Maximum number of levels of a condition that have a sentence or a name, those with the largest effects."""
-# Which of the effects of several settings is said.
+# The effect that the headline names, of several settings.
 _OF_CONDITIONS: Final = ("improves", "differs", "worsens", "undecided", "equivalent")
 _CERTAIN: Final = _OF_CONDITIONS[:3]
 # Words that begin a sentence of this module; any other first word may be a name, whose letters stay.
@@ -195,7 +196,7 @@ class Headline:
 
 
 def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
-    """Return one for each deciding metric, the answer first; empty where nothing can be said yet."""
+    """Return one for each deciding metric, the answer first; empty while there is no answer yet."""
     deciding = deciding_metrics(results)
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
     metrics.sort(key=lambda metric: (metric.cpu_time, not _is_changed(results, metric.name)))
@@ -219,7 +220,7 @@ def _is_changed(results: Results, metric: str) -> bool:
 
 
 def in_emulation(sentence: str, metric: Metric) -> str:
-    """Return ``sentence`` with where it holds: the virtual clock shows what a kernel does, not how fast hardware is."""
+    """Return ``sentence`` with its scope: the virtual clock shows what a kernel does, not how fast hardware is."""
     ordinary = sentence.split(maxsplit=1)[0].rstrip(":") in _FIRST_WORDS or sentence.startswith(
         sentence_start(metric.title)
     )
@@ -697,7 +698,7 @@ def _size_text(finding: Verdict | LineEffect) -> str:
 
 
 def first_sentence(results: Results, answers: Sequence[Headline]) -> str:
-    """Return what is said first of a run whose headlines are ``answers``."""
+    """Return the first sentence on a run whose headlines are ``answers``."""
     return _broken_guard(results) or (answers[0].sentence if answers else results.answer or "Nothing was measured.")
 
 

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no other file, and for its text no script."""
+"""The report as one self-contained HTML file: no network, no other file; its text needs no script."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def render_html(report: Report, of: str = "") -> str:
 
 
 def page_context(report: Report) -> dict[str, Any]:
-    """Return what the template of a page shows of ``report``."""
+    """Return the template's variables for ``report``."""
     blocks = (*report.lead, *(block for section in report.sections for block in section.blocks))
     files = [file for block in every(blocks) if isinstance(block, Data) for file in block.downloads]
     figures = ",".join(f"{json.dumps(p.plot.name)}:{figure_json(p.plot.figure)}" for p in report.pictures)

@@ -46,13 +46,13 @@ _SPELLINGS: Final = {
 _AS_NAMED: Final = frozenset({"nohz_full"})
 _OF_THINGS: Final = frozenset({"caches", "numa", "disks", "mounts", "nics", "states"})
 _COUNTED: Final = frozenset({"flags"})
-# Values that most names of a long mapping have and few people look for: they are told last, or counted.
+# Values that most names of a long mapping have and few people look for: they come last, or are counted.
 _QUIET: Final = frozenset({"n", "off, fixed", "Not affected"})
 
 
 @dataclass(frozen=True)
 class Area:
-    """``facts`` are a line each; of what is said of a thing only the first has a name."""
+    """``facts`` are a line each; of several facts on one thing only the first has a name."""
 
     title: str
     facts: tuple[Fact, ...]

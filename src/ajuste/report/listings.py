@@ -77,7 +77,7 @@ _COLUMNS: Final = ("Predicted", "Measured", "Residual")
 
 
 def predictions_section(results: Results, labels: Labels) -> Section | None:
-    """Return the table; ``None`` without a rule, or if it says nothing of this study."""
+    """Return the table; ``None`` without a rule, or if it predicts nothing here."""
     groups = tuple(
         RowGroup(
             f"{metric.title}{f', in {fmt.unit}' if (fmt := prediction_format(predictions, metric)).unit else ''}", lines
@@ -117,7 +117,7 @@ def predicted_text(prediction: Prediction, fmt: NumberFormat) -> str:
 
 
 def residual_text(prediction: Prediction, fmt: NumberFormat) -> str:
-    """Return what the prediction missed by, in the metric's unit."""
+    """Return the error of the prediction, in the metric's unit."""
     if prediction.residual is None:
         return NOTHING
     within = prediction.residual == 0 and prediction.low < prediction.high
@@ -141,7 +141,7 @@ def _lines(results: Results, predictions: tuple[Prediction, ...], metric: Metric
     )
 
 
-# What the 3-sigma rule would have said, beside the verdicts.
+# The answer of the 3-sigma rule, beside the verdicts.
 
 
 _LEAD: Final = (
@@ -281,7 +281,7 @@ def shown_machines(machines: Sequence[MachineEffect]) -> tuple[tuple[MachineEffe
 
 
 def estimate_of(effect: MachineEffect) -> float:
-    """Return what to sort machines by."""
+    """Return the sort key of a machine."""
     estimate = known(effect.estimate)
     return 0.0 if estimate is None else estimate
 
@@ -351,7 +351,7 @@ def _evidence(seen: ShownFeature) -> Fact:
 
 
 def kernel_options_section(results: Results) -> Section | None:
-    """Return the table; ``None`` if nothing is known to differ."""
+    """Return the table; ``None`` without known differences."""
     kernels = _environment_documents(results, KERNEL_OPTIONS, KernelOptions)
     groups = tuple(
         RowGroup(

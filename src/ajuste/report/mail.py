@@ -1,8 +1,8 @@
 """Results as plain text for a mail, in the tables that scheduler developers post: ASCII, at most 72 columns.
 
-Each alternative stands beside the baseline twice: normalised, as ``tip[pct imp](CV)`` tables have it, and with its
-figures, as ``Amean`` or ``Hmean`` rows with ``*x%*`` for what is certain. Percentages are positive where it improves.
-Figures are of plain means; marks and verdicts are those of the analysis.
+The tables compare each alternative with the baseline twice: normalised, as ``tip[pct imp](CV)`` tables have it, and
+with its figures, as ``Amean`` or ``Hmean`` rows with ``*x%*`` for what is certain. Percentages are positive where it
+improves. Figures are of plain means; marks and verdicts are those of the analysis.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _introduction(results: Results, metrics: Sequence[str], remarks: Sequence[st
 
 
 def _gains_and_costs(results: Results) -> Iterator[str]:
-    # What is certain of every metric that was measured, also of those that decide nothing.
+    # The certain effects on every measured metric, also on those that decide nothing.
     labels = result_labels(results)
     lines = []
     for configuration in results.configurations:

@@ -1,4 +1,4 @@
-"""Method of a measurement: its description, the settings, the trials that count in nothing, and all the data."""
+"""Method of a measurement: its description, the settings, the excluded trials, and all the data."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ EMULATED: Final = (
 
 
 def clock_notes(results: Results) -> tuple[str, ...]:
-    """Return what the clock means for the figures; empty for the wall clock of real CPUs."""
+    """Return a note on the clock's effect on figures; empty for the wall clock of real CPUs."""
     notes = tuple(note for note in results.notes if _is_of_clock(results, note))
     if results.clock == "virtual":
         return (*(notes or (VIRTUAL,)), *_in_the_atlas(results))
@@ -250,7 +250,7 @@ _MOST_LEFT_OUT: Final = 200  # trials that were flagged or failed, a line each
 
 
 def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
-    """Return what the verdicts rest on: design, clock, seed, confidence."""
+    """Return the basis of the verdicts: design, clock, seed, confidence."""
     compared = len(results.configurations) > 1
     level = f"{100 * results.level:g} %"
     confidence = f"{level} for all verdicts together" if compared else level
@@ -291,7 +291,7 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
 
 
 def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
-    """Return what each factor is, with its levels."""
+    """Return a description of each factor, with its levels."""
     levels = {factor.name: factor.levels for factor in results.factors}
     parts = []
     for explained in results.explained:
@@ -319,7 +319,7 @@ _MOST_CAUSES: Final = 3
 
 
 def left_out(results: Results) -> tuple[str, ...]:
-    """Return how many trials were disturbed or failed, and why, in one line; empty if none was."""
+    """Return the number of disturbed and failed trials with the reasons, in one line; empty without any."""
     tally = results.tally
     disturbed = tally.flagged + tally.failed
     if not disturbed:
@@ -361,7 +361,7 @@ def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:
 
 
 def data_section(results: Results, subset: Results, labels: Labels) -> Section:
-    """Return every value, as files and as a table, and what identifies the run."""
+    """Return every value, as files and as a table, and the identity of the run."""
     every = "Every value" if results.elsewhere else "Every trial"
     noun = "value" if results.elsewhere else "trial"
     there = bool(results.trials) or not results.elsewhere

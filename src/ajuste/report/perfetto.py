@@ -39,7 +39,7 @@ _EVENTS: Final = 1000
 
 @dataclass(frozen=True)
 class Followed:
-    """A trial whose decisions were followed: how it is ``called``, and the release of its kernel."""
+    """A trial whose decisions were recorded, its name (``called``), and the release of its kernel."""
 
     called: str
     kernel: str

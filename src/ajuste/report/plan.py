@@ -1,4 +1,4 @@
-"""A study as it would run: everything that ``ajuste plan`` shows, in words and as JSON."""
+"""The plan of a study: the output of ``ajuste plan``, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ajuste.report.verdicts import effect_band
 
 class PlannedWrite(ClosedModel):
     """A value that would be written. ``where`` is the path (and flag) in the target; ``now`` what a host has there now,
-    or why that cannot be said.
+    or why that is unknown.
     """
 
     tunable: str
@@ -62,7 +62,7 @@ class PlannedConfiguration(ClosedModel):
 
 
 class PlannedBudget(ClosedModel):
-    """Blocks that are run at least and at most, and minutes at most (``None``: no limit)."""
+    """The minimum and maximum number of blocks, and the maximum of minutes (``None``: no limit)."""
 
     min_blocks: int
     max_blocks: int
@@ -70,8 +70,8 @@ class PlannedBudget(ClosedModel):
 
 
 class PlannedNeed(ClosedModel):
-    """About how many ``blocks`` tell the smallest effect that matters from none, where single runs scatter by
-    ``run_percent``; ``None`` where it takes more than can be told.
+    """The approximate number of ``blocks`` that detect the smallest effect that matters, where single runs scatter by
+    ``run_percent``; ``None`` where it takes longer than the plan can estimate.
     """
 
     run_percent: float
@@ -145,7 +145,7 @@ class PlannedStudy(ClosedModel):
 
     @property
     def block_size(self) -> int:
-        """Return how many trials a whole block has: those of an ablation are more than its configurations."""
+        """Return the number of trials in a whole block: an ablation has more trials than configurations."""
         return max(Counter(slot.block for slot in self.trials).values(), default=len(self.configurations))
 
 
@@ -153,7 +153,7 @@ class PlannedStudy(ClosedModel):
 
 
 def plan_report(plan: PlannedStudy) -> Report:
-    """Return everything that ``plan`` has; commands are quoted for a shell, exactly as they would run."""
+    """Return the report of ``plan``; commands are quoted for a shell, exactly as they would run."""
     virtual = MODELLED.format(machine=plan.paced_by) if plan.paced_by else VIRTUAL
     notes = (*((virtual,) if plan.clock == "virtual" else ()), *plan.notes)
     sections = (

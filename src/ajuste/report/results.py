@@ -73,7 +73,7 @@ _LINES_ABOUT: Final = (
 def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
     """Return the report of ``results``; of very many configurations only some are shown.
 
-    ``metrics`` are the names of those that are shown first: those that decide if none is named.
+    ``metrics`` names the metrics to show first; by default those that decide.
     """
     labels = result_labels(results)
     excerpt = make_excerpt(results)
@@ -263,7 +263,7 @@ def _effects(results: Results, decided: Sequence[Metric], labels: Labels) -> tup
 
 
 def _figures(subset: Results, first: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
-    # Of metrics that have no verdicts: of those that are wanted, or where nothing is compared.
+    # For metrics without verdicts: those that were requested, or all where nothing is compared.
     if is_screening(subset):
         return ()
     wanted = (

@@ -82,7 +82,7 @@ def _along(view: View) -> range:
 def _surface_sentences(view: View) -> Iterator[str]:
     title = visible_line(view.metric.title)
     if view.surface.flat:
-        # Rounded up to a tenth of a percent, so that what is said holds.
+        # Rounded up to a tenth of a percent, so that the sentence holds.
         share = -(-view.surface.within * 1000 // 1) / 1000 if view.surface.within else 0.0
         alike = f"within ±{percent(share)} of the baseline" if share else "equivalent to the baseline"
         points = count_of(len(view.surface.points), _noun(view))
@@ -146,7 +146,7 @@ def _goes_along(view: View, title: str) -> Iterator[str]:
         yield f"{title} and {other} {how} over the {correlation.n} configurations ({text})."
 
 
-# What is told of versions of the kernel: where a metric changed, in sentences and pictures.
+# Versions of the kernel: where a metric changed, in sentences and pictures.
 
 
 HISTORY_TITLE = "Through the versions"
@@ -196,7 +196,7 @@ def _change(history: History, step: VersionChange, unit: str) -> str:
     return f"from {step.before} to {step.after}{also} by {change(step.change, history.scale, unit)}"
 
 
-# What is told of a search besides its verdict: how it went, where it looked, which settings matter.
+# A search besides its verdict: how it went, where it looked, which settings matter.
 
 
 def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:

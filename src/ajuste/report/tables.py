@@ -204,7 +204,7 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
     first = chosen[0][1]
     about = (
         f"Each configuration against the best, on the evidence of the verdicts: with {percent(first.level)} confidence "
-        f"the best is none of those that are worse, on any metric."
+        f"none of the configurations marked worse is the best, on any metric."
     )
     names = _names(results, labels.choices if first.reference else labels)
     where = {ranking.reference: ranked_where(results, ranking, labels) for _, ranking in chosen}

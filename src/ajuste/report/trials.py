@@ -85,7 +85,7 @@ def _text(text: str) -> str:
     return text
 
 
-# An excerpt of results that are too many to be drawn or read: what is shown of them, and what is said of the rest.
+# An excerpt of results that are too many to draw or read, and a note on the rest.
 
 
 MOST_CONFIGURATIONS: Final = 60

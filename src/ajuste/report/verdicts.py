@@ -1,4 +1,4 @@
-"""The words of a verdict, with their signs and meanings, and how effects are said in figures."""
+"""The words of a verdict, with their signs and meanings, and the format of effects."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def configuration_export(
             )
         )
     words = tuple(word for word in _arguments(chosen) if word not in _arguments(baseline))
-    if results.imported:  # Anything can be said there: what is started first, for one.
+    if results.imported:  # An imported run may claim anything, for one what is started first.
         left_out += [LeftOut(word, "the run is imported: set what is booted yourself") for word in words]
         words = ()
     return Export(

@@ -175,7 +175,7 @@ def unless_going_on(fresh: bool) -> Anew:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredExperiment:
     """A ``run`` that ended, in its open ``store``. ``again`` if it had ended before and is only shown."""
 
     run: Run
@@ -207,7 +207,7 @@ def measured(
     quiet: bool = False,
     name_chosen: bool = False,
     search: Search | None = None,
-) -> Iterator[Measured]:
+) -> Iterator[MeasuredExperiment]:
     """Carry out ``study``, or the ``search`` in it, with a display and a store that stay open until the block ends.
 
     ``anew`` decides whether a stored run is measured again; with ``name_chosen`` no other question may have the
@@ -224,7 +224,7 @@ def measured(
             fresh = anew(experiment, store)
             alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
             run = conduct(experiment, store, progress, options, named=named, fresh=fresh)
-            yield Measured(
+            yield MeasuredExperiment(
                 run, store, experiment, options, run.id in {earlier.id for earlier in alike if earlier.stopped}
             )
 

@@ -70,7 +70,7 @@ def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
 
 
 def keep_results(run: Run, results: Results, store: Store) -> None:
-    """Keep the results of a run that ended, and for lists what is said first of it."""
+    """Store the results of a run that ended, and its first sentence for lists."""
     from ajuste.report.format import result_labels
     from ajuste.report.headline import first_sentence, headlines
 

@@ -1,8 +1,8 @@
-"""Bundles: runs as one compressed file that another store takes, and that says itself whether it is whole.
+"""Bundles: runs as one compressed file for another store, with a checksum of the whole.
 
-Lines of JSON, compressed with Zstandard: a header; of each run what it is, its trials, its recordings, and
-what was said of it; and last the SHA-256 of all lines before. What is read is a stranger's: everything has a limit, and
-each line must be exactly what this program writes of it. docs/reference/bundle.md describes it for other programs.
+Lines of JSON, compressed with Zstandard: a header; for each run its study, its trials, its recordings and
+its answers; and last the SHA-256 of all lines before. A bundle may come from a stranger: everything has a limit, and
+each line must be exactly what this program would write. docs/reference/bundle.md describes it for other programs.
 """
 
 from __future__ import annotations

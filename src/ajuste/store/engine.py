@@ -41,7 +41,7 @@ _ACTS: Final = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', '
 _DRIVER: Final = "postgresql+psycopg"
 
 
-for _library in ("sqlalchemy", "psycopg"):  # A lost connection is told once, by ``unusable``.
+for _library in ("sqlalchemy", "psycopg"):  # ``unusable`` reports a lost connection, once.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 # A server that is cut off sends no end of the connection. Seconds; milliseconds for the last.
@@ -274,7 +274,7 @@ def _full_disk(url: str) -> Path | None:
 
 
 def unusable(url: str, error: Exception, what: str) -> AjusteError:
-    """Return why the store cannot be ``what``, as people are told."""
+    """Return a message on why the store cannot be ``what``."""
     error = getattr(error, "orig", None) or error
     if isinstance(error, UnicodeError):  # The database quotes a damaged text in its message.
         error = DamageError(f"it has invalid text: {error}")

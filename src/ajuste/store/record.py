@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ajuste.analysis.digest import digest_in_order
 from ajuste.model.error import RunError
-from ajuste.model.measurements import Measured, Measurements
+from ajuste.model.measurements import Measurements, TrialMeasurements
 from ajuste.model.trial import Trial
 from ajuste.store.store import Run, Store
 
@@ -39,7 +39,7 @@ class KeptRecord:
                 self.store.keep_digest(self.run, digest, len(self.measurements))
         return digest
 
-    def _listed_trials(self) -> Iterator[Measured]:
+    def _listed_trials(self) -> Iterator[TrialMeasurements]:
         measurements = self.measurements
         places = zip(
             measurements.block.tolist(), measurements.position.tolist(), measurements.attempt.tolist(), strict=True

@@ -29,7 +29,7 @@ Place: TypeAlias = tuple[int, int, int]
 """Block, position and attempt of a trial."""
 
 OF_STUDY: Final = ("named", "resolved", "environment", "stopped_because")
-# What of a run may change after its end: no part of what it measured or said.
+# Values of a run that may change after its end: none of its trials or answers.
 _ALWAYS: Final = frozenset({"taken_up", "answer", "tags", "deleted", "recorded"})
 _HEAD: Final = RUNS.select().where(RUNS.c.id == sa.bindparam("run_id"))
 _TO_CHANGE: Final = _HEAD.with_for_update()
@@ -74,7 +74,7 @@ def next_turn(connection: sa.Connection) -> int:
 
 
 def change_run(connection: sa.Connection, run_id: str, *, add: Mapping[str, int] = _NOTHING, **values: Any) -> None:
-    """Change values of a run, and ``add`` to what it counts. Raises RunError for what a run that ended has said."""
+    """Change values of a run, and ``add`` to what it counts. Raises RunError for the answers of a run that ended."""
     head = read_head(connection, run_id, to_change=True)
     if head.stopped and not (values.keys() | add.keys()) <= _ALWAYS:
         raise ended(run_id)

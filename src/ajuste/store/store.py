@@ -23,7 +23,7 @@ from ajuste.store.schema import DIGEST, RECORDED, RESULTS, RUNS, SUITE, TRIALS, 
 
 if TYPE_CHECKING:  # What needs NumPy or models is loaded when trials are read or written; lists need neither.
     from ajuste.model.explanation import Recorded
-    from ajuste.model.measurements import Measured, Measurements
+    from ajuste.model.measurements import Measurements, TrialMeasurements
     from ajuste.model.trial import Trial
 
 __all__ = ["Place", "Run", "Store"]
@@ -153,13 +153,13 @@ class Store:
             rows.keep_study(connection, run.id, stopped_because=because)
 
     def results(self, run: Run) -> str | None:
-        """Return what was said of a run that ended, as a document, if it has all that was known then and no more."""
+        """Return the results of a run that ended, as a document, if they are stored whole."""
         with self._database.reading() as connection:
             content = rows.document(connection, run.id, RESULTS, _known(connection, run.id))
             return None if content is None else zlib.decompress(content).decode()
 
     def keep_results(self, run: Run, answer: str, document: str) -> None:
-        """Keep what a run that ended has said: all of it, and the answer for lists."""
+        """Store the results of a run that ended, and the answer for lists."""
         with self._database.writing() as connection:
             rows.change_run(connection, run.id, answer=answer)
             content = zlib.compress(document.encode())
@@ -257,7 +257,7 @@ class Store:
         with self._database.reading() as connection:
             return read_measurements(connection, run.id)
 
-    def each_measured(self, run: Run) -> Iterator[tuple[Place, Measured]]:
+    def each_measured(self, run: Run) -> Iterator[tuple[Place, TrialMeasurements]]:
         """Return what the digest of a run covers, trial by trial in design order."""
         from ajuste.store.trials import each_measured
 

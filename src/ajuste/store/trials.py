@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from pydantic_core import from_json
 
 from ajuste.model.event import Written
-from ajuste.model.measurements import Gathering, Measured, Measurements
+from ajuste.model.measurements import Gathering, Measurements, TrialMeasurements
 from ajuste.model.trial import Trial
 from ajuste.store.checks import DamageError, canonical
 from ajuste.store.runs import Place, change_run, owners
@@ -89,7 +89,7 @@ def _parts(connection: sa.Connection, run_id: str, trials: int, total: int) -> I
         raise DamageError(f"the trials of run {run_id} are damaged")
 
 
-def each_measured(connection: sa.Connection, run_id: str) -> Iterator[tuple[Place, Measured]]:
+def each_measured(connection: sa.Connection, run_id: str) -> Iterator[tuple[Place, TrialMeasurements]]:
     """Read what the digest covers (see ``analysis.digest``), trial by trial in the order of the design."""
     for row in each_row(connection, run_id):
         figures = from_json(row.figures)

@@ -363,7 +363,7 @@ def _best(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     if split_percentile(name)[1] is not None:
         yield Problem(first, f"best does not support quantiles such as {name}; use a mean")
         return
-    with suppress(RequestError):  # One that is not known is said elsewhere.
+    with suppress(RequestError):  # An unknown one is reported elsewhere.
         if find_metric(name, study, catalogue).direction == "none":
             yield Problem(
                 first,

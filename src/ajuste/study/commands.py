@@ -110,8 +110,8 @@ _MAKERS = {
 }
 
 
-class Commands:
-    """The commands of ``study`` as they are run at ``site``. Programs are looked for once; one that is missing raises
+class CommandResolver:
+    """Resolves the commands of ``study`` for ``site``. Programs are looked for once; one that is missing raises
     RequestError, and so does a CPU that the site does not have.
     """
 

@@ -278,7 +278,7 @@ def _problem_of_timeline(timeline: TimelineTable, samplers: tuple[SamplerTable, 
 
 
 def resolve_samplers(study: Study) -> tuple[Sampler, ...]:
-    """Return the study's samplers as the agent is told them."""
+    """Return the study's samplers as the agent reads them."""
     return tuple(
         Sampler(source=table.source, keys=table.keys, interval_ns=round(table.interval_ms * 1e6))
         for table in study.workload.samplers

@@ -17,7 +17,7 @@ from ajuste.model.tunable import CgroupLimit, ProcessAttribute, SchedulerProgram
 from ajuste.outputs.base import counters_for
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.study.answerable import guest_notes
-from ajuste.study.commands import Commands
+from ajuste.study.commands import CommandResolver
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.factors import (
     KERNEL_ARGUMENTS,
@@ -115,7 +115,7 @@ class Resolver:
     study: Study
     factors: tuple[Factor, ...]
     knobs: Knobs
-    commands: Commands
+    commands: CommandResolver
     catalogue: Catalogue
 
     def configuration(self, levels: tuple[str, ...]) -> ResolvedConfiguration:
@@ -223,7 +223,7 @@ def resolver(
     for index in range(len(study.factors)):
         knobs |= _knobs(index, study, catalogue, kernels)
     factors = tuple(_factor(table, knobs, study, catalogue) for table in study.factors)
-    return Resolver(study, factors, knobs, Commands(study, catalogue, find_program, site), catalogue)
+    return Resolver(study, factors, knobs, CommandResolver(study, catalogue, find_program, site), catalogue)
 
 
 def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str, KernelVersion]) -> Knobs:

@@ -37,7 +37,7 @@ class Load(BaseModel):
 
 
 class Service(BaseModel):
-    """A service of a trial: its ``command`` as it is run, and when it is ``ready``, as ``ajuste-service`` is told."""
+    """A service of a trial: its ``command`` as it is run, and when it is ``ready``, as ``ajuste-service`` reads it."""
 
     name: str
     command: Command

@@ -34,7 +34,7 @@ from ajuste.study.site import MOUNT_POINT, Site
 # First port of a service, below those that the kernel gives to clients (net.ipv4.ip_local_port_range).
 FIRST_PORT: Final = 21700
 
-# Share of a trial's time limit: a service that is not ready by then is said to be so, before the trial is stopped.
+# Share of a trial's time limit: a service that is not ready by then is reported before the trial is stopped.
 LONGEST_SHARE: Final = 0.9
 
 _PLACEHOLDER: Final = re.compile(r"\{(port|data)(?::([a-z0-9-]+))?\}")

@@ -12,7 +12,7 @@ from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.study.job import Argument, Claimed, StudyTable, Whole
 
 PACKAGE_PATTERN: Final = r"^[a-z0-9][a-z0-9+.-]{1,90}(/[a-z]{1,30})?$"
-# A package of a distribution, with the release that it is of after a slash, if that is said.
+# A package of a distribution, and after a slash its release, if one is given.
 PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
 # Default memory of a guest with packages: the files of a guest are in its memory.
 MEMORY_WITH_PACKAGES_MIB: Final = 512
@@ -148,7 +148,7 @@ def _size_of_nodes(target: dict[str, Any]) -> dict[str, int]:
         return {}
     try:
         checked = TypeAdapter(tuple[MemoryNode, ...]).validate_python(nodes)
-    except ValidationError:  # It is said of the field itself.
+    except ValidationError:  # The field itself reports it.
         return {}
     cpus = max(1, sum(node.cpus for node in checked))
     return {"cpus": cpus, "memory_mib": sum(node.memory_mib for node in checked)}

@@ -126,7 +126,7 @@ class TestReadingAndRunning:
         [
             ("echo nonsense", "does not work on this machine"),
             ("echo out of order >&2; exit 3", "does not work on this machine: out of order"),
-            ("""echo '{"event":"gate","at_ns":1}'; sleep 60""", "it said gate instead of hello"),
+            ("""echo '{"event":"gate","at_ns":1}'; sleep 60""", "gate instead of hello"),
         ],
     )
     def test_an_agent_that_does_not_work_is_noticed(

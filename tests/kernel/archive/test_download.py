@@ -14,16 +14,16 @@ from ajuste.kernel.archive.download import (
     Differs,
     Downloader,
     DownloadError,
-    Expected,
+    DownloadProgress,
     Gone,
-    Transfer,
+    ListedFile,
     UnknownIssuer,
     Unreachable,
 )
 from ajuste.model.wording import Ongoing
 
 CONTENT = bytes(range(256)) * 4000
-LISTED = Expected(len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+LISTED = ListedFile(len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ class TestHttps:
 def test_a_transfer_says_how_much_has_come_and_how_long_the_rest_takes() -> None:
     messages: list[str] = []
     now = 0.0
-    transfer = Transfer("fetching lists", 40_000_000, messages.append, is_read=True, clock=lambda: now)
+    transfer = DownloadProgress("fetching lists", 40_000_000, messages.append, is_read=True, clock=lambda: now)
     transfer.arrived(1_000_000)
     assert messages == [], "too soon to say anything"
     now = 1.0

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ajuste.kernel.archive.download import (
     Differs,
-    Expected,
     Listed,
+    ListedFile,
     find_names,
     find_packages,
     read_listed,
@@ -154,8 +154,8 @@ def test_a_damaged_file_is_no_list(tmp_path: Path, content: bytes) -> None:
 FORMS: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.compress, ".gz": gzip.compress, "": bytes}
 
 
-def expected(content: bytes) -> Expected:
-    return Expected(len(content), hashlib.sha256(content).hexdigest())
+def expected(content: bytes) -> ListedFile:
+    return ListedFile(len(content), hashlib.sha256(content).hexdigest())
 
 
 @pytest.mark.parametrize("ending", FORMS)

@@ -13,7 +13,7 @@ from ajuste.machine.inventory.inventory import (
     ORDER,
     Inventory,
     InventoryComparison,
-    compare,
+    compare_inventories,
     find_rule,
     rules,
     take_inventory,
@@ -43,12 +43,12 @@ def paths(comparison: InventoryComparison) -> dict[str, tuple[Any, Any]]:
 
 def test_a_machine_does_not_differ_from_itself() -> None:
     here = take_inventory()
-    assert compare(here, here) == InventoryComparison(differences=(), not_compared=())
-    assert compare(SERVER, SERVER).differences == ()
+    assert compare_inventories(here, here) == InventoryComparison(differences=(), not_compared=())
+    assert compare_inventories(SERVER, SERVER).differences == ()
 
 
 def test_another_governor_is_said_with_its_reason() -> None:
-    comparison = compare(SERVER, changed(frequency=Frequency(governor="powersave", turbo=True)))
+    comparison = compare_inventories(SERVER, changed(frequency=Frequency(governor="powersave", turbo=True)))
     (difference,) = comparison.differences
     assert (difference.path, difference.a, difference.b) == ("frequency.governor", "performance", "powersave")
     assert difference.importance == "high"
@@ -61,7 +61,7 @@ def test_what_can_matter_most_comes_first() -> None:
         mounts={"/": Mount(type="ext4", device="sda1", options={"rw": "", "data": "journal"})},
         frequency=Frequency(governor="powersave", turbo=True),
     )
-    differences = compare(SERVER, other).differences
+    differences = compare_inventories(SERVER, other).differences
     areas = list(dict.fromkeys(difference.area for difference in differences))
     assert areas == ["frequency", "kernel", "mounts"]
     kernel = [difference.importance for difference in differences if difference.area == "kernel"]
@@ -76,12 +76,14 @@ def test_what_can_matter_most_comes_first() -> None:
 
 
 def test_a_disk_that_only_one_has_is_one_difference() -> None:
-    comparison = compare(SERVER, changed(disks={"sda": SERVER.disks["sda"]}))
+    comparison = compare_inventories(SERVER, changed(disks={"sda": SERVER.disks["sda"]}))
     assert paths(comparison) == {"disks.sdb": ("usb, Flash", None)}
 
 
 def test_of_flags_only_those_are_named_that_the_other_lacks() -> None:
-    comparison = compare(SERVER, changed(cpu=SERVER.cpu.model_copy(update={"flags": ("avx2", "sse2", "sve")})))
+    comparison = compare_inventories(
+        SERVER, changed(cpu=SERVER.cpu.model_copy(update={"flags": ("avx2", "sse2", "sve")}))
+    )
     assert paths(comparison) == {"cpu.flags": ("avx512f", "sve")}
 
 
@@ -90,7 +92,7 @@ def test_what_one_of_them_does_not_know_is_not_a_difference() -> None:
         update={"scheduler_features": None, "unknown": {"scheduler_features": "needs root and debugfs"}}
     )
     known = SERVER.kernel.model_copy(update={"scheduler_features": ("NO_HRTICK",)})
-    comparison = compare(changed(kernel=hidden), changed(kernel=known))
+    comparison = compare_inventories(changed(kernel=hidden), changed(kernel=known))
     assert comparison.differences == ()
     assert [(lacking.path, lacking.reason) for lacking in comparison.not_compared] == [
         ("kernel.scheduler_features", "needs root and debugfs")
@@ -98,7 +100,7 @@ def test_what_one_of_them_does_not_know_is_not_a_difference() -> None:
 
 
 def test_what_a_machine_does_not_offer_differs_from_what_another_has() -> None:
-    comparison = compare(
+    comparison = compare_inventories(
         SERVER, changed(frequency=Frequency(unknown={"governor": "not visible here: no cpufreq driver"}, turbo=True))
     )
     assert paths(comparison) == {"frequency.governor": ("performance", "not visible here: no cpufreq driver")}
@@ -107,11 +109,11 @@ def test_what_a_machine_does_not_offer_differs_from_what_another_has() -> None:
 @pytest.mark.parametrize(("bytes_more", "differs"), [(1 << 20, False), (8 << 30, True)])
 def test_memory_that_the_kernel_keeps_for_itself_is_no_difference(bytes_more: int, differs: bool) -> None:
     other = changed(memory=Memory(total_bytes=(64 << 30) + bytes_more))
-    assert bool(compare(SERVER, other).differences) is differs
+    assert bool(compare_inventories(SERVER, other).differences) is differs
 
 
 def test_without_a_configuration_options_are_not_compared() -> None:
-    comparison = compare(SERVER, changed(kernel=SERVER.kernel.model_copy(update={"options": {}})))
+    comparison = compare_inventories(SERVER, changed(kernel=SERVER.kernel.model_copy(update={"options": {}})))
     assert comparison.differences == ()
     assert [lacking.path for lacking in comparison.not_compared] == ["kernel.options"]
 
@@ -120,7 +122,7 @@ def test_without_a_configuration_options_are_not_compared() -> None:
 def test_the_other_way_round_the_same_differs(area: str, a: str, b: str) -> None:
     left = changed(mitigations={area: a, "x": b})
     right = changed(mitigations={area: b})
-    forth, back = compare(left, right), compare(right, left)
+    forth, back = compare_inventories(left, right), compare_inventories(right, left)
     assert paths(forth) == {path: (b, a) for path, (a, b) in paths(back).items()}
 
 

@@ -97,7 +97,7 @@ def test_whatever_the_files_say_there_is_an_inventory(
 def test_a_machine_without_any_file_has_an_inventory_that_says_so(tree: Tree) -> None:
     taken = take_inventory(tree.root)
     assert taken.cpu.model is None
-    assert taken.cpu.unknown["model"] == "not said by this processor"
+    assert taken.cpu.unknown["model"] == "not reported by this processor"
     assert taken.disks == {}
 
 

@@ -85,7 +85,7 @@ MOST_FUNCTIONS: Final = 3
 """Maximum number of functions named as the cause of a regression."""
 
 LEAST_PART: Final = 0.05
-"""Minimum instructions of a named function, as a part of those of the first."""
+"""Minimum instructions of a named function, as a share of the first one's."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Builds as units: each layout of a program's code was measured by itself, and their means are compared.
 
-What a layout costs is the same in all trials of a build, so trials of one build say nothing of the next (Mytkowicz,
+The cost of a layout is the same in all trials of a build, so trials of one build do not predict the next (Mytkowicz,
 Diwan, Hauswirth and Sweeney 2009, "Producing wrong data without doing anything obviously wrong!", ASPLOS XIV;
 Curtsinger and Berger 2013, "Stabilizer: statistically sound performance evaluation", ASPLOS XVIII).
 """

@@ -1,5 +1,5 @@
-"""The findings of a gate on two revisions: whether a figure became worse by more than its limit; and those of a history
-on many: where it changed.
+"""The findings of a gate on two revisions: whether a figure became worse by more than its limit. The findings of a
+history: where it changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHORT: Final = 12
 
 
 class GrownFunction(BaseModel):
-    """A function that carries out more instructions in the head: so many ``more``, ``of`` all that were added."""
+    """A function with more instructions in the head: ``more`` of them, ``of`` all additional ones."""
 
     name: str
     more: int
@@ -44,7 +44,7 @@ class GrownCall(BaseModel):
 
 
 class ProjectCommit(BaseModel):
-    """A commit with its ``subject`` and its ``date`` (YYYY-MM-DD); without a ``commit``: what is not committed yet."""
+    """A commit with its ``subject`` and its ``date`` (YYYY-MM-DD); without a ``commit``: uncommitted changes."""
 
     commit: str
     date: str = ""
@@ -162,14 +162,14 @@ class NoopResult(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """Return 3 where a figure is called changed too often, 1 where one was not measured, otherwise 0."""
+        """Return 3 if a metric has too many false changes, 1 if one was not measured, otherwise 0."""
         if any(benchmark.too_often for benchmark in self.benchmarks):
             return 3
         return int(any(benchmark.reason for benchmark in self.benchmarks))
 
 
 def worst(figures: Sequence[GateFigure]) -> GateWord:
-    """Return what counts most: what is proved to be worse, whatever else could not be measured, or is not known."""
+    """Return the most serious result: a proved regression comes before an error or an undecided figure."""
     verdicts = {figure.verdict for figure in figures}
     order: tuple[GateWord, ...] = ("regression", "failed", "undecided", "pass")
     return next((word for word in order if word in verdicts), "pass")
@@ -229,5 +229,5 @@ class HistoryResult(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """Return 0, or 1 where something could not be measured at all."""
+        """Return 0, or 1 if a benchmark could not be measured."""
         return int(any(history.reason for history in self.histories))

@@ -1,6 +1,6 @@
 """The project file ``ajuste.toml``: the benchmarks of a program, and how much worse each may become.
 
-Each becomes a study of the factor "command": what a revision's command does beside what that of another one does.
+Each becomes a study of the factor "command", with the command of each revision as a level.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LIMIT_EXPECTED: Final = 'expected a percentage above 0% and below 100%, such as
 
 
 def parse_limit(value: Any) -> float:
-    """Parse ``"1%"`` as 0.01. Raises ValueError for anything but a text with a percentage."""
+    """Parse ``"1%"`` as 0.01. Raises ValueError for any other value."""
     match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
     share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
@@ -260,7 +260,7 @@ class BenchmarkOrigin:
     hint: str = HINT
 
     def place(self, keys: KeyPath) -> Place:
-        """Return the place of the field that says it, or else of the benchmark."""
+        """Return the place of the field, or else of the benchmark."""
         index = self.project.benchmarks.index(self.benchmark)
         return self.project.source.place(("benchmark", index, *self._field(keys)))
 
@@ -295,7 +295,7 @@ _FIELDS: Final[Mapping[KeyPath, str]] = {
 
 
 def read_project(path: Path) -> Project:
-    """Return the project file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
+    """Return the project file ``path``, with its form checked. Raises one RequestError with all errors."""
     document, source = read_toml(path, "project file", f"write one: {HINT}", fields=HINT)
     try:
         table = ProjectTable.model_validate(document)
@@ -318,7 +318,7 @@ def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:
 
 
 def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
-    """Return what a revision lacks of a benchmark's own programs and files, in a sentence."""
+    """Return a sentence on the benchmark's programs and files that a revision lacks."""
     programs = [benchmark.command[0]] if is_study_file(benchmark.command[0]) else []
     there = trees.directory / trees.place(side)
     built = "" if benchmark.build is None else " after its build"

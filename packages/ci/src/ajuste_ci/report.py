@@ -1,6 +1,6 @@
 """Report of a gate: for people as a sentence and tables; for programs as JUnit XML, annotations and a badge.
 
-Names and messages can be anything that a project file or a build says: in every format they are text and nothing else.
+Names and messages come from project files and builds and are not trusted: every format escapes them.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def noop_report(result: NoopResult) -> Report:
 
 
 def noop_headline(result: NoopResult) -> str:
-    """Return how often nothing is called a change, and what to do if that is too often."""
+    """Return the rate of false changes, and what to do if it is too high."""
     often = [figure for figure in result.benchmarks if figure.too_often]
     if often:
         worst = max(often, key=lambda figure: figure.changed / figure.runs)

@@ -1,4 +1,4 @@
-"""A reproducer: the study of a run with what it must bring, for others."""
+"""A reproducer: the study of a run with its expected results, for others."""
 
 from __future__ import annotations
 

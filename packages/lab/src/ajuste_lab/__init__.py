@@ -1,1 +1,1 @@
-"""The lab page: what is measured and kept, to look at, compare and start from a browser or a program."""
+"""The lab page: see, compare and start runs from a browser or a program."""

@@ -107,7 +107,7 @@ _FOR_THE_OWNER: Final = (403, "this address is for looking only", "open the addr
 
 
 class OwnerOnly:
-    """Refuses viewers what is not among ``VIEWED``; within ``Access``."""
+    """Refuses viewers every address outside ``VIEWED``. ``Access`` is around it."""
 
     def __init__(self, app: Application) -> None:
         self._within = app
@@ -292,12 +292,12 @@ class Access:
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a new random token."""
     return secrets.token_urlsafe(24)
 
 
 def viewer_token(token: str) -> str:
-    """Return the token of those who may only look; nobody can compute ``token`` from it."""
+    """Return the viewers' token; ``token`` cannot be computed from it."""
     return hmac.new(token.encode(), b"ajuste lab viewer", "sha256").hexdigest()[:32]
 
 

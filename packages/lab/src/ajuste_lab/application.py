@@ -1,4 +1,4 @@
-"""The lab page as an application: its pages, its files, what is said when something is wrong, and ``/api``.
+"""The lab page as an application: its pages, its files, its errors, and ``/api``.
 
 The operations are there for programs by plain HTTP and JSON: ``/api/NAME``, described by ``/api/openapi.json``. What
 only looks may be asked with GET; everything with POST. The guard around the application wants a token.

@@ -1,4 +1,4 @@
-"""Following of a run: what another process adds, as it comes, for those who watch a run that goes on."""
+"""Following a run: the trials that another process adds, as they arrive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE: Final = 100
 
 @dataclass(frozen=True)
 class NewTrial:
-    """A trial as far as a watcher needs it. ``number`` grows with each that is kept."""
+    """The part of a trial that a watcher needs. ``number`` grows with each stored trial."""
 
     number: int
     block: int
@@ -37,7 +37,7 @@ class NewTrial:
 
 
 class RunFollower:
-    """A context manager with a connection of its own, so that looking never waits for what others read."""
+    """A context manager with its own connection, so that following never waits for other readers."""
 
     def __init__(self, url: str) -> None:
         self._database = open_database(url)
@@ -53,8 +53,7 @@ class RunFollower:
         self._database.close()
 
     def changed(self) -> bool:
-        """Return whether another process or connection may have written since this was asked last. It costs next to
-        nothing.
+        """Return whether another process or connection may have written since the last call. It costs next to nothing.
 
         Source: SQLite, PRAGMA data_version. A server is not asked: there the answer is always yes.
         """
@@ -67,7 +66,7 @@ class RunFollower:
         return bool(self._version != before)
 
     def since(self, run_id: str, number: int) -> Sequence[NewTrial]:
-        """Return the trials of a run, and of those it is based on, that were kept after that with ``number``."""
+        """Return the trials stored after ``number``, of a run and of those it is based on."""
         query = sa.select(TRIALS.c.number, TRIALS.c.figures).where(TRIALS.c.number > number).order_by(TRIALS.c.number)
         with self._database.reading() as connection:
             owners = [head.id for head in runs.owners(connection, run_id)]
@@ -87,7 +86,7 @@ class RunFollower:
             return None if stopped is None else (stopped, runs.read_study(connection, run_id)["stopped_because"])
 
     def documents(self, run_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """Return of each run what it was asked (its resolved study) and what was said of it, as documents; the second
+        """Return of each run what it was asked (its resolved study) and its results, as documents; the second
         is empty where nothing is kept. One that is damaged is left out: reading the run itself says what is wrong.
         """
         c = DOCUMENTS.c

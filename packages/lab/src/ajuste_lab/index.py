@@ -1,6 +1,6 @@
 """The search index of runs: their settings and verdicts, which the store's list does not have.
 
-It is read once from what the store keeps of each run, which takes long for thousands, and then kept in the cache.
+It is read once from the stored runs, which takes long for thousands, and then cached.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RunIndex:
         self._reading: threading.Thread | None = None
 
     def of(self, heads: Sequence[Head]) -> dict[str, RunFacts]:
-        """Return the facts of those runs that are known by now; a few unknown ones are read at once."""
+        """Return the facts of the runs indexed so far; a few others are read at once."""
         known = self._known
         missing = [head for head in heads if known.get(head.id, NOTHING_KNOWN).check != head.check]
         if 0 < len(missing) <= _AT_ONCE:
@@ -62,7 +62,7 @@ class RunIndex:
 
     @property
     def is_reading(self) -> bool:
-        """Return whether more will be known soon."""
+        """Return whether indexing still goes on."""
         return self._reading is not None and self._reading.is_alive()
 
     def _read(self, heads: Sequence[Head]) -> None:

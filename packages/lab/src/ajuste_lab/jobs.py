@@ -1,6 +1,6 @@
 """Jobs: runs that the lab has started, each a child process ``ajuste run`` with a directory of its own.
 
-What a job is told and says is in files, so that a lab page that is started again finds those that still measure.
+The input and output of a job are in files, so that a lab page that is started again finds those that still measure.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Job:
 
     @property
     def trials_before(self) -> int:
-        """Return how many trials its run had before."""
+        """Return the number of trials that its run had before."""
         return int(self._run_entry.get("trials", 0))
 
     @property

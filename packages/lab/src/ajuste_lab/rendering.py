@@ -37,7 +37,7 @@ _KIND: Final = "application/x-www-form-urlencoded"
 
 
 def handled(handle: Callable[[Request, Form], Response]) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that reads a form for ``handle``. Raises RequestError for what is no form."""
+    """Return an endpoint that reads a form for ``handle``. Raises RequestError for any other body."""
 
     async def endpoint(request: Request) -> Response:
         kind = request.headers.get("content-type", _KIND).partition(";")[0].strip().lower()
@@ -79,13 +79,13 @@ class StaticFile:
 
 
 def request_lab(request: Request) -> Laboratory:
-    """Return what all pages share."""
+    """Return the context that all pages share."""
     lab: Laboratory = request.app.state.lab
     return lab
 
 
 def request_run(request: Request) -> tuple[Laboratory, Run]:
-    """Return what all pages share, and the run in the address. Raises RequestError."""
+    """Return the context that all pages share, and the run in the address. Raises RequestError."""
     lab = request_lab(request)
     return lab, lab.service.run(request.path_params["run"])
 

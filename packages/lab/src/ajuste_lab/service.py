@@ -85,11 +85,11 @@ class LabService:
         return self.store.find_run(text[:200])
 
     def results(self, run: Run) -> Results:
-        """Return all that is known of a run, also while it goes on."""
+        """Return the results of a run, also while it goes on."""
         return results_of(run, self.store)
 
     def is_going_on(self, run: Run | Head) -> bool:
-        """Return whether a process measures ``run`` now, also one that somebody else started."""
+        """Return whether any process is measuring ``run``."""
         if run.stopped:
             return False
         return _is_locked(self.home.state / lock_name(run.fingerprint, run.seed))

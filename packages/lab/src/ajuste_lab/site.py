@@ -52,8 +52,8 @@ class SiteFiles:
 
 
 class StaticSite:
-    """A directory for a site: new, empty, or one that is a site already. Raises RequestError for any other, and for one
-    whose files somebody has changed since.
+    """A directory for a site: new, empty, or one that is a site already. Raises RequestError for any other, and for a
+    site whose files have changed.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -123,7 +123,7 @@ class RunWatch:
         self._findings: Sequence[Verdict] = ()
 
     async def events(self) -> AsyncIterator[str]:
-        """Yield what an EventSource of a browser reads: all that there is, then what is new."""
+        """Yield events for a browser's EventSource: first the present state, then each change."""
         if len(self._viewers) >= MOST_VIEWERS:
             yield _event("full", {"message": f"{MOST_VIEWERS} others watch this run already"})
             return
@@ -220,7 +220,7 @@ class RunWatch:
 
     def _tell(self, event: str) -> None:
         for queue in self._viewers:
-            with suppress(asyncio.QueueFull):  # Who does not read is told less.
+            with suppress(asyncio.QueueFull):  # Who does not read gets fewer messages.
                 queue.put_nowait(event)
 
 
@@ -270,7 +270,7 @@ def time_left(
 
 
 class Watches:
-    """The watches of all runs that somebody looks at."""
+    """The watches of all runs that have viewers."""
 
     def __init__(self, service: LabService) -> None:
         self._service = service
@@ -337,7 +337,7 @@ def _event(name: str, document: dict[str, Any]) -> str:
 
 @dataclass
 class Laboratory:
-    """``token`` is that of who may change things, ``address`` where the page is."""
+    """``token`` is the owner's, ``address`` the page's."""
 
     service: LabService
     token: str
@@ -355,6 +355,6 @@ class Laboratory:
         self.quietness, self.watches = Quietness(home, self.service.jobs), Watches(self.service)
 
     def runs(self) -> tuple[list[Head], dict[str, RunFacts]]:
-        """Return all runs, the one begun last first, with what is known of them by now."""
+        """Return all runs, newest first, with the facts indexed so far."""
         heads = self.service.runs()
         return heads, self.index.of(heads)

@@ -1,1 +1,1 @@
-"""Experiments on a running service: its metrics where they are, its guards, and slices of time."""
+"""Experiments on a running service: sources of metrics, guards, and slices of time."""

@@ -128,7 +128,7 @@ def require_watch(executor: Executor, program: Path, heart: Heart) -> None:
 
 
 class StopAskedError(Exception):
-    """A person asked the run to end."""
+    """Raised when a person asks the run to end."""
 
 
 @dataclass

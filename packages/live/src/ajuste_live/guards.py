@@ -110,7 +110,7 @@ class GuardWatch:
 
 
 def longest_silence(line: Sequence[tuple[float, float | None]]) -> float:
-    """Return for how many seconds a metric had no value at most, from its timeline in one slice."""
+    """Return the longest time in seconds without a value, from a metric's timeline in one slice."""
     longest_s, since_s = 0.0, line[0][0] if line else 0.0
     for at_s, value in line:
         longest_s = max(longest_s, at_s - since_s) if value is None else longest_s

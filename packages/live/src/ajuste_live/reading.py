@@ -41,7 +41,7 @@ class Reading:
 
 
 class CounterResetError(Exception):
-    """A counter became less: the service was restarted."""
+    """A counter decreased: the service was restarted."""
 
 
 Fold: TypeAlias = Callable[[Sequence[Reading]], float | None]

@@ -1,4 +1,4 @@
-"""``ajuste live`` on the command line: its metrics, guards and slices, and the study that they come to."""
+"""``ajuste live`` on the command line: its metrics, guards and slices, and the resulting study."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 
 @dataclass(frozen=True)
 class LiveRequest:
-    """The options of ``ajuste live``, by field, as they were given."""
+    """The options of ``ajuste live`` as typed, by field."""
 
     service: tuple[str, ...] = texts(
         "Running server that --set service.NAME=LEVEL,LEVEL varies: redis or postgresql, with its port or socket if "
@@ -72,7 +72,7 @@ class LiveRequest:
 
 
 def live_design(request: LiveRequest) -> LiveDesign:
-    """Return what is read and when. Raises RequestError."""
+    """Return the design: the sources and their timing. Raises RequestError."""
     if not request.slice:
         raise RequestError(
             "--slice is required: how long does each configuration run at a time?", hint="add --slice 60s"
@@ -116,8 +116,8 @@ def live_design(request: LiveRequest) -> LiveDesign:
 def live_study(
     request: Request, design: LiveDesign, catalogue: Catalogue, program: str, servers: Sequence[str] = ()
 ) -> Study:
-    """Return the study of what varies by ``request``. ``program`` is what lasts as long as a slice, ``servers`` are
-    those that run. Raises RequestError.
+    """Return the study with the factors of ``request``. ``program`` runs during each slice; ``servers`` are the running
+    ones. Raises RequestError.
     """
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")

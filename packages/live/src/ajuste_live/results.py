@@ -44,7 +44,7 @@ _ORDERS: Final[dict[SwitchbackOrder, str]] = {
 
 
 def computable(trials: Sequence[Trial]) -> list[Trial]:
-    """Return ``trials`` without figures that cannot be computed with, which earlier versions kept."""
+    """Return ``trials`` without figures that are too large or not a number, which earlier versions stored."""
     return [
         trial.model_copy(update={"metrics": {name: v for name, v in trial.metrics.items() if is_computable(v)}})
         for trial in trials
@@ -79,7 +79,7 @@ def _flags(trial: Trial) -> tuple[str, ...]:
 
 
 def judge_live(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[SwitchbackJudgement, ...]:
-    """Judge each deciding metric; may be looked at after every slice."""
+    """Judge each deciding metric; valid after every slice."""
     live = resolved.live_design
     control = live.control.metric.name if live.control else ""
     names, analysis = resolved.names, resolved.study.analysis
@@ -104,7 +104,7 @@ def breaches_by_name(trials: Sequence[Trial]) -> dict[str, str]:
 
 
 def awaits_stays(resolved: ResolvedStudy, trials: Sequence[Trial]) -> bool:
-    """Return whether all that is open waits for stays, and for nothing else."""
+    """Return whether every undecided verdict waits only for stays."""
     broken = breaches_by_name(trials)
     still_open = [
         verdict.configuration in judged.awaiting
@@ -198,7 +198,7 @@ def assemble_live(
     ajuste: str = "",
     **_: object,
 ) -> Results:
-    """Return the results of the slices that ``trials`` are."""
+    """Return the results of ``trials``, which are slices."""
     study, live = resolved.study, resolved.live_design
     record = sort_trials(trials) if isinstance(trials, Sequence) else trials
     slices = computable(record.whole(range(len(record.measurements))))
@@ -343,7 +343,7 @@ def _line(metric: Metric, ordered: Sequence[Trial]) -> LiveLine:
 
 
 def kept_readings(trial: Trial, metric: str) -> list[tuple[float, float | None]]:
-    """Return the kept readings of a slice; none if they were kept otherwise."""
+    """Return the stored readings of a slice; none if they have another format."""
     try:
         readings = json.loads(trial.console)["readings"].get(metric, [])
         figures = [(float(at), None if value is None else float(value)) for at, value in readings]

@@ -415,8 +415,8 @@ HELPS: Final = 0.9
 class SwitchbackJudgement:
     """Verdicts on one metric for every configuration but the baseline.
 
-    ``more_slices`` is about how many more slices decide the open ones: 0 where all are decided, ``None`` where nothing
-    can be said yet. ``findings`` are sentences on the noise, ``diagnostics`` the same with figures. ``adjusted`` names
+    ``more_slices`` is about how many more slices decide the open ones: 0 where all are decided, ``None`` while that
+    is unknown. ``findings`` are sentences on the noise, ``diagnostics`` the same with figures. ``adjusted`` names
     the configurations whose estimate is that at equal load, by the slices' ``control``. ``awaiting`` names those that
     improve at once and lack only stays.
     """

@@ -324,7 +324,7 @@ class SearchSampler(Protocol):
         ...
 
 
-# What a sampler is told: a point, what was measured there, and how surely that is known.
+# Observations for a sampler: a point, its measured value, and how certain that is.
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, SearchSampler, Tried, unused
 from ajuste.design.search.surrogate import GaussianSampler
 
-# Optuna's samplers: asked and told in the order in which a run went, which makes them do the same again.
+# Optuna's samplers. Ask and tell in the order of the run, so that a resumed run gets the same suggestions.
 
 
 MOST_ASKED: Final = 30
-"""Number of times that it is asked again while it only says what was tried already."""
+"""Maximum number of requests in a row for a point that was not tried yet."""
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -26,7 +26,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 def build_sampler(name: str, task: SamplerTask) -> optuna.samplers.BaseSampler:
     """Return Optuna's sampler of that name, for a few dozen trials."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # What is experimental is said in our documentation.
+        warnings.simplefilter("ignore")  # Our documentation names what is experimental.
         if name == "tpe":
             return optuna.samplers.TPESampler(seed=task.seed)
         if name == "cmaes":
@@ -35,8 +35,8 @@ def build_sampler(name: str, task: SamplerTask) -> optuna.samplers.BaseSampler:
 
 
 class ReplayedSampler:
-    """A sampler of Optuna. What it says again is told it at once and costs no trial; a point that breaks a constraint
-    is told as worse than all that keep them.
+    """A sampler of Optuna. A point that it repeats gets the known value at once and costs no trial. A point that breaks
+    a constraint counts as worse than all that keep them.
     """
 
     def __init__(self, name: str, task: SamplerTask) -> None:

@@ -89,7 +89,7 @@ class Station(WorkerPlugin):
             done = self._do(ask, job, body)
         except AjusteError as error:
             done = failure(error)
-        except Exception as error:  # noqa: BLE001 - the coordinator is told
+        except Exception as error:  # noqa: BLE001 - the coordinator reports it
             done = failure(RunError(f"the worker cannot go on: {type(error).__name__}: {error}"))
         return done.model_copy(update={"worker": self._address}).model_dump_json().encode()
 

@@ -236,7 +236,7 @@ class RunningMachine:
         return Outcome.LATE
 
     def is_loud(self) -> bool:
-        """Return whether the guest has printed or said all that it may."""
+        """Return whether the guest has printed or sent all that it may."""
         limits = {"console.log": LARGEST_CONSOLE_BYTES, "events.jsonl": LARGEST_OUTPUT_BYTES}
         files = ((self._directory / name, most) for name, most in limits.items())
         return any(file.exists() and file.stat().st_size >= most for file, most in files)
@@ -263,7 +263,7 @@ class RunningMachine:
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
     def events(self) -> bytes:
-        """Return all that the agent has said, or anybody else through its port."""
+        """Return all that the agent, or anybody else, has sent through its port."""
         return self._read("events.jsonl")
 
     def console(self) -> str:
@@ -272,7 +272,7 @@ class RunningMachine:
         return "".join(c for c in raw.decode(errors="replace").replace("\r\n", "\n") if c.isprintable() or c in "\n\t")
 
     def complaint(self) -> str:
-        """Return what QEMU itself said on standard error."""
+        """Return QEMU's own standard error."""
         return self._read("qemu.log", tail_bytes=_CONSOLE_TAIL_BYTES).decode(errors="replace").strip()
 
     def _read(self, name: str, tail_bytes: int = LARGEST_OUTPUT_BYTES) -> bytes:

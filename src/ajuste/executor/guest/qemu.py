@@ -385,7 +385,7 @@ def node_options(nodes: Sequence[MemoryNode]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class GuestLayout:
-    """A guest's memory, and how its ``nodes`` share it, if it has any; and where its CPUs are, if that is said."""
+    """A guest's memory, how its ``nodes`` share it, if it has any, and where its CPUs are, if the study sets that."""
 
     memory_mib: int
     nodes: tuple[MemoryNode, ...] = ()

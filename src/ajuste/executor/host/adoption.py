@@ -132,7 +132,7 @@ class Adoption(ClosedModel):
         return f"set at boot by {' and '.join(files)}" if files else "not set at boot"
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a person is told, as a document."""
+        """Return the notice for people, as a document."""
         document = self.model_dump(mode="json", include={"run", "study", "configuration", "adopted"})
         values = [value.model_dump(exclude={"places"}) for value in self.values]
         return {**document, "values": values, "in_force": self.is_in_force, "at_boot": self.at_boot, "undo": self.undo}
@@ -188,7 +188,7 @@ class HeldPlan:
         try:
             hello = parse_event(self._agent.read_line(_BEGIN_SECONDS))
             if not isinstance(hello, Hello):
-                raise RunError(f"the agent does not work on this machine: it said {hello.event} instead of hello")
+                raise RunError(f"the agent does not work on this machine: it sent {hello.event} instead of hello")
             self._agent.send(self._plan)
             while not isinstance(event := parse_event(self._agent.read_line(_BEGIN_SECONDS)), Started):
                 match event:

@@ -20,8 +20,8 @@ ENDING_SECONDS: Final = 30.0
 """An agent that was asked to end stops its processes and puts everything back in far less."""
 
 BETWEEN_LOOKS_SECONDS: Final = 0.005
-"""While short plans are carried out in turn, what was said is taken as seldom as that: a process that waits for
-every word would wake beside what is measured, and the agent would wait for it.
+"""Time between reads of the agent's lines while it carries out short plans: a process that waits for every line would
+wake beside what is measured, and the agent would wait for it.
 """
 
 _CHUNK_BYTES = 1 << 16
@@ -44,14 +44,14 @@ _BETWEEN_CHECKS_SECONDS = 0.2
 
 
 class AgentLostError(Exception):
-    """The agent ended, or says more than it may, or nothing for too long. The message says which, in a few words."""
+    """The agent ended, sends more than it may, or sends nothing for too long. The message names the reason."""
 
 
 class AgentProcess:
     """``ajuste-agent serve`` with ``options``, which inherits the descriptors ``keep``.
 
     It is killed by nobody but its starter: a group of its own keeps the terminal's signals away, and when Ajuste dies,
-    however that happens, it is told to end (PR_SET_PDEATHSIG), stops its processes and puts everything back.
+    however that happens, it gets a signal to end (PR_SET_PDEATHSIG), stops its processes and puts everything back.
     """
 
     def __init__(self, options: Sequence[str] = (), keep: Sequence[int] = ()) -> None:

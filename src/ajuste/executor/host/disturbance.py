@@ -22,8 +22,8 @@ from ajuste.model.wording import first_few, listed, shell_line
 
 # Leftovers of a run's commands in shared memory: no process holds them, so nothing ends them with the processes.
 #
-# It is noticed and said, and not removed: the kernel does not say which process made it, and somebody else's program
-# may have done so meanwhile. A namespace of the trial's own would contain it, and would change what is measured:
+# They are reported, not removed: the kernel does not say which process made them, and it may have been somebody
+# else's program. A namespace of the trial's own would contain them, and would change what is measured:
 # programs could not share memory with a display or a database outside, and the kernel's limits on it would be other
 # ones.
 

@@ -272,7 +272,7 @@ class HostExecutor(Executor):
             raise RunError(f"the agent does not work on this machine: {complaint}") from error
         if not isinstance(hello, Hello):
             self._end(at_once=True)
-            raise RunError(f"the agent does not work on this machine: it said {hello.event} instead of hello")
+            raise RunError(f"the agent does not work on this machine: it sent {hello.event} instead of hello")
         self._hello = hello
         self._completion = Completion(catalogue(), KernelVersion.parse(hello.kernel))
 

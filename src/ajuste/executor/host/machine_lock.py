@@ -1,10 +1,10 @@
 """The machine's lock: one experiment at a time changes or measures a machine, of any user and of any home.
 
 Each user has a lock of their own that nobody else can open, so nobody keeps root from the machine by holding a file.
-Who has the machine is said in a file beside it that all users can read: a user takes their own lock, says so, and then
-looks at what the others say. Two who come at once may both be refused. What is said is believed only if the process
-that it names lives, began when it says, and is the file's owner's. Nothing is opened but plain files, so that no link,
-pipe or device makes anybody wait.
+A file beside it, which all users can read, names the holder. A user takes their own lock, writes the file, and then
+reads those of the others. Two who come at once may both be refused. A file counts only if the process that it names
+is alive, began at the time in the file, and belongs to the file's owner. Only plain files are opened, so that no
+link, pipe or device makes anybody wait.
 """
 
 from __future__ import annotations
@@ -189,9 +189,9 @@ class MachineLock:
     """A context manager that holds the machine. ``descriptor`` may be left to processes that are to hold it too: it is
     free when the last of them has ended.
 
-    Entering raises RequestError, naming the holder, if the machine is still in use after ``wait_s`` seconds; ``say`` is
-    told that it waits. Only an experiment of the same user is in the way of a restoration. Anything else, such as a
-    lock that is held for another reason or a file that is not Ajuste's, is said in ``notes`` and passed by.
+    Entering raises RequestError, naming the holder, if the machine is still in use after ``wait_s`` seconds; ``say``
+    gets a message while it waits. Only an experiment of the same user blocks a restoration. Anything else, such as a
+    lock that is held for another reason or a file that is not Ajuste's, is listed in ``notes`` and ignored.
     """
 
     def __init__(self, use: Use, directory: Path = DIRECTORY, *, wait_s: float = 0, say: Say = lambda _: None) -> None:

@@ -29,13 +29,13 @@ from ajuste.kernel.archive.download import (
     Differs,
     Downloader,
     DownloadError,
-    Expected,
+    DownloadProgress,
     Gone,
     Listed,
+    ListedFile,
     Package,
     RejectedRelease,
     Release,
-    Transfer,
     UnknownIssuer,
     Unreachable,
     find_essential,
@@ -282,14 +282,14 @@ class Archive:
         addresses = known.addresses if known else find_addresses(self._source)  # Asking apt takes a second.
         downloader = Downloader(addresses.proxies)
         what = f"downloading {wanted[0].name if len(wanted) == 1 else f'{len(wanted)} packages'}"
-        transfer = Transfer(what, sum(package.size_bytes for package in wanted), self._say)
+        transfer = DownloadProgress(what, sum(package.size_bytes for package in wanted), self._say)
         return [self._download(package, into, addresses, downloader, transfer) for package in wanted]
 
     def _download(
-        self, package: Package, into: Path, addresses: Addresses, downloader: Downloader, transfer: Transfer
+        self, package: Package, into: Path, addresses: Addresses, downloader: Downloader, transfer: DownloadProgress
     ) -> Path:
         file = into / f"{package.name}_{package.version.replace(':', '%3a')}.deb"
-        expected = Expected(package.size_bytes, package.sha256)
+        expected = ListedFile(package.size_bytes, package.sha256)
         refused = ""
         for uri in dict.fromkeys(addresses.suites[suite] for suite in package.suites):
             try:
@@ -337,7 +337,7 @@ class Archive:
 
         each(suites, described)
         size_bytes = sum(_packed(release)[1].size_bytes for release in releases.values())
-        transfer = Transfer("fetching package lists", size_bytes, self._say, is_read=True)
+        transfer = DownloadProgress("fetching package lists", size_bytes, self._say, is_read=True)
         each(releases, listed)
         return {suite: failures[suite] for suite in suites if suite in failures}
 
@@ -356,7 +356,9 @@ class Archive:
             )
         return True
 
-    def _fetch_list(self, suite: str, uri: str, release: Release, downloader: Downloader, transfer: Transfer) -> None:
+    def _fetch_list(
+        self, suite: str, uri: str, release: Release, downloader: Downloader, transfer: DownloadProgress
+    ) -> None:
         ending, packed = _packed(release)
         file = self.directory / f".{suite}{ending}"
         file.unlink(missing_ok=True)
@@ -412,7 +414,7 @@ class Archive:
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 
-def _packed(release: Release) -> tuple[str, Expected]:
+def _packed(release: Release) -> tuple[str, ListedFile]:
     return next(iter(release.lists.items()))
 
 

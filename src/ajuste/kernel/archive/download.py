@@ -75,14 +75,14 @@ class UnknownIssuer(Unreachable):
 
 
 @dataclass(frozen=True)
-class Expected:
+class ListedFile:
     """A file by its entry in a signed list. ``sha256`` in hexadecimal digits."""
 
     size_bytes: int
     sha256: str
 
 
-class Transfer:
+class DownloadProgress:
     """A download's progress: how many of ``size_bytes`` have arrived, and how long the rest takes. Reading
     afterwards takes its part of the time where ``is_read``.
     """
@@ -156,7 +156,7 @@ class Downloader:
                 raise Differs(f"{redact_password(url)} has more than {most_bytes} bytes")
         return bytes(content)
 
-    def save(self, url: str, into: Path, expected: Expected, arrived: Callable[[int], None] = lambda _: None) -> None:
+    def save(self, url: str, into: Path, expected: ListedFile, arrived: Callable[[int], None] = lambda _: None) -> None:
         """Write a file that is what was ``expected``, or nothing. Raises DownloadError."""
         try:
             with into.open("xb") as file:
@@ -205,7 +205,7 @@ class Downloader:
                 except (OSError, HTTPException) as error:
                     broken = error
                 else:
-                    # What is still to come, where the mirror has said how much there is.
+                    # What is still to come, where the mirror has announced the size.
                     if at > most_bytes or not getattr(answer, "length", 0):
                         return
         raise Unreachable(
@@ -275,7 +275,7 @@ def _request(url: str) -> request.Request:
 
 # A suite of an archive: its description, signed by who may sign it (`InRelease`), and its package lists.
 #
-# What is said of each package is in a file that finds it by its name.
+# The packages' records are in a file that finds each by its name.
 
 
 MOST_BYTES: Final = 10_000_000
@@ -299,8 +299,8 @@ class Release:
     date: datetime
     valid_until: datetime | None
     by_hash: bool
-    lists: dict[str, Expected]
-    plain: Expected
+    lists: dict[str, ListedFile]
+    plain: ListedFile
 
     def path(self, ending: str) -> str:
         """Return where the lists in the form ``ending`` are, below the suite's directory."""
@@ -350,7 +350,7 @@ def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
         named = {described.get("Suite"), described.get("Codename")}
         if suite not in named:
             raise RejectedRelease(f"the mirror has the suite {described.get('Codename')} in the place of {suite}")
-        listed = {entry["name"]: Expected(int(entry["size"]), entry["sha256"]) for entry in described["SHA256"]}
+        listed = {entry["name"]: ListedFile(int(entry["size"]), entry["sha256"]) for entry in described["SHA256"]}
         return Release(
             date=_date(described["Date"]),
             valid_until=_date(described["Valid-Until"]) if "Valid-Until" in described else None,
@@ -417,7 +417,7 @@ class Listed(BaseModel):
     sha256: str
 
 
-def unpack_list(packed: Path, ending: str, plain: Expected) -> str:
+def unpack_list(packed: Path, ending: str, plain: ListedFile) -> str:
     """Return the text of package lists in the form ``ending`` (``.xz``). Raises Differs unless it is the signed
     ``plain`` one.
     """

@@ -82,7 +82,7 @@ class Workspace:
 
     @property
     def log(self) -> Path:
-        """Return what the last make said."""
+        """Return the output of the last make."""
         return self.directory / "make.log"
 
     @property
@@ -364,7 +364,7 @@ def _cache(tree: Workspace, home: Home, path: str) -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    # Make removes an unfinished file when it is told to end, and continues from there another time.
+    # Make removes an unfinished file when it gets a signal to end, and continues from there another time.
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return

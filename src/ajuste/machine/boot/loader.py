@@ -34,7 +34,7 @@ PANIC_SECONDS: Final = 10
 _TIMEOUT_S: Final = 120
 
 RunTool = Callable[[Sequence[str]], str]
-"""Runs a program of the machine, and gives back what it said. Raises RunError where it fails."""
+"""Runs a program of the machine and returns its output. Raises RunError where it fails."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class NoiseMeasurements(BaseModel):
 
 ALPHA: Final = 0.05
 """Error rate of the one comparison that is spoken of."""
-# How sure it is that the true number of blocks lies in the range that is told.
+# Probability that the true number of blocks lies in the reported range.
 _RANGE: Final = 0.9
 # A drift is believed from so many standard errors of its slope on.
 _DRIFT_ERRORS: Final = 3.0

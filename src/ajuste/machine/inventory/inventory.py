@@ -167,7 +167,7 @@ class _Unknown(BaseModel):
     reason: str
 
 
-def compare(a: Inventory, b: Inventory) -> InventoryComparison:
+def compare_inventories(a: Inventory, b: Inventory) -> InventoryComparison:
     """Return what differs between ``a`` and ``b``."""
     differences: list[InventoryDifference] = []
     not_compared: list[NotCompared] = []

@@ -51,11 +51,11 @@ def take_cpu(source: InventorySource) -> Cpu:
 
     def number(field: str, key: str) -> int | None:
         value = whole_number(fields.get(key, ""))
-        return reading.lacks(field, "not said by this processor") if value is None else value
+        return reading.lacks(field, "not reported by this processor") if value is None else value
 
     def word(field: str, *keys: str) -> str | None:
         value = next((fields[key] for key in keys if fields.get(key)), None)
-        return reading.lacks(field, "not said by this processor") if value is None else value
+        return reading.lacks(field, "not reported by this processor") if value is None else value
 
     online = online_cpus(source)
     cores, sockets = _topology(source, online)
@@ -393,7 +393,7 @@ def take_caches(source: InventorySource) -> dict[str, Cache]:
                 groups[key] = groups.get(key, 0) + 1
     caches: dict[str, Cache] = {}
     for (name, size_kib, shared_by), instances in sorted(groups.items(), key=lambda group: group[0][0]):
-        unknown = {} if size_kib is not None else {"size_kib": "not said by this processor"}
+        unknown = {} if size_kib is not None else {"size_kib": "not reported by this processor"}
         cache = Cache(size_kib=size_kib, instances=instances, shared_by=shared_by, unknown=unknown)
         caches[free_name(name, caches)] = cache
     return caches

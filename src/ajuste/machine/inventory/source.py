@@ -217,7 +217,7 @@ class InventorySection(BaseModel):
     unknown: dict[str, str] = Field(default_factory=dict)
 
 
-# Privacy: what of the names that people choose may be said. The lists are in ``publishable.toml``.
+# Privacy: which of the names that people choose may be published. The lists are in ``publishable.toml``.
 
 
 LEFT_OUT: Final = "…"

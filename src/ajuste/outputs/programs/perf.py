@@ -23,7 +23,7 @@ _LOWER: Final = frozenset(
 
 
 class _Events:
-    # The events of a file as they are found. Those that perf could not count are told, and not passed over.
+    # The events of a file as they are found. Those that perf could not count are reported, not passed over.
     def __init__(self, source: ResultSource) -> None:
         self.source = source
         self._found = Collector(FORMAT, source.file)

@@ -1,4 +1,4 @@
-"""The boots of a run across reboots: what differs from boot to boot, every trial by its boot, and every boot."""
+"""The boots of a run across reboots: differences between boots, the trials of each boot, and a list of boots."""
 
 from __future__ import annotations
 

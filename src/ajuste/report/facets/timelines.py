@@ -16,7 +16,7 @@ _ABOUT: Final = (
 
 
 def sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """Return the section with all figures in one picture; empty where nothing of them can be drawn."""
+    """Return the section with all figures in one picture; empty if none can be drawn."""
     plot = timelines_plot(results, labels)
     if plot is None:
         return ()

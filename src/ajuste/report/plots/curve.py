@@ -1,4 +1,4 @@
-"""A metric against the levels of one factor, and beside what a rule predicts."""
+"""A metric against the levels of one factor, and beside the predictions of a rule."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ _MEASURED: Final = "series-1"
 
 
 def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """Return figures beside what a rule predicts; ``None`` where none predicts this metric."""
+    """Return figures beside the predictions of a rule; ``None`` if no rule predicts this metric."""
     predictions = metric_predictions(results, metric)
     if not predictions:
         return None

@@ -1,4 +1,4 @@
-"""Effects of factors as a Pareto chart: the largest on top, with intervals, and the zone of what does not matter."""
+"""Effects of factors as a Pareto chart: the largest on top, with intervals and the zone of negligible effects."""
 
 from __future__ import annotations
 

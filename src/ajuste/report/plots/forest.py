@@ -196,7 +196,7 @@ def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, 
 
 
 def neutral(style: EffectStyle) -> float:
-    """Return no effect: a ratio of 1 or a difference of 0."""
+    """Return the value of no effect: a ratio of 1 or a difference of 0."""
     return 0.0 if style.kind == "difference" else 1.0
 
 
@@ -236,7 +236,7 @@ def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
 
 
 def in_words(style: EffectStyle) -> str:
-    """Return what the axis shows, to follow a title."""
+    """Return the quantity on the axis, to follow a title."""
     if style.kind == "percent":
         return ", in %"
     if style.kind == "factor":
@@ -245,7 +245,7 @@ def in_words(style: EffectStyle) -> str:
 
 
 def words_legend(findings: Iterable[Finding], smallest_effect: float) -> tuple[LegendEntry, ...]:
-    """Return the verdicts of the findings, and the zone of what does not matter."""
+    """Return the verdicts of the findings, and the zone of effects that do not matter."""
     entries = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(findings))
     return (*entries, _zone_legend(smallest_effect))
 

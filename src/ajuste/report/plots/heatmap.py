@@ -139,7 +139,7 @@ def correlation_text(correlation: Correlation) -> str:
 
 
 def strongest(results: Results, metric: Metric) -> Sequence[Correlation]:
-    """Return the certain correlations of ``metric`` with metrics of another unit: those of the same say the same."""
+    """Return the certain correlations of ``metric`` with metrics of another unit: those of the same unit repeat it."""
     units = {m.name: m.unit for m in results.metrics}
     return [
         correlation

@@ -34,7 +34,7 @@ _PAD: Final = 0.12  # of the axis, for the figures at change points
 
 
 def history_plot(results: Results, histories: Sequence[History], labels: Labels, name: str) -> Plot:
-    """Return the lines of ``histories``, which are those of one metric."""
+    """Return the lines of ``histories``, all of one metric."""
     metric = next(metric for metric in results.metrics if metric.name == histories[0].metric)
     fmt = exact(metric, [point.value for history in histories for point in history.points])
     versions = list(dict.fromkeys(point.version for history in histories for point in history.points))
@@ -73,7 +73,7 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
 
 
 def line_name(history: History, labels: Labels) -> str:
-    """Return what tells a history from others of its metric: flavour of the kernels, levels of other factors."""
+    """Return what sets a history apart from others of its metric: kernel flavour, levels of other factors."""
     flavour = {"": "cloud", "rt": "PREEMPT_RT"}.get(history.flavour, history.flavour)
     fixed = [labels.level(name, level) for name, level in history.fixed.items()]
     return ", ".join([flavour, *fixed] if history.factor == KERNEL_FACTOR else fixed)

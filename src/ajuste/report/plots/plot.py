@@ -79,7 +79,7 @@ SYMBOLS: Final = (
 
 
 def variable(role: str) -> str:
-    """Return how a figure or a style names a colour: the page's script puts the theme's own in its place."""
+    """Return the name of a colour in figures and styles; the page's script replaces it by the theme's colour."""
     if role not in ROLES:
         raise KeyError(role)
     return f"var(--{role})"
@@ -100,7 +100,7 @@ Figure: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """A mark and what it stands for. ``symbol`` is one of plotly's, ``role`` a colour of the palette."""
+    """A mark and its meaning. ``symbol`` is one of plotly's, ``role`` a colour of the palette."""
 
     text: str
     symbol: str
@@ -191,7 +191,7 @@ def heat_scale(*, strong_below: bool) -> list[list[Any]]:
 
 
 def figure_json(drawn: Figure) -> str:
-    """Return JSON with ``null`` for what is no number: plotly draws nothing there. Figures have twelve digits."""
+    """Return JSON with ``null`` for NaN and infinity: plotly draws nothing there. Figures have twelve digits."""
     return json.dumps(_numbers(drawn), allow_nan=False, separators=(",", ":"))
 
 

@@ -242,7 +242,7 @@ _CHOSEN: Final = Marker("diamond", 13, "series-2", "card")
 
 
 def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels) -> Plot | None:
-    """Return what the model expects over two factors; ``None`` where no two have an order.
+    """Return the model's expectation over two factors; ``None`` where no two have an order.
 
     A point with other levels of further factors lies where its two levels are.
     """

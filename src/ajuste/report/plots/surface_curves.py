@@ -68,7 +68,7 @@ class View:
 
 
 def surface_view(results: Results, surface: Surface, labels: Labels, names: Mapping[str, str]) -> View:
-    """Return ``surface``, of ``results``, made ready to be drawn."""
+    """Return ``surface``, of ``results``, prepared for drawing."""
     configurations = {c.name: c for c in results.configurations}
     metric = next(metric for metric in results.metrics if metric.name == surface.metric)
     cells = {
@@ -88,7 +88,7 @@ def surface_view(results: Results, surface: Surface, labels: Labels, names: Mapp
 
 
 def places(axis: SurfaceAxis) -> list[float]:
-    """Return where the levels stand: plotly's own logarithmic axes know no cells of unequal width."""
+    """Return the places of the levels: plotly's logarithmic axes have no cells of unequal width."""
     return [math.log10(value) for value in axis.values] if axis.scale == "log" else list(axis.values)
 
 
@@ -303,7 +303,7 @@ def _strip(view: View, axis: SurfaceAxis, curve: Curve, row: int) -> list[dict[s
 
 
 def in_words(view: View, axis: SurfaceAxis, region: Region) -> str:
-    """``fast fall from 1 ms to 8 ms (−24 %)``; of what goes nowhere how far its values lie apart."""
+    """``fast fall from 1 ms to 8 ms (−24 %)``; for a curve without a trend, the range of its values."""
     first, last = (view.labels.level(axis.factor, level) for level in (region.first, region.last))
     scale, unit = view.surface.scale, view.metric.unit
     if region.shape in ("flat", "oscillating"):

@@ -106,7 +106,7 @@ def figure_axis(values: Sequence[float]) -> dict[str, Any]:
     return {}
 
 
-# Every trial of one metric: by block while the configurations can be told apart by marks, else in a row for each.
+# Every trial of one metric: by block while marks distinguish the configurations, else in a row for each.
 
 
 MOST_MARKED: Final = SERIES

@@ -15,7 +15,7 @@ from ajuste.kernel.building.sources import source_option
 from ajuste.kernel.difference import (
     KernelDifference,
     NamedConfig,
-    compare,
+    compare_configs,
     kconfig_sources,
     named_by_kernel,
     named_config,
@@ -219,7 +219,7 @@ def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bise
     good, bad = (named_config(text, workshop.home, workshop.say) for text in (ask.good, ask.bad))
     source = _one_source(ask, good, bad)
     with kconfig_sources([source], workshop.home, workshop.say) as sources:
-        changes = option_changes(compare(good, bad, sources, workshop.say))
+        changes = option_changes(compare_configs(good, bad, sources, workshop.say))
     base = _base(ask.good, workshop.home)
 
     def build(names: Changes) -> str:

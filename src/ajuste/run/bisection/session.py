@@ -394,7 +394,7 @@ class Measuring:
             raise RunError(f"the study failed: {run.stopped_because}", of_candidate=True)
         verdict = next((verdict for verdict in results.verdicts if verdict.metric == metric.name), None)
         if verdict is None and not failed:
-            raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}", of_candidate=True)
+            raise RunError(f"no verdict on {metric.name}: {run.stopped_because}", of_candidate=True)
         report = self.options.home.reports / f"{run.id}.html"
         write_report(results_report(results), report)
         return StepMeasurement(verdict, run.id, str(report), good, candidate)

@@ -204,7 +204,7 @@ def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     return tuple(commands)
 
 
-# Where each part of a study from a command line was said: the option, for errors.
+# The option that each part of a study from a command line comes from, for errors.
 
 
 # Several commands have these options, so none is named.

@@ -299,7 +299,7 @@ def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
         try:
             last = max(last, *parse_cpus(text))
         except ValueError:
-            continue  # What is wrong with it is said with everything else that is wrong.
+            continue  # It is reported with all other errors.
     return last
 
 

@@ -16,7 +16,7 @@ MINUTE_S: Final = 60.0
 
 @dataclass(frozen=True)
 class AgentLimits:
-    """``trials`` and ``minutes`` for all that a client starts, ``calls`` in any minute."""
+    """Limits of a client: ``trials`` and ``minutes`` for all its jobs, ``calls`` in any minute."""
 
     trials: int = 2000
     minutes: float = 120.0
@@ -57,7 +57,7 @@ class AgentBudget:
             self._calls.append(now)
 
     def require(self, trials: int, minutes: float) -> None:
-        """Require that so much is left. Raises RequestError with what to make smaller."""
+        """Raise RequestError, with what to reduce, unless enough of the budget is left."""
         with self._lock:
             used_trials, used_minutes = self._used()
             left = self.limits.trials - used_trials
@@ -75,12 +75,12 @@ class AgentBudget:
                 )
 
     def charge(self, job: str, trials: int, minutes: float) -> None:
-        """Count a job as much as it may take."""
+        """Charge a new job at its limits."""
         with self._lock:
             self._charges[job] = _Charge(trials, minutes, self.clock())
 
     def settle(self, job: str, trials: int | None) -> None:
-        """Count an ended job as what it took: its time, and ``trials`` if they are known."""
+        """Charge an ended job for its actual time, and for its ``trials`` if known."""
         with self._lock:
             charge = self._charges.get(job)
             if charge is None or charge.settled:
@@ -95,7 +95,7 @@ class AgentBudget:
 
     @property
     def open_jobs(self) -> list[str]:
-        """Return the jobs that were not seen to end."""
+        """Return the jobs whose end is not known."""
         with self._lock:
             return [job for job, charge in self._charges.items() if not charge.settled]
 

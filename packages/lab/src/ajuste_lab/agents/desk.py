@@ -1,4 +1,4 @@
-"""The desk at which a client asks: what it sees of runs, what it may start, and what that costs of its budget."""
+"""The desk of a client: the runs that it sees, the jobs that it may start, and their cost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STEP_S: Final = 0.2
 
 
 class AgentDesk:
-    """Everything that one client asks. ``allowed`` are the tunables of this machine that it may change."""
+    """Answers the requests of one client. ``allowed`` are the tunables of this machine that it may change."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class AgentDesk:
         return {"plan": planned.model_dump(mode="json"), "cost": _cost(planned), "left": self.budget.left()}
 
     def run(self, request: requests.StudyStarted) -> Document:
-        """Start a study. Raises RequestError for what is wrong, not allowed or beyond the budget."""
+        """Start a study. Raises RequestError if it is invalid, not allowed or beyond the budget."""
         document = self._document(request)
         planned = self._planned(document)
         cost = _cost(planned)
@@ -116,7 +116,7 @@ class AgentDesk:
         return self.watch(requests.JobAsked(job=job.id, wait_s=request.wait_s))
 
     def watch(self, request: requests.JobAsked) -> Document:
-        """Return how a job of this client stands, at its end or after a while."""
+        """Return the state of a job of this client, once it ends or after a while."""
         job = self._client_job(request.job)
         waited = 0.0
         while job.alive and waited < request.wait_s:
@@ -137,7 +137,7 @@ class AgentDesk:
         return {"job": job.id, "stopped": True}
 
     def why(self, request: requests.WhyAsked) -> Document:
-        """Return what was recorded of a run, or a job that records it."""
+        """Return the recording of a run, or a job that makes one."""
         run = self.service.run(request.run)
         results = self.service.results(run)
         names = [configuration.name for configuration in results.configurations if not configuration.baseline]
@@ -171,7 +171,7 @@ class AgentDesk:
         return standing(stored.campaign, stored.ledger.entries).model_dump(mode="json")
 
     def campaign_propose(self, request: requests.ProposalMade) -> Document:
-        """Start a proposal. Raises RequestError for one that is not allowed; nothing is kept of it."""
+        """Start a proposal. Raises RequestError, and stores nothing, if it is not allowed."""
         stored = find_campaign(self.service.home, request.campaign)
         studies = stored.studies(self._known)
         for study in studies:

@@ -1,4 +1,4 @@
-"""The operations that clients have, told once: both protocols, their schemas and their reference are made of it."""
+"""The operations for clients, defined once: both protocols, their schemas and their reference follow from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Asked = TypeVar("Asked", bound=requests.AgentRequest)
 
 @dataclass(frozen=True)
 class Operation:
-    """``reads`` only looks: nothing is started, stopped or kept."""
+    """An operation that ``reads`` starts, stops and stores nothing."""
 
     name: str
     what: str
@@ -32,7 +32,7 @@ class Operation:
     reads: bool = True
 
     def carry_out(self, desk: AgentDesk, arguments: Mapping[str, Any], *, as_text: bool = False) -> Document:
-        """Return the answer. ``as_text``: numbers may be texts, as those of an address are. Raises RequestError for
+        """Return the answer. ``as_text``: numbers may be texts, as in the query of an address. Raises RequestError for
         arguments that are wrong or too large, and for too many calls.
         """
         desk.budget.call()

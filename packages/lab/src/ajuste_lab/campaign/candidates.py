@@ -1,4 +1,4 @@
-"""Candidates: copies of a file or directory that an optimiser changes, so that one is measured beside another."""
+"""Candidates: copies of a file or directory that an optimiser changes, measured side by side."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Candidates:
         return digest
 
     def place(self, digest: str) -> str:
-        """Return the path of a candidate, relative to the study file. Raises RunError if it was changed since."""
+        """Return the path of a candidate, relative to the study file. Raises RunError if it has changed."""
         return "/".join(Path(self.files(digest)[0]).parts[:3])
 
     def files(self, digest: str) -> list[str]:

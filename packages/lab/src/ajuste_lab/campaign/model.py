@@ -1,4 +1,4 @@
-"""A campaign as data: what may be proposed, and what became of each proposal."""
+"""A campaign as data: what may be proposed, and the outcome of each proposal."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class CampaignEntry(ClosedModel):
     """A line of a ledger. ``digest`` is the SHA-256 of the line before (``previous``) and all else of this one, so that
     no line can be changed, taken out or put in between without all that follow.
 
-    *proposed*: the settings are new and allowed. *explored*: what the visible workload said. *confirming*: tested at
+    *proposed*: the settings are new and allowed. *explored*: measured on the visible workload. *confirming*: tested at
     ``level`` from now on, whatever becomes of it. *confirmed*: ``e_value`` and whether it was ``promoted``. *refused*:
     a check failed, for that ``reason``.
     """
@@ -115,7 +115,7 @@ class ProposalRecord(ClosedModel):
 
 
 class CampaignStanding(ClosedModel):
-    """A campaign and all that was proposed so far. ``next_level`` is the level of the next test, 0 if there is none;
+    """A campaign and its proposals so far. ``next_level`` is the level of the next test, 0 if there is none;
     ``head`` the digest of the ledger's last line.
     """
 

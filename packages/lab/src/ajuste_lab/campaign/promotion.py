@@ -130,7 +130,7 @@ def _status(refused: bool, ended: CampaignEntry | None, explored: CampaignEntry 
 
 
 def incumbents(standing: CampaignStanding) -> dict[str, float]:
-    """Return the candidates that others were measured beside with their scores, the present one last."""
+    """Return the incumbents with their scores, the present one last."""
     if standing.campaign.refereed is None:
         return {}
     score = START_SCORE

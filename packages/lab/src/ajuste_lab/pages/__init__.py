@@ -1,1 +1,1 @@
-"""The pages of the lab: each module makes what one part of it shows, and does what its buttons ask."""
+"""The pages of the lab: each module renders one part, and handles its buttons."""

@@ -45,7 +45,7 @@ _EXAMPLES: Final = {
 
 
 def form(request: Request) -> Response:
-    """Return the form, filled in from the address; or the text of a study to be changed."""
+    """Return the form, filled in from the address, or a study's text to edit."""
     query = request.query_params
     if (run := query.get("run")) or query.get("study"):
         return _text_page(request, _study_text(request, run, query.get("study", "")))
@@ -64,7 +64,7 @@ def _study_text(request: Request, run: str | None, study: str) -> str:
 
 
 def plan(request: Request, form: Form) -> Response:
-    """Return what the study would do; or the form again, with what is wrong."""
+    """Return the plan of the study, or the form again with its errors."""
     service = request_lab(request).service
     text = form.get("text")
     document: dict[str, Any] = {}
@@ -112,9 +112,9 @@ _ROW: Final = re.compile(r"(?:setting|levels)_\d")
 
 
 def field_problems(problem: AjusteError, form: Mapping[str, str], factors: Sequence[str]) -> dict[str, str]:
-    """Return what is wrong with each field of the form, or under the empty name with none of them.
+    """Return the error of each field of the form; errors of no field have the empty name.
 
-    ``factors`` are the names of those of the study, in its order.
+    ``factors`` are the names of the study's factors, in order.
     """
     problems: dict[str, str] = {}
     for line in str(problem).split("\n"):

@@ -36,7 +36,7 @@ _STATUSES: Final = ("ok", "flagged", "failed")
 
 
 def show(request: Request) -> Response:
-    """Return the page, with what can be chosen in it; the numbers come later."""
+    """Return the page with its choices; the numbers come later."""
     lab, run = request_run(request)
     measured = _measured(lab, run)
     resolved = ResolvedStudy.model_validate_json(run.resolved)
@@ -118,7 +118,7 @@ def _read(store: Store, run_id: str, count: int) -> Measurements:  # noqa: ARG00
 
 
 def document(request: Request) -> Response:
-    """Return all that the page shows, for a program."""
+    """Return the content of the page, for a program."""
     lab, run = request_run(request)
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     text = json.dumps(_about(run, resolved, _measured(lab, run)))
@@ -126,7 +126,7 @@ def document(request: Request) -> Response:
 
 
 def analysed(request: Request) -> Response:
-    """Return what plots need of the analysis: levels and their labels, the best, what samplers read."""
+    """Return the parts of the analysis that plots need: levels, labels, the best, samplers' readings."""
     lab, run = request_run(request)
     results = lab.service.results(run)
     labels = result_labels(results)

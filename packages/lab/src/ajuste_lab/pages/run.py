@@ -1,4 +1,4 @@
-"""The page of a run: its report, or while it goes on what it has measured so far; and what can be done with it."""
+"""The page of a run: its report, or its trials so far while it goes on, and its actions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ELSEWHERE: Final = "press Ctrl-C where it was started; all measurements are kep
 
 
 def show(request: Request) -> Response:
-    """Return the report of a run that has ended, or what it measures now."""
+    """Return the report of a run that has ended, or the progress of one that has not."""
     lab, run = request_run(request)
     if run.id != request.path_params["run"]:
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
@@ -81,7 +81,7 @@ def _question(run: Run) -> dict[str, Any]:
 
 
 async def events(request: Request) -> Response:
-    """Return what happens in a run, as it happens (Server-Sent Events)."""
+    """Return the events of a run as they happen (Server-Sent Events)."""
     lab = request_lab(request)
     run = await run_in_threadpool(lab.service.run, request.path_params["run"])
     watched = lab.watches.of(run).events()
@@ -89,7 +89,7 @@ async def events(request: Request) -> Response:
 
 
 def report_file(request: Request) -> Response:
-    """Return the report as one file that needs nothing else, to keep or to send."""
+    """Return the report as one self-contained file."""
     lab, run = request_run(request)
     name = f'attachment; filename="{run.id}.html"'
     return HTMLResponse(render_html(results_report(lab.service.results(run))), headers={"content-disposition": name})
@@ -168,7 +168,7 @@ def _again(lab: Laboratory, run: Run) -> Job:
 
 
 def job(request: Request) -> Response:
-    """Return what a run that was just started does before it has an id."""
+    """Return the page of a job whose run has no id yet."""
     lab = request_lab(request)
     job = lab.service.jobs.find(request.path_params["job"])
     if job.run and any(head.id == job.run for head in lab.service.runs()):
@@ -177,7 +177,7 @@ def job(request: Request) -> Response:
 
 
 def job_state(request: Request) -> Response:
-    """Return what a job does, for a program."""
+    """Return the state of a job, for a program."""
     job = request_lab(request).service.jobs.find(request.path_params["job"])
     return JSONResponse({"run": job.run, "doing": job.doing, "alive": job.alive, "problem": job.problem})
 

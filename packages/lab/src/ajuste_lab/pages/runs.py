@@ -1,4 +1,4 @@
-"""The page *Runs*: all of them, found by what they were about and came to; some side by side; and bundles of others."""
+"""The page *Runs*: search by subject and result, compare runs, and import bundles."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def listed(request: Request) -> Response:
 
 
 def run_row(head: Head, facts: RunFacts, going_on: bool) -> RunRowShown:
-    """Return what is shown of a run in lists."""
+    """Return the line of a run for lists."""
     tags = head.tags.split()
     return RunRowShown(
         head=head,
@@ -137,13 +137,13 @@ def run_row(head: Head, facts: RunFacts, going_on: bool) -> RunRowShown:
 
 
 def verdict_badges(verdicts: Mapping[str, int]) -> tuple[Badge, ...]:
-    """Return a badge for each verdict, with how often it occurs."""
+    """Return a badge for each verdict, with its count."""
     counted = [(word, verdicts[word]) for word in ORDER if verdicts.get(word)]
     return tuple(word_badge(word, f"{word}: {count}" if count > 1 else word) for word, count in counted)
 
 
 def change(request: Request, form: Form) -> Response:
-    """Delete the chosen runs, once that is confirmed, or go and compare them."""
+    """Delete the chosen runs after a confirmation, or redirect to their comparison."""
     lab = request_lab(request)
     chosen = [str(run) for run in form.getlist("run")][:200]
     action = str(form.get("action", ""))
@@ -161,7 +161,7 @@ def change(request: Request, form: Form) -> Response:
 
 
 def keep(request: Request, form: Form) -> Response:
-    """Keep tags, pin and note of one run."""
+    """Save tags, pin and note of one run."""
     lab = request_lab(request)
     head = lab.service.head(request.path_params["run"])
     if (note := form.get("note")) is not None:
@@ -189,7 +189,7 @@ def _frequent(names: Iterable[str]) -> list[str]:
 
 
 def compared(request: Request) -> Response:
-    """Return the comparison of the runs in the address; of fewer than two, a choice of runs to add."""
+    """Return the comparison of the runs in the address; with fewer than two, a choice of runs to add."""
     chosen = _chosen(request)
     if len(chosen) < 2:
         return _offer(request, chosen)

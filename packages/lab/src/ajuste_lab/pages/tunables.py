@@ -1,4 +1,4 @@
-"""The pages *Tunables* and of each tunable: what it does, where kernels have it, its value here, who tried it."""
+"""The page *Tunables*, and one for each tunable: effect, place in each kernel, value here, and runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_RUNS: Final = 100
 
 
 def listed(request: Request) -> Response:
-    """Return the catalogue by subsystem, or what matches some words."""
+    """Return the catalogue by subsystem, or the tunables that match a search."""
     known = catalogue()
     words = request.query_params.get("find", "").strip()[:200]
     matches = known.search(words.split()) if words else list(known.tunables.values())
@@ -111,7 +111,7 @@ def levels_to_try(tunable: Tunable) -> tuple[str, ...]:
 
 
 def values_text(tunable: Tunable) -> str:
-    """Return what its values can be, in words."""
+    """Return its possible values, in words."""
     if tunable.type in ("cpu-list", "cpu-mask"):
         return "a list of CPUs, such as 0,2 or 0-3"
     if tunable.type == "choice":

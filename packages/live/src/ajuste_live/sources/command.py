@@ -96,4 +96,4 @@ def _figure(argv: list[str], caller: User | None, complaints: BinaryIO) -> Figur
 def _last_words(complaints: BinaryIO) -> str:
     size = os.fstat(complaints.fileno()).st_size
     text = os.pread(complaints.fileno(), _MOST_BYTES, max(0, size - _MOST_BYTES)).decode(errors="replace").strip()
-    return f"; it said last: {text.splitlines()[-1][:LONGEST]}" if text else ""
+    return f"; last output: {text.splitlines()[-1][:LONGEST]}" if text else ""
