@@ -166,7 +166,8 @@ def test_what_nobody_lives_to_restore_is_restored_by_hand(tmp_path: Path) -> Non
     output = run(
         """\
         live >said.txt 2>&1 & live=$!
-        await cost 1.1
+        # Stopped first: the slice does not end, and none is left to restore what another one held.
+        while await cost 1.1; pkill -STOP "^ajuste"; [ "$(cost)" != 1.1 ]; do pkill -CONT "^ajuste"; done
         pkill -9 "^ajuste" || true
         kill -9 $live || true
         cost
