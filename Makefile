@@ -143,7 +143,7 @@ lint-python:
 	.venv/bin/lint-imports --no-logo
 
 lint-words:
-	.venv/bin/codespell docs src packages writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
+	.venv/bin/codespell docs src packages/*/src packages/*/README.md writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 	.venv/bin/pytest -q $(WORDS)
 
 lint-rust:

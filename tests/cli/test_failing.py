@@ -8,8 +8,9 @@ import pytest
 
 from shell import Shell
 
-LONGER = ("--blocks", "6..60", "--quiet", "--", "sleep", "0.01", "--", "sleep", "0.2")
-SHORTER = ("--blocks", "6..60", "--quiet", "--", "sleep", "0.2", "--", "sleep", "0.01")
+# Enough blocks for a limit of 10 % beside a few trials that another program disturbed.
+LONGER = ("--blocks", "12..60", "--quiet", "--", "sleep", "0.01", "--", "sleep", "0.2")
+SHORTER = ("--blocks", "12..60", "--quiet", "--", "sleep", "0.2", "--", "sleep", "0.01")
 
 
 @pytest.mark.usefixtures("machine_lock")
