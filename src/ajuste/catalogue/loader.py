@@ -238,11 +238,11 @@ def catalogue() -> Catalogue:
 
 
 def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
-    module, _, name = model.partition(":")
+    module, _, kind_name = model.partition(":")
     folder = files("ajuste.catalogue")
 
     def read() -> dict[str, Any]:
-        kind = getattr(import_module(f"ajuste.model.{module}"), name)
+        kind = getattr(import_module(f"ajuste.model.{module}"), kind_name)
         entries: dict[str, Any] = load(folder / source, table, kind)
         for more in () if source.endswith(".toml") else folders(source):
             try:
@@ -250,9 +250,9 @@ def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
             except AjusteError as error:
                 add_problem(f"{more}: {error.place}: {error.message}")
                 continue
-            for twice in entries.keys() & added.keys():
-                add_problem(f"{more}: {table} {twice} is in another catalogue: rename it")
-            entries = {**entries, **{name: entry for name, entry in added.items() if name not in entries}}
+            for name, entry in added.items():
+                if entries.setdefault(name, entry) is not entry:
+                    add_problem(f"{more}: {table} {name} is in another catalogue: rename it")
         return entries
 
     return Later(read)

@@ -156,9 +156,9 @@ def _add(app: typer.Typer, name: str) -> None:
 
 def _command(name: str) -> Any:
     # A function, or a group of commands.
+    if name in ELSEWHERE and name not in plugins("commands"):
+        require_extra(ELSEWHERE[name])
     if name in ELSEWHERE or name not in COMMANDS:
-        if name in ELSEWHERE:
-            require_extra(ELSEWHERE[name])
         return load_plugin("commands", name)
     module = import_module(f"ajuste.cli.{_MODULES.get(name, name)}")
     if hasattr(module, "app") and name not in _MODULES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -113,34 +113,39 @@ def load_plugin(group: Group, name: str) -> Any:
     return plugin.load()
 
 
-def modules(folder: ModuleType, group: Group) -> Mapping[str, Any]:
-    """Return the modules of ``folder``, for which a file in it is enough, and the plug-ins of ``group``, by name.
+def modules(
+    folder: ModuleType, group: Group, wanted: Callable[[str], bool] = lambda _: True
+) -> Mapping[str, ModuleType]:
+    """Return the modules of ``folder``, for which a file in it is enough, and the plug-ins of ``group``, by name; only
+    those that are ``wanted`` are loaded.
 
     A plug-in that cannot be loaded, or has the name of one of the modules, is left out, and ``problems`` has it.
     """
-    names = sorted(module.name for module in iter_modules(folder.__path__))
-    loaded: dict[str, Any] = {name: import_module(f"{folder.__name__}.{name}") for name in names}
-    for plugin in plugins(group).values():
-        if plugin.name in loaded:
-            add_problem(f"{plugin} has the name of one of Ajuste's: rename it")
-            continue
-        try:
-            loaded[plugin.name] = plugin.load()
-        except RequestError as error:
-            add_problem(error.message)
-    return MappingProxyType(loaded)
+    names = [module.name for module in iter_modules(folder.__path__)]
+    loaded = {name: import_module(f"{folder.__name__}.{name}") for name in names if wanted(name)}
+    for name, module in _loaded(group, wanted):
+        if name in names:
+            add_problem(f"{plugins(group)[name]} has the name of one of Ajuste's: rename it")
+        else:
+            loaded[name] = module
+    return MappingProxyType(dict(sorted(loaded.items())))
 
 
 def folders(name: str) -> Iterator[Traversable]:
     """Yield the folder ``name`` of each package with a catalogue that has one."""
-    for plugin in plugins("catalogues").values():
-        try:
-            folder = files(plugin.load()) / name
-        except RequestError as error:
-            add_problem(error.message)
-            continue
-        if folder.is_dir():
+    for _, package in _loaded("catalogues"):
+        if (folder := files(package) / name).is_dir():
             yield folder
+
+
+def _loaded(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
+    # What of the group can be loaded, by name.
+    for plugin in plugins(group).values():
+        if wanted(plugin.name):
+            try:
+                yield plugin.name, plugin.load()
+            except RequestError as error:
+                add_problem(error.message)
 
 
 @contextmanager
