@@ -102,3 +102,9 @@ def test_help_is_the_same_for_a_command_that_is_loaded(monkeypatch: pytest.Monke
         for words in (["compare", "--help-all"], ["kernel", "build", "--help"]):
             itself = CliRunner().invoke(application(words), words, prog_name="ajuste").output
             assert itself == help_text(words[:-1], everything=words[-1] == "--help-all")
+
+
+def test_a_first_experiment_loads_nothing_of_another_database_and_no_migrations() -> None:
+    loaded = loaded_for("compare", "--quiet", "--blocks", "3", "--", "true")
+    assert {"sqlalchemy", "ajuste.report.html"} <= loaded
+    assert not loaded.intersection(("alembic", "mako", "sqlalchemy.dialects.postgresql"))
