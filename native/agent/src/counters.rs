@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
@@ -29,6 +30,8 @@ const KNOWN: [(&str, u32, u32); 10] = [
     ("branch-misses", HARDWARE, abi::PERF_COUNT_HW_BRANCH_MISSES),
 ];
 
+const NO_SUCH: &str = "this machine has no such counter";
+
 pub fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|(known, _, _)| *known == name)
 }
@@ -50,12 +53,24 @@ pub fn open(names: &[String], pid: i32) -> Vec<OpenCounter> {
 }
 
 fn open_one(name: &str, pid: i32) -> Result<File, String> {
-    let found = KNOWN.iter().find(|(known, _, _)| *known == name);
-    let (_, kind, config) = found.ok_or_else(|| format!("unknown counter {name:?}"))?;
-    let mut attributes = attributes(*kind, *config);
+    /// Bits of the events in [`KNOWN`] that this machine lacks: it is not asked again for each trial.
+    static LACKING: AtomicU32 = AtomicU32::new(0);
+
+    let found = KNOWN.iter().position(|(known, _, _)| *known == name);
+    let place = found.ok_or_else(|| format!("unknown counter {name:?}"))?;
+    if LACKING.load(Ordering::Relaxed) & (1 << place) != 0 {
+        return Err(NO_SUCH.to_owned());
+    }
+    let (_, kind, config) = KNOWN[place];
+    let mut attributes = attributes(kind, config);
     attributes.set_inherit(1);
     attributes.set_enable_on_exec(1);
-    open_event(attributes, pid).map_err(why_not)
+    open_event(attributes, pid).map_err(|error| {
+        if error.raw_os_error() == Some(libc::ENOENT) {
+            LACKING.fetch_or(1 << place, Ordering::Relaxed);
+        }
+        why_not(error)
+    })
 }
 
 /// Of an event that does not count yet.
@@ -106,7 +121,7 @@ impl Standby {
 /// Why perf_event_open(2) failed, in words.
 fn why_not(error: io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => "this machine has no such counter".to_owned(),
+        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => NO_SUCH.to_owned(),
         Some(libc::EACCES | libc::EPERM) => "not permitted (see kernel.perf_event_paranoid)".to_owned(),
         _ => errno::of(error),
     }
