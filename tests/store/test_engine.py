@@ -29,8 +29,12 @@ from postgresql import Server
 def test_a_new_store_is_what_the_layouts_make_step_by_step(tmp_path: Path) -> None:
     def content(file: Path) -> tuple[list[object], list[object], list[object]]:
         with closing(sqlite3.connect(file)) as database:
-            made = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
-            return made, *(database.execute(f"SELECT * FROM {name}").fetchall() for name in ("alembic_version", "store"))
+            made = database.execute(
+                "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
+            ).fetchall()
+            return made, *(
+                database.execute(f"SELECT * FROM {name}").fetchall() for name in ("alembic_version", "store")
+            )
 
     with Store(f"sqlite:///{tmp_path / 'new.sqlite'}"):
         pass

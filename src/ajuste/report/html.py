@@ -146,7 +146,9 @@ def _bare_html(cell: Entry) -> str:
         return _escaped(cell)
     if not isinstance(cell, Cell) or cell.missing:
         return ""
-    return f'{_escaped(cell.text)} <span class="spread">{_escaped(cell.note)}</span>' if cell.note else _escaped(cell.text)
+    return (
+        f'{_escaped(cell.text)} <span class="spread">{_escaped(cell.note)}</span>' if cell.note else _escaped(cell.text)
+    )
 
 
 def _escaped(text: str) -> str:

@@ -130,7 +130,6 @@ def progress_of(
 ) -> Progress | SearchProgress:
     """Return a progress display of ``study``, or of the ``search`` in it, for ``conduct``."""
     from ajuste.report.progress import Progress, SearchProgress
-    from ajuste.run.runner import Executors, Watcher
     from ajuste.study.metrics import deciding_metrics
 
     if search is not None:
