@@ -27,14 +27,11 @@ from postgresql import Server
 
 
 def test_a_new_store_is_what_the_layouts_make_step_by_step(tmp_path: Path) -> None:
-    def content(file: Path) -> tuple[list[object], list[object], list[object]]:
+    def content(file: Path) -> list[list[object]]:
+        tables = "(SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name)"
         with closing(sqlite3.connect(file)) as database:
-            made = database.execute(
-                "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
-            ).fetchall()
-            return made, *(
-                database.execute(f"SELECT * FROM {name}").fetchall() for name in ("alembic_version", "store")
-            )
+            names = (tables, "alembic_version", "store")
+            return [database.execute(f"SELECT * FROM {name}").fetchall() for name in names]
 
     with Store(f"sqlite:///{tmp_path / 'new.sqlite'}"):
         pass

@@ -253,7 +253,7 @@ def _layout(connection: sa.Connection, url: str) -> int:
 
 def _create(connection: sa.Connection) -> None:
     # Make an empty store as Alembic would, which takes as long to load as the rest.
-    ALEMBIC.create(connection)
+    ALEMBIC.create(connection, checkfirst=False)  # One that is there belongs to somebody else.
     METADATA.create_all(connection)
     connection.execute(ALEMBIC.insert().values(version_num=str(LAYOUT)))
     keep(connection, STORE, [sealed(LAYOUT, 0)])

@@ -59,11 +59,8 @@ TRIALS: Final = _table(
 the one of several that measured it.
 """
 # The same words for both databases. As options of a `sa.Index` they would load the dialects of both.
-sa.event.listen(
-    TRIALS,
-    "after_create",
-    sa.DDL("CREATE INDEX trials_of_machines ON trials (run_id, block, machine) WHERE machine <> ''"),
-)
+_INDEX: Final = "CREATE INDEX trials_of_machines ON trials (run_id, block, machine) WHERE machine <> ''"
+sa.event.listen(TRIALS, "after_create", sa.DDL(_INDEX))  # type: ignore[no-untyped-call]
 
 DOCUMENTS: Final = _table(
     "documents",
