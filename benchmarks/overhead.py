@@ -1,4 +1,4 @@
-"""What Ajuste adds to a command: 500 runs of ``true``, beside ``hyperfine -N``. ``python -m benchmarks overhead``.
+"""The overhead of Ajuste: 500 runs of ``true``, beside ``hyperfine -N``, by turns. ``python -m benchmarks overhead``.
 
 Three figures each, of the same commands: what the command took as a whole, what the 500 runs took from the first to
 the last, and the median run that it reports. The goal is for the whole. Hyperfine prints no span of its runs; theirs is

@@ -41,6 +41,12 @@ def test_no_command_loads_a_database_before_it_opens_a_store() -> None:
     assert not loaded.intersection(("sqlalchemy", "alembic"))
 
 
+def test_a_run_that_is_only_shown_or_refused_loads_no_analysis() -> None:
+    loaded = loaded_by("run", "compare")
+    assert "ajuste.run.experiment" in loaded
+    assert not loaded.intersection(("scipy", "ajuste.analysis.results", "ajuste.run.runner"))
+
+
 def test_models_are_built_when_they_are_needed() -> None:
     program = (
         "import ajuste.cli.compare\n"
