@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -38,6 +39,15 @@ def block(
         raise ValueError(f"block {number} since {since}, seed {seed}, warm_up {warm_up}: none may be negative")
     if len(set(configurations)) != len(configurations):
         raise ValueError("two configurations have the same name")
+    return _block(number, tuple(configurations), seed, warm_up, order, since)
+
+
+@lru_cache(
+    maxsize=1 << 14
+)  # A block is asked for several times: to plan it, to measure it, and to say that it is done.
+def _block(
+    number: int, configurations: tuple[str, ...], seed: int, warm_up: int, order: Order, since: int
+) -> tuple[Slot, ...]:
     order_bits, *keys = raw_bits((seed, number), 1 + len(configurations))
     if order == "latin":
         ordered = latin_order(number - since, configurations, (seed, since))
