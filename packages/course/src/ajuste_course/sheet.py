@@ -104,8 +104,9 @@ class ExpectedVerdict(ClosedModel):
 
 
 class SimulateStep(ClosedModel):
-    """Made data: a file for ``ajuste analyse`` with the columns configuration, block, time and value, each student's
-    their own. ``ratio`` is the true one of *other* to *base*; ``drift`` the growth of both from first to last block.
+    """Made data: a file for ``ajuste analyse`` with the columns configuration, block and value, each student's own, a
+    row for each trial in the order of time. ``ratio`` is the true one of *other* to *base*; ``drift`` the growth of both
+    from the first to the last trial.
     """
 
     kind: Literal["simulate"]
