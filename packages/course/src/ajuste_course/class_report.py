@@ -26,7 +26,9 @@ def class_report(sheet: Sheet, marked: Sequence[Marked]) -> Report:
     refused = len(marked) - len(counted)
     words = f"{count_of(len(marked), 'hand-in')}: {refused} not accepted"
     if counted:
-        words += f"; half of the others have {median(each.points for each in counted):g} of {sheet.points:g} points or more"
+        words += (
+            f"; half of the others have {median(each.points for each in counted):g} of {sheet.points:g} points or more"
+        )
     sections = [
         *_points(sheet, counted),
         *_questions(sheet, counted),
@@ -62,7 +64,11 @@ def _points(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
         name="class-points",
         title="Students by points",
         description="How many students have how many points, without what a person marks.",
-        figure=figure([trace], xaxis={"title": {"text": "points"}, "range": [0, sheet.points]}, yaxis={"rangemode": "tozero", "tickformat": "d"}),
+        figure=figure(
+            [trace],
+            xaxis={"title": {"text": "points"}, "range": [0, sheet.points]},
+            yaxis={"rangemode": "tozero", "tickformat": "d"},
+        ),
         height=_HEIGHT,
     )
     yield Section("Points", (Picture(plot),), name="points")
@@ -78,12 +84,25 @@ def _questions(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
         right = sum(mark.state == "right" for mark in judged)
         wrong = Counter(mark.value for mark in judged if mark.state == "wrong").most_common(1)
         most = f"{wrong[0][0]} ({wrong[0][1]})" if wrong else ""
-        rows.append((right / len(judged), Row((step.name, Cell(f"{100 * right / len(judged):.0f} %"), Cell(f"{len(judged)}"), most))))
+        rows.append(
+            (
+                right / len(judged),
+                Row((step.name, Cell(f"{100 * right / len(judged):.0f} %"), Cell(f"{len(judged)}"), most)),
+            )
+        )
     if rows:
-        columns = (Column("Question", figure=False), Column("Right"), Column("Answers"), Column("Most frequent wrong answer", figure=False))
+        columns = (
+            Column("Question", figure=False),
+            Column("Right"),
+            Column("Answers"),
+            Column("Most frequent wrong answer", figure=False),
+        )
         hardest = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
         yield Section(
-            "Questions, the hardest first", (Table.of(columns, hardest, "questions"),), name="questions", short="Questions"
+            "Questions, the hardest first",
+            (Table.of(columns, hardest, "questions"),),
+            name="questions",
+            short="Questions",
         )
 
 
@@ -102,7 +121,11 @@ def _predictions(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
         y = [math.log10(outcome.estimate or 1) for _, _, outcome in pairs]
         low, high = min(*x, *y, -0.1) - 0.1, max(*x, *y, 0.1) + 0.1
         ticks = [value for value in _LOG_TICKS if low <= math.log10(value) <= high]
-        axis = {"range": [low, high], "tickvals": [math.log10(value) for value in ticks], "ticktext": [f"×{value:g}" for value in ticks]}
+        axis = {
+            "range": [low, high],
+            "tickvals": [math.log10(value) for value in ticks],
+            "ticktext": [f"×{value:g}" for value in ticks],
+        }
         marks = scatter(
             "markers",
             x,
@@ -125,12 +148,17 @@ def _predictions(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
                 shapes=[line_at(x=0), line_at(y=0)],
             ),
             height=_HEIGHT + 60,
-            legend=(LegendEntry("a student", "circle", "series-1"), LegendEntry("predicted as measured", "line-ew", "line")),
+            legend=(
+                LegendEntry("a student", "circle", "series-1"),
+                LegendEntry("predicted as measured", "line-ew", "line"),
+            ),
         )
         yield Section(
             f"Prediction {step.name}",
             (
-                Paragraph(f"{right} of {len(pairs)} students predicted the direction, {sized} of them also the size (within a factor of {step.within:g})."),
+                Paragraph(
+                    f"{right} of {len(pairs)} students predicted the direction, {sized} of them also the size (within a factor of {step.within:g})."
+                ),
                 Picture(plot),
             ),
             name=f"prediction-{step.name}",
@@ -146,7 +174,11 @@ def _against(marked: Sequence[Marked]) -> Section | None:
     ]
     if not rows:
         return None
-    columns = (Column("Student", figure=False), Column("Decision", figure=False), Column("What was found", figure=False))
+    columns = (
+        Column("Student", figure=False),
+        Column("Decision", figure=False),
+        Column("What was found", figure=False),
+    )
     return Section(
         "To look at",
         (

@@ -31,7 +31,9 @@ SheetName = Annotated[
 ]
 Student = Annotated[
     str | None,
-    typer.Option("--student", metavar="NUMBER", help="Your student number (default: the one who began the sheet here)."),
+    typer.Option(
+        "--student", metavar="NUMBER", help="Your student number (default: the one who began the sheet here)."
+    ),
 ]
 Language = Annotated[
     str | None,
@@ -353,7 +355,9 @@ def mark(
 @example("ajuste course check granularity", "ajuste course check my-sheet.toml --student 1234567")
 def check_sheet(
     sheet: SheetName,
-    student: Annotated[str, typer.Option("--student", metavar="NUMBER", help="Check with this student's values.")] = "1",
+    student: Annotated[
+        str, typer.Option("--student", metavar="NUMBER", help="Check with this student's values.")
+    ] = "1",
     as_json: Json = False,
 ) -> None:
     """Check a sheet that you wrote: its format, and the study of each step for one student."""
@@ -456,9 +460,7 @@ def _measured(
     return shelf.keep(workbook.with_run(step.name, run.id))
 
 
-def _data_file(
-    sheet: Sheet, step: SimulateStep, workbook: Workbook, output: Path | None, *, force: bool
-) -> Path:
+def _data_file(sheet: Sheet, step: SimulateStep, workbook: Workbook, output: Path | None, *, force: bool) -> Path:
     from ajuste_course.simulation import made_data
 
     workbook.require_predictions(sheet, step.name)

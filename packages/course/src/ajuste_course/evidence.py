@@ -54,7 +54,9 @@ def study_findings(
     expected = student_study(sheet, step, workbook.student, seed, known)
     measured = ResolvedStudy.model_validate_json(run.resolved)
     if measured.study.name != expected.name:
-        return [Finding("proof", f"{step.name}: the run is {measured.study.name}, not this student's {expected.name}")], None
+        return [
+            Finding("proof", f"{step.name}: the run is {measured.study.name}, not this student's {expected.name}")
+        ], None
     if measured.study.design.seed != seed or run.seed != seed:
         return [
             Finding(
@@ -141,7 +143,11 @@ def sample_of(trials: Sequence[Trial], metrics: Iterable[str], count: int, gener
 def _distance(trial: Trial, trials: Sequence[Trial], metrics: Iterable[str]) -> float:
     distances = [0.0]
     for metric in metrics:
-        values = sorted(t.metrics[metric] for t in trials if t.slot.configuration == trial.slot.configuration and metric in t.metrics)
+        values = sorted(
+            t.metrics[metric]
+            for t in trials
+            if t.slot.configuration == trial.slot.configuration and metric in t.metrics
+        )
         middle = values[len(values) // 2] if values else 0.0
         if middle > 0 and trial.metrics.get(metric, 0) > 0:
             distances.append(abs(math.log(trial.metrics[metric] / middle)))
@@ -175,8 +181,12 @@ def measured_again(
 
 def asked_metrics(sheet: Sheet, step: str) -> list[str]:
     """Return the metrics of a step that predictions and questions are on."""
-    figures = [figure for ask in sheet.kind(AskStep) for figure in (ask.figure, ask.per) if figure and figure.study == step]
-    names = [figure.metric for figure in figures] + [each.metric for each in sheet.kind(PredictStep) if each.study == step]
+    figures = [
+        figure for ask in sheet.kind(AskStep) for figure in (ask.figure, ask.per) if figure and figure.study == step
+    ]
+    names = [figure.metric for figure in figures] + [
+        each.metric for each in sheet.kind(PredictStep) if each.study == step
+    ]
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -236,7 +246,9 @@ def digest_findings(opened: OpenedHandIn) -> list[Finding]:
         if parts := opened.different.get(stored.run.id):
             version = "" if stored.run.ajuste == opened.about.ajuste else ", which another version may have computed"
             findings.append(
-                Finding("remark", f"{step}: results in the file do not follow from its trials{version}: {', '.join(parts)}")
+                Finding(
+                    "remark", f"{step}: results in the file do not follow from its trials{version}: {', '.join(parts)}"
+                )
             )
     return findings
 
@@ -244,5 +256,3 @@ def digest_findings(opened: OpenedHandIn) -> list[Finding]:
 def _listed(words: Sequence[str]) -> str:
     more = f" and {len(words) - _MOST_LISTED} more" if len(words) > _MOST_LISTED else ""
     return "; ".join(words[:_MOST_LISTED]) + more
-
-

@@ -252,5 +252,3 @@ def outcomes_here(sheet: Sheet, workbook: Workbook, store: Store) -> dict[str, O
     """Return all outcomes of a workbook from this store."""
     runs = {name: run_outcome(store.find_run(run), store) for name, run in workbook.runs.items()}
     return outcomes_of(sheet, workbook, runs)
-
-

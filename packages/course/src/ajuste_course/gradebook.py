@@ -23,7 +23,9 @@ def marks_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
         cells = [_points(by_name[name].points) if name in by_name else "" for name in names]
         texts = "; ".join(filter(None, (each.problem, *(finding.text for finding in each.findings))))
         total = "" if each.problem else f"{each.points:g}"
-        rows.append([each.student, each.decision, total, f"{each.open_points:g}", f"{sheet.points:g}", *cells, texts, each.file])
+        rows.append(
+            [each.student, each.decision, total, f"{each.open_points:g}", f"{sheet.points:g}", *cells, texts, each.file]
+        )
     return _csv([head, *rows])
 
 
@@ -36,10 +38,7 @@ def moodle_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
     for each in marked:
         if each.student and (each.student not in best or each.points > best[each.student].points):
             best[each.student] = each
-    rows = [
-        [student, _moodle_points(each), _feedback(each)]
-        for student, each in sorted(best.items())
-    ]
+    rows = [[student, _moodle_points(each), _feedback(each)] for student, each in sorted(best.items())]
     return _csv([["ID number", sheet.title, "Feedback comments"], *rows])
 
 

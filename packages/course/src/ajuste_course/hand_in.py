@@ -85,7 +85,9 @@ def write_hand_in(file: Path, workbook: Workbook, store: Store, version: str) ->
                 if digest:
                     archive.write(bundle, _RUNS)
         except OSError as failure:
-            raise RequestError(f"{file}: {failure.strerror or failure}", hint="choose a FILE that you can write") from None
+            raise RequestError(
+                f"{file}: {failure.strerror or failure}", hint="choose a FILE that you can write"
+            ) from None
     return about
 
 
@@ -134,7 +136,9 @@ def _read(file: Path, directory: Path) -> tuple[HandIn, Path | None]:
     if runs is None:
         return about, None
     if hashlib.sha256(runs).hexdigest() != about.runs:
-        raise RequestError(f"{file} is damaged or was changed: its runs are not those that it was made with", hint=_HINT)
+        raise RequestError(
+            f"{file} is damaged or was changed: its runs are not those that it was made with", hint=_HINT
+        )
     bundle = directory / _RUNS
     bundle.write_bytes(runs)
     return about, bundle
@@ -146,5 +150,7 @@ def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes | None:
     except KeyError:
         return None
     if information.compress_type != zipfile.ZIP_STORED or information.file_size > most:
-        raise RequestError(f"{name} of the hand-in is compressed or too large; expected at most {most >> 20} MiB", hint=_HINT)
+        raise RequestError(
+            f"{name} of the hand-in is compressed or too large; expected at most {most >> 20} MiB", hint=_HINT
+        )
     return archive.read(information)

@@ -63,7 +63,9 @@ def write_handout(results: Results, path: Path, language: str) -> None:
             source.write_text(handout_text(results, picture if with_figure else "", language), encoding="utf-8")
             path.write_bytes(typst.compile(source, root=directory))
     except OSError as failure:
-        raise RequestError(f"{path}: {failure.strerror or failure}", hint="choose a FILE that you can write") from failure
+        raise RequestError(
+            f"{path}: {failure.strerror or failure}", hint="choose a FILE that you can write"
+        ) from failure
 
 
 def handout_text(results: Results, picture: str, language: str) -> str:
@@ -94,17 +96,28 @@ def handout_text(results: Results, picture: str, language: str) -> str:
 
 
 def _method(results: Results, words: Callable[..., str]) -> list[str]:
-    guests = [about for name, about in results.environment.items() if isinstance(about, dict) and "QEMU" in about and name]
+    guests = [
+        about for name, about in results.environment.items() if isinstance(about, dict) and "QEMU" in about and name
+    ]
     lines = []
     if isinstance(workload := results.environment.get("workload"), str):
         lines.append(words("Workload: {workload}", workload=workload))
     for guest in guests[:4]:
         lines.append(
-            words("Guest: Linux {kernel}, {cpus} CPUs, {memory}", kernel=guest.get("kernel", "?"), cpus=guest.get("CPUs", "?"), memory=guest.get("memory", "?"))
+            words(
+                "Guest: Linux {kernel}, {cpus} CPUs, {memory}",
+                kernel=guest.get("kernel", "?"),
+                cpus=guest.get("CPUs", "?"),
+                memory=guest.get("memory", "?"),
+            )
         )
     labels = result_labels(results)
     lines += [
-        words("Varied: {name}: {levels}", name=factor.name, levels=", ".join(labels.level(factor.name, level) for level in factor.levels))
+        words(
+            "Varied: {name}: {levels}",
+            name=factor.name,
+            levels=", ".join(labels.level(factor.name, level) for level in factor.levels),
+        )
         for factor in results.factors
     ]
     lines.append(
@@ -131,13 +144,17 @@ def _deciding(results: Results) -> list[Verdict]:
 
 def _verdicts(results: Results, words: Callable[..., str]) -> str:
     metrics, names = {metric.name: metric for metric in results.metrics}, _short_names(results)
-    head = [words(name) for name in ("Configuration", "Metric", "Baseline", "Measured", "Change", "Interval", "Verdict")]
+    head = [
+        words(name) for name in ("Configuration", "Metric", "Baseline", "Measured", "Change", "Interval", "Verdict")
+    ]
     rows = [head]
     for verdict in _deciding(results):
         metric = metrics.get(verdict.metric)
         unit = metric.unit if metric else verdict.unit
         old, new = ("–" if value is None else amount(value, unit) for value in (verdict.old, verdict.new))
-        interval = " … ".join(change(bound, verdict.scale, verdict.unit, like=verdict.estimate) for bound in (verdict.low, verdict.high))
+        interval = " … ".join(
+            change(bound, verdict.scale, verdict.unit, like=verdict.estimate) for bound in (verdict.low, verdict.high)
+        )
         rows.append(
             [
                 names.get(verdict.configuration, verdict.configuration)[:_LONGEST_NAME],
@@ -173,7 +190,9 @@ def _sentence(verdict: Verdict, what: str, configuration: str, words: Callable[.
     if verdict.verdict == "undecided":
         return words("{what}, {configuration}: these trials do not show whether there is a difference.", **subject)
     if verdict.verdict == "equivalent":
-        return words("{what}, {configuration}: there is no difference that matters ({change}).", **subject, change=verdict.effect)
+        return words(
+            "{what}, {configuration}: there is no difference that matters ({change}).", **subject, change=verdict.effect
+        )
     template = {
         "improves": "{what}, {configuration}: better, by {change}.",
         "worsens": "{what}, {configuration}: worse, by {change}.",
@@ -214,15 +233,22 @@ def handout_plot(results: Results, metric: Metric, language: str) -> Plot:
         values = [
             point.metrics[metric.name]
             for point in results.trials
-            if point.configuration == name and point.status == "ok" and not point.warm_up and metric.name in point.metrics
+            if point.configuration == name
+            and point.status == "ok"
+            and not point.warm_up
+            and metric.name in point.metrics
         ]
         if not values:
             continue
         spread = [place + 0.24 * ((number % 5) - 2) / 2 for number in range(len(values))]
         look = mark(place)
-        traces.append(scatter("markers", spread, values, "", marker={"color": look.colour, "size": 6, "symbol": look.symbol}))
+        traces.append(
+            scatter("markers", spread, values, "", marker={"color": look.colour, "size": 6, "symbol": look.symbol})
+        )
         mean = sum(values) / len(values)
-        traces.append(scatter("lines", [place - 0.3, place + 0.3], [mean, mean], line={"color": look.colour, "width": 2}))
+        traces.append(
+            scatter("lines", [place - 0.3, place + 0.3], [mean, mean], line={"color": look.colour, "width": 2})
+        )
     unit = f" ({metric.unit})" if metric.unit not in ("", "1", "count") else ""
     short = [_short_names(results)[name] for name in names]
     return Plot(

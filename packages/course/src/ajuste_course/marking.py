@@ -114,7 +114,9 @@ def read_class(file: Path) -> frozenset[str]:
     head = [cell.strip().casefold() for cell in rows[0]]
     column = next((head.index(name) for name in ("student", "id number", "idnumber", "id") if name in head), None)
     values = rows if column is None else rows[1:]
-    return frozenset(row[column or 0].strip() for row in values if len(row) > (column or 0) and row[column or 0].strip())
+    return frozenset(
+        row[column or 0].strip() for row in values if len(row) > (column or 0) and row[column or 0].strip()
+    )
 
 
 def mark_all(
@@ -201,7 +203,10 @@ def mark_one(
         findings += [Finding("remark", f"{step.name}: not what the sheet expects: {problem}") for problem in problems]
     outcomes = outcomes_of(sheet, workbook, outcomes)
     predictions = {
-        step.name: (workbook.predictions[step.name], judged(step, sheet, workbook.student, workbook.predictions[step.name], outcomes))
+        step.name: (
+            workbook.predictions[step.name],
+            judged(step, sheet, workbook.student, workbook.predictions[step.name], outcomes),
+        )
         for step in sheet.kind(PredictStep)
         if step.name in workbook.predictions
     }
@@ -258,5 +263,3 @@ def _text(step: AskStep, value: float | str) -> str:
     if step.answer_by == "choice" and isinstance(value, int | float) and 1 <= value <= len(step.choices):
         return step.choices[int(value) - 1]
     return f"{value:.4g}" if isinstance(value, int | float) else value
-
-

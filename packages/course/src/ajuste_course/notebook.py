@@ -99,7 +99,8 @@ def notebook_text(named: str, sheet: Sheet, student: str, language: str) -> str:
     cells = [
         new_markdown_cell(f"# {sheet.title}\n\n{sheet.summary}", id="title"),
         new_code_cell(
-            f"from ajuste_course.notebook import open_sheet\n\nsheet = open_sheet({named!r}, student={student!r})", id="open"
+            f"from ajuste_course.notebook import open_sheet\n\nsheet = open_sheet({named!r}, student={student!r})",
+            id="open",
         ),
     ]
     for number, step in enumerate(sheet.steps):
@@ -111,7 +112,9 @@ def notebook_text(named: str, sheet: Sheet, student: str, language: str) -> str:
         if code := _code(step):
             cells.append(new_code_cell(code, id=f"code-{number}"))
     cells.append(new_code_cell(f'sheet.hand_in("{sheet.name}-{student}.ajuste")', id="hand-in"))
-    notebook = new_notebook(cells=cells, metadata={"language_info": {"name": "python"}, "ajuste": {"language": language}})
+    notebook = new_notebook(
+        cells=cells, metadata={"language_info": {"name": "python"}, "ajuste": {"language": language}}
+    )
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
 

@@ -18,7 +18,7 @@ from ajuste.model.error import RequestError
 from ajuste.store.store import Store
 from ajuste_course.guide import step_text
 from ajuste_course.hand_in import SUFFIX, missing, write_hand_in
-from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet, SimulateStep, filled, read_sheet, sheet_files
+from ajuste_course.sheet import AskStep, MeasureStep, Sheet, SimulateStep, filled, read_sheet, sheet_files
 from ajuste_course.simulation import made_data
 from ajuste_course.student import check_student, drawn
 from ajuste_course.translation import languages, say, translated
@@ -45,13 +45,16 @@ def show(request: Request) -> Response:
     return _page(request, plain, translated(file, language), workbook)
 
 
-def _page(request: Request, plain: Sheet, texts: Sheet, workbook: Workbook, problem: str = "", at: str = "") -> Response:
+def _page(
+    request: Request, plain: Sheet, texts: Sheet, workbook: Workbook, problem: str = "", at: str = ""
+) -> Response:
     values = drawn(plain, workbook.student)
     renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
     lab, running = request_lab(request), {}
     for job in lab.service.jobs.all():
         if job.alive and job.study.startswith(f"{plain.name} "):
             running[job.study.split(" ", 1)[1]] = job.id
+    sealed = {step.name for run in workbook.runs for step in predictions_before(plain, run)}
     steps = [
         {
             "kind": step.kind,
@@ -62,7 +65,7 @@ def _page(request: Request, plain: Sheet, texts: Sheet, workbook: Workbook, prob
             "by": step.answer_by if isinstance(step, AskStep) else "",
             "points": getattr(step, "points", None),
             "ready": _is_ready(plain, getattr(step, "name", ""), workbook),
-            "sealed": isinstance(step, PredictStep) and any(step in predictions_before(plain, run) for run in workbook.runs),
+            "sealed": getattr(step, "name", "") in sealed,
             "job": running.get(f"{getattr(step, 'name', '')} {workbook.student}", ""),
         }
         for step in texts.steps

@@ -26,7 +26,19 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$", description="Low
 Points = Annotated[float, Field(ge=0, le=100, description="Points for it.")]
 Direction = Literal["rises", "falls", "same"]
 Of = Literal[
-    "mean", "median", "sd", "n", "estimate", "low", "high", "change", "verdict", "ratio", "three-sigma", "peeks", "blocks"
+    "mean",
+    "median",
+    "sd",
+    "n",
+    "estimate",
+    "low",
+    "high",
+    "change",
+    "verdict",
+    "ratio",
+    "three-sigma",
+    "peeks",
+    "blocks",
 ]
 """Which figure: of the trials of one configuration (``mean``, ``median``, ``sd``, ``n``), or of its comparison with the
 baseline (``estimate``, ``low`` and ``high`` are ratios, ``change`` is the estimate in per cent, ``verdict`` its word,
@@ -138,7 +150,9 @@ class AskStep(ClosedModel):
     unit: str = Field(default="", description="The unit to answer in, such as ms or %.")
     tolerance: float = Field(default=0.02, ge=0, description="Share by which a number may be off.")
     points: Points = 1.0
-    answer: int | float | None = Field(default=None, description="Key: number of the right choice from 1, or the number.")
+    answer: int | float | None = Field(
+        default=None, description="Key: number of the right choice from 1, or the number."
+    )
     rubric: str = Field(default="", description="Key: what a good text says, for who marks it.")
     explanation: str = Field(default="", description="Key: why; for after handing in.")
 
@@ -158,9 +172,7 @@ class AskStep(ClosedModel):
 
 
 MeasureStep.model_rebuild()
-Step: TypeAlias = Annotated[
-    TextStep | PredictStep | MeasureStep | SimulateStep | AskStep, Field(discriminator="kind")
-]
+Step: TypeAlias = Annotated[TextStep | PredictStep | MeasureStep | SimulateStep | AskStep, Field(discriminator="kind")]
 _S = TypeVar("_S", bound=ClosedModel)
 
 KEY_FIELDS: Final = ("answer", "rubric", "explanation")
@@ -177,7 +189,9 @@ class Sheet(ClosedModel):
     summary: str = Field(min_length=1, max_length=500, description="What one learns, in a sentence.")
     minutes: int = Field(ge=1, le=600, description="How long a student needs.")
     language: str = Field(default="en", pattern=r"^[a-z]{2,3}$", description="Of its texts.")
-    students: str = Field(default=r"[A-Za-z0-9._-]{1,32}", description="What a student's number looks like: a regular expression.")
+    students: str = Field(
+        default=r"[A-Za-z0-9._-]{1,32}", description="What a student's number looks like: a regular expression."
+    )
     draw: dict[Name, Draw] = Field(default={}, max_length=50, description="Values drawn for each student, by name.")
     steps: tuple[Step, ...] = Field(alias="step", min_length=1, max_length=200)
 
@@ -194,7 +208,9 @@ class Sheet(ClosedModel):
         for step in self.steps:
             for figure in figures_of(step):
                 if figure.study not in measured:
-                    raise ValueError(f"{step_name(step)} asks for a figure of {figure.study}, which is no step before it")
+                    raise ValueError(
+                        f"{step_name(step)} asks for a figure of {figure.study}, which is no step before it"
+                    )
             if isinstance(step, PredictStep) and step.study in measured:
                 raise ValueError(f"{step.name} predicts {step.study}, which is measured before it")
             if isinstance(step, PredictStep) and step.study not in names:
@@ -276,7 +292,8 @@ def find_sheet(name_or_path: str) -> Path:
     if path.suffix == SUFFIX or "/" in name_or_path:
         return path
     raise RequestError(
-        f"sheet {name_or_path!r} not found{nearest(name_or_path, known)}", hint="list the sheets with ajuste course list"
+        f"sheet {name_or_path!r} not found{nearest(name_or_path, known)}",
+        hint="list the sheets with ajuste course list",
     )
 
 

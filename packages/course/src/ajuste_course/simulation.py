@@ -58,7 +58,12 @@ def made_data(sheet: Sheet, step: SimulateStep, student: str, seed: int) -> Made
     spread = generator.normal(0.0, noise, len(order))
     last = max(len(order) - 1, 1)
     rows = [
-        (name, block, time, _LEVEL * (ratio if name == OTHER else 1.0) * (1 + drift * time / last) * float(np.exp(error)))
+        (
+            name,
+            block,
+            time,
+            _LEVEL * (ratio if name == OTHER else 1.0) * (1 + drift * time / last) * float(np.exp(error)),
+        )
         for time, ((name, block), error) in enumerate(zip(order, spread, strict=True))
     ]
     # As the file has them: what a student computes from it is what is marked.

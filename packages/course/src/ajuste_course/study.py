@@ -32,7 +32,9 @@ def student_study(sheet: Sheet, step: MeasureStep, student: str, seed: int, know
     values = {**drawn(sheet, student), "seed": (seed,)}
     table = MeasureStep.model_validate(filled(step.model_dump(by_alias=True), values))
     try:
-        study = _study(table, re.sub(r"[^a-z0-9]+", "-", f"{sheet.name}-{step.name}-{student.lower()}").strip("-"), known)
+        study = _study(
+            table, re.sub(r"[^a-z0-9]+", "-", f"{sheet.name}-{step.name}-{student.lower()}").strip("-"), known
+        )
     except RequestError as failure:
         where = f"step {step.name} of the sheet {sheet.name}"
         raise RequestError(f"{where}: {failure.message}", hint=failure.hint) from failure

@@ -75,7 +75,9 @@ def update_translation(sheet_file: Path, language: str) -> tuple[Path, int]:
     try:
         file.write_bytes(header.encode() + written.getvalue())
     except OSError as failure:
-        raise RequestError(f"{file}: {failure.strerror or failure}", hint="copy the sheet to a directory of yours") from None
+        raise RequestError(
+            f"{file}: {failure.strerror or failure}", hint="copy the sheet to a directory of yours"
+        ) from None
     return file, sum(text not in words for text in messages(sheet))
 
 

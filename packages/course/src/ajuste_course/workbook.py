@@ -60,7 +60,9 @@ class Workbook(ClosedModel):
     def sealed(self, sheet: Sheet, step: str) -> str:
         """Return the digest of all predictions before a step: the seed of its study follows from it."""
         before = [predicted.name for predicted in predictions_before(sheet, step)]
-        entries = {name: self.predictions[name].model_dump(exclude={"made"}) for name in before if name in self.predictions}
+        entries = {
+            name: self.predictions[name].model_dump(exclude={"made"}) for name in before if name in self.predictions
+        }
         return hashlib.sha256(json.dumps(entries, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     def seed(self, sheet: Sheet, step: str) -> int:
@@ -129,7 +131,9 @@ def _ratio(direction: Direction, size: str) -> float:
     number = float(match["number"].replace(",", "."))
     if match["unit"] in (None, "%"):
         if direction == "falls" and number >= 100:
-            raise RequestError(f"it cannot fall by {number:g} %; expected less than 100 %", hint="a tenth is 90%, or 10x")
+            raise RequestError(
+                f"it cannot fall by {number:g} %; expected less than 100 %", hint="a tenth is 90%, or 10x"
+            )
         ratio = 1 + number / 100 if direction == "rises" else 1 - number / 100
     else:
         ratio = number if direction == "rises" else 1 / number if number else 0
@@ -206,7 +210,8 @@ class Shelf:
         if len(workbooks) != 1:
             found = f"{len(workbooks)} students have begun" if workbooks else "nobody has begun"
             raise RequestError(
-                f"{found} the sheet {sheet.name} here" + (f" as {visible(student)}" if student and not workbooks else ""),
+                f"{found} the sheet {sheet.name} here"
+                + (f" as {visible(student)}" if student and not workbooks else ""),
                 hint=f"ajuste course open {sheet.name} --student NUMBER",
             )
         (workbook,) = workbooks
@@ -222,7 +227,11 @@ class Shelf:
         """Return the student's workbook, a new one if there is none or a ``fresh`` one is wanted."""
         if not fresh and self.file(sheet.name, student).is_file():
             workbook = self.find(sheet, student)
-            return workbook if workbook.language == language else self.keep(workbook.model_copy(update={"language": language}))
+            return (
+                workbook
+                if workbook.language == language
+                else self.keep(workbook.model_copy(update={"language": language}))
+            )
         return self.keep(
             Workbook(sheet=sheet.name, version=sheet.version, digest=sheet.digest, student=student, language=language)
         )
@@ -234,7 +243,9 @@ class Shelf:
             make_directory(file.parent)
             write_text(file, workbook.model_dump_json(indent=2))
         except OSError as failure:
-            raise RequestError(f"{file}: {failure.strerror or failure}", hint="free some space, then repeat") from failure
+            raise RequestError(
+                f"{file}: {failure.strerror or failure}", hint="free some space, then repeat"
+            ) from failure
         return workbook
 
     def _read(self, file: Path) -> Workbook:
