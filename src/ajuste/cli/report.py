@@ -152,7 +152,7 @@ def report(
     if form == "lkml":
         _print_mail(results, metric or [], mechanism, place.store_url)
         return
-    if form in plugins("reports"):
+    if form is not None and form in plugins("reports"):
         load_plugin("reports", form)(results, output, language)
         typer.echo(visible_line(str(output)))
         return

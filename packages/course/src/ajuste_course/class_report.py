@@ -157,7 +157,8 @@ def _predictions(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
             f"Prediction {step.name}",
             (
                 Paragraph(
-                    f"{right} of {len(pairs)} students predicted the direction, {sized} of them also the size (within a factor of {step.within:g})."
+                    f"{right} of {len(pairs)} students predicted the direction, {sized} of them also the size "
+                    f"(within a factor of {step.within:g})."
                 ),
                 Picture(plot),
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -502,7 +502,12 @@ def _show_status(sheet: Sheet, texts: Sheet, workbook: Workbook, named: str) -> 
     typer.echo(visible_line(f"{texts.title} ({sheet.name}, version {sheet.version}), student {workbook.student}"))
     for step in sheet.steps:
         name: str = getattr(step, "name", "")
-        done = {"predict": workbook.predictions, "measure": workbook.runs, "ask": workbook.answers}.get(step.kind)
+        kinds: dict[str, Collection[str]] = {
+            "predict": workbook.predictions,
+            "measure": workbook.runs,
+            "ask": workbook.answers,
+        }
+        done = kinds.get(step.kind)
         if done is not None:
             typer.echo(f"  {'done' if name in done else 'open':<5} {step.kind:<8} {name}")
     _next(sheet, workbook, named)

@@ -61,7 +61,7 @@ def study_findings(
         return [
             Finding(
                 "proof",
-                f"{step.name}: the run has seed {run.seed}; these predictions of this student give {seed}: a prediction was "
+                f"{step.name}: the run has seed {run.seed}; this student's predictions give {seed}: a prediction was "
                 "changed after measuring, or the figures are somebody else's",
             )
         ], None
@@ -199,7 +199,7 @@ class Prints:
     texts: Mapping[str, str]
 
 
-def prints_of(sheet: Sheet, opened: OpenedHandIn) -> Prints:
+def prints_of(opened: OpenedHandIn) -> Prints:
     """Return the prints of a hand-in."""
     workbook = opened.about.workbook
     trials = {
@@ -208,10 +208,10 @@ def prints_of(sheet: Sheet, opened: OpenedHandIn) -> Prints:
         for trial in stored.trials
         if trial.events
     }
-    return Prints(workbook.student, trials, _long_texts(sheet, workbook))
+    return Prints(workbook.student, trials, _long_texts(workbook))
 
 
-def _long_texts(sheet: Sheet, workbook: Workbook) -> dict[str, str]:
+def _long_texts(workbook: Workbook) -> dict[str, str]:
     texts = {name: str(each.value) for name, each in workbook.answers.items() if isinstance(each.value, str)}
     texts |= {name: each.why for name, each in workbook.predictions.items()}
     plain = {name: " ".join(text.casefold().split()) for name, text in texts.items()}

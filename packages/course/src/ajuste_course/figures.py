@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,10 +60,8 @@ def run_outcome(run: Run, store: Store) -> Outcome:
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     results = results_of(run, store)
     if not results.three_sigma and len(resolved.configurations) > 1:
-        try:
+        with suppress(RequestError):  # effects of factors are not compared by this rule
             results = with_three_sigma(results, run, store)
-        except RequestError:
-            pass  # effects of factors are not compared by this rule
     return Outcome(results, resolved)
 
 

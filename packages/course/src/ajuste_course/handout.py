@@ -61,7 +61,7 @@ def write_handout(results: Results, path: Path, language: str) -> None:
             with_figure = _draw(results, Path(directory) / picture, language)
             source = Path(directory) / "handout.typ"
             source.write_text(handout_text(results, picture if with_figure else "", language), encoding="utf-8")
-            path.write_bytes(typst.compile(source, root=directory))
+            path.write_bytes(bytes(typst.compile(str(source), root=directory)))
     except OSError as failure:
         raise RequestError(
             f"{path}: {failure.strerror or failure}", hint="choose a FILE that you can write"
@@ -102,15 +102,15 @@ def _method(results: Results, words: Callable[..., str]) -> list[str]:
     lines = []
     if isinstance(workload := results.environment.get("workload"), str):
         lines.append(words("Workload: {workload}", workload=workload))
-    for guest in guests[:4]:
-        lines.append(
-            words(
-                "Guest: Linux {kernel}, {cpus} CPUs, {memory}",
-                kernel=guest.get("kernel", "?"),
-                cpus=guest.get("CPUs", "?"),
-                memory=guest.get("memory", "?"),
-            )
+    lines += [
+        words(
+            "Guest: Linux {kernel}, {cpus} CPUs, {memory}",
+            kernel=guest.get("kernel", "?"),
+            cpus=guest.get("CPUs", "?"),
+            memory=guest.get("memory", "?"),
         )
+        for guest in guests[:4]
+    ]
     labels = result_labels(results)
     lines += [
         words(
@@ -205,8 +205,8 @@ def _limits(results: Results, words: Callable[..., str]) -> list[str]:
     if results.clock == "virtual":
         lines.append(
             words(
-                "Measured on an emulated CPU, where every instruction takes the same time: this shows what the kernel does, "
-                "not how fast a machine is."
+                "Measured on an emulated CPU, where every instruction takes the same time: this shows what the kernel "
+                "does, not how fast a machine is."
             )
         )
         lines.append(words("Trials differ by seed: memory layout, and the start relative to the timer."))
@@ -225,7 +225,7 @@ def _limits(results: Results, words: Callable[..., str]) -> list[str]:
     return lines
 
 
-def handout_plot(results: Results, metric: Metric, language: str) -> Plot:
+def handout_plot(results: Results, metric: Metric) -> Plot:
     """Return the figure: every clean trial by configuration, with the mean of each."""
     names = [each.name for each in results.configurations][:_MOST_ROWS]
     traces: list[dict[str, Any]] = []
@@ -276,7 +276,7 @@ def _draw(results: Results, file: Path, language: str) -> bool:
 
     with mpl.rc_context(RC):
         title = say(language, "Every trial; the lines are means")
-        draw(handout_plot(results, metric, language), title).savefig(
+        draw(handout_plot(results, metric), title).savefig(
             file, format="svg", bbox_inches="tight", pad_inches=0.1, metadata={"Date": None, "Creator": None}
         )
     return True

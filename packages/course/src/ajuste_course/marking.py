@@ -6,7 +6,7 @@ import csv
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal
 
@@ -135,7 +135,7 @@ def mark_all(
         try:
             with open_hand_in(file) as opened:
                 marked.append(mark_one(sheet, opened, marking, known, options, watcher))
-                prints.append(prints_of(sheet, opened))
+                prints.append(prints_of(opened))
         except AjusteError as failure:
             marked.append(Marked(str(file), problem=failure.message))
         done(marked[-1])
@@ -225,7 +225,7 @@ def _of_clock(opened: OpenedHandIn) -> list[Finding]:
     times = [opened.about.made, *(each.made for each in opened.about.workbook.predictions.values())]
     try:
         latest = max(datetime.fromisoformat(time) for time in times)
-        ahead = latest - datetime.now(timezone.utc) > _CLOCK_AHEAD
+        ahead = latest - datetime.now(UTC) > _CLOCK_AHEAD
     except (ValueError, TypeError):
         return [Finding("remark", "a time in the file is not a time")]
     return [Finding("remark", f"the clock of its machine was wrong: {latest.date()}")] if ahead else []

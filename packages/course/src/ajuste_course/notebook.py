@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.home import ajuste_version, home
@@ -93,12 +94,13 @@ def open_sheet(name: str, student: str) -> OpenSheet:
 def notebook_text(named: str, sheet: Sheet, student: str, language: str) -> str:
     """Return a notebook of a sheet, whose texts are in ``language``."""
     import nbformat
-    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+    v4: Any = nbformat.v4
 
     values = drawn(sheet, student)
     cells = [
-        new_markdown_cell(f"# {sheet.title}\n\n{sheet.summary}", id="title"),
-        new_code_cell(
+        v4.new_markdown_cell(f"# {sheet.title}\n\n{sheet.summary}", id="title"),
+        v4.new_code_cell(
             f"from ajuste_course.notebook import open_sheet\n\nsheet = open_sheet({named!r}, student={student!r})",
             id="open",
         ),
@@ -108,15 +110,15 @@ def notebook_text(named: str, sheet: Sheet, student: str, language: str) -> str:
         if isinstance(step, AskStep):
             choices = [f"{place}. {filled(choice, values)}" for place, choice in enumerate(step.choices, 1)]
             text = "\n".join([text, "", *choices]) if choices else text
-        cells.append(new_markdown_cell(text, id=f"text-{number}"))
+        cells.append(v4.new_markdown_cell(text, id=f"text-{number}"))
         if code := _code(step):
-            cells.append(new_code_cell(code, id=f"code-{number}"))
-    cells.append(new_code_cell(f'sheet.hand_in("{sheet.name}-{student}.ajuste")', id="hand-in"))
-    notebook = new_notebook(
+            cells.append(v4.new_code_cell(code, id=f"code-{number}"))
+    cells.append(v4.new_code_cell(f'sheet.hand_in("{sheet.name}-{student}.ajuste")', id="hand-in"))
+    notebook = v4.new_notebook(
         cells=cells, metadata={"language_info": {"name": "python"}, "ajuste": {"language": language}}
     )
     nbformat.validate(notebook)
-    return nbformat.writes(notebook) + "\n"
+    return f"{v4.writes(notebook)}\n"
 
 
 def _code(step: object) -> str:

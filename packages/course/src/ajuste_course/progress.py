@@ -36,7 +36,9 @@ class MarkingDisplay(Display):
         with self._lock:
             self._trials += 1
 
-    def block_done(self, *_: Any) -> None: ...
+    def block_done(self, block: int, findings: Any) -> None: ...
+
+    def search_stands(self, standing: Any) -> None: ...
 
     def lines(self) -> Sequence[str]:
         spent = time.monotonic() - self._begin

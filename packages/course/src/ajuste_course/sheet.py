@@ -116,8 +116,9 @@ class ExpectedVerdict(ClosedModel):
 
 
 class SimulateStep(ClosedModel):
-    """Made data: a file for ``ajuste analyse`` with the columns configuration, block and value, each student's own, a
-    row for each trial in the order of time. ``ratio`` is the true one of *other* to *base*; ``drift`` the growth of both
+    """Made data: a file for ``ajuste analyse`` with the columns configuration, block and value, each student's own.
+
+    A row is a trial, in the order of time. ``ratio`` is the true one of *other* to *base*; ``drift`` the growth of both
     from the first to the last trial.
     """
 
@@ -158,7 +159,7 @@ class AskStep(ClosedModel):
 
     @model_validator(mode="after")
     def _complete(self) -> AskStep:
-        if self.answer_by == "choice" and not 2 <= len(self.choices):
+        if self.answer_by == "choice" and not len(self.choices) >= 2:
             raise ValueError("a choice has at least two choices")
         if self.answer_by != "choice" and (self.choices or self.values):
             raise ValueError(f"choices and values are for by = 'choice'; found by = {self.answer_by!r}")
@@ -220,14 +221,16 @@ class Sheet(ClosedModel):
         known = {*self.draw, *RESERVED}
         for text in _texts(self.model_dump(mode="json", by_alias=True)["step"]):
             if unknown := next((name for name in _PLACEHOLDER.findall(text) if name not in known), None):
-                raise ValueError(f"{{{unknown}}} is drawn nowhere{nearest(unknown, known)}")
+                raise ValueError(f"{{{unknown}}} is drawn nowhere{nearest(unknown, sorted(known))}")
         return self
 
     def find(self, name: str) -> PredictStep | MeasureStep | SimulateStep | AskStep:
         """Return a step by its name. Raises RequestError."""
         named = {step.name: step for step in self.steps if not isinstance(step, TextStep)}
         if name not in named:
-            raise RequestError(f"{self.name} has no step {name!r}{nearest(name, named)}", hint="see ajuste course show")
+            raise RequestError(
+                f"{self.name} has no step {name!r}{nearest(name, list(named))}", hint="see ajuste course show"
+            )
         return named[name]
 
     def kind(self, of: type[_S]) -> tuple[_S, ...]:
@@ -292,7 +295,7 @@ def find_sheet(name_or_path: str) -> Path:
     if path.suffix == SUFFIX or "/" in name_or_path:
         return path
     raise RequestError(
-        f"sheet {name_or_path!r} not found{nearest(name_or_path, known)}",
+        f"sheet {name_or_path!r} not found{nearest(name_or_path, list(known))}",
         hint="list the sheets with ajuste course list",
     )
 

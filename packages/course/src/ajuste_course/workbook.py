@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -104,7 +104,7 @@ class Workbook(ClosedModel):
                 )
 
 
-def _listed(sheet: Sheet, kind: type[PredictStep] | type[AskStep]) -> str:
+def _listed(sheet: Sheet, kind: type[PredictStep | AskStep]) -> str:
     return f"name one of {', '.join(step.name for step in sheet.kind(kind)) or 'none'}"
 
 
@@ -185,7 +185,7 @@ def measured_steps(sheet: Sheet) -> tuple[MeasureStep | SimulateStep, ...]:
 
 def now() -> str:
     """Return the time of this machine, in UTC."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Shelf:
