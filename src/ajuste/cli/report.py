@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.report.pictures.drawing import PictureFormat
     from ajuste.store.head import Head, Run
     from ajuste.store.store import Store
+
+_FORMS: Final = ("svg", "png", "lkml")
 
 
 @example(
@@ -103,14 +105,9 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
-    if form == "lkml":
-        _check_mail(runs or (), pictures=pictures, trials=trials, as_json=as_json)
-    elif form in (None, "svg", "png"):
-        _check_pictures(form, pictures, mechanism, of_run=bool(runs))
-    else:
-        _check_written(form, output, runs or ())
-    if output is not None and form in (None, "svg", "png", "lkml"):
-        raise RequestError("--output requires --format handout", hint="add --format handout")
+    _check_mail(form, runs or (), pictures=pictures, trials=trials, as_json=as_json)
+    _check_pictures(form, pictures, mechanism, of_run=bool(runs))
+    _check_output(form, output, runs or ())
     _check_page(html)
     place = home()
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
@@ -147,14 +144,14 @@ def report(
     if three_sigma:
         results = _by_three_sigma(results, place.store_url)
     _check_metrics(results, metric or [])
+    if output is not None:
+        load_plugin("reports", form or "")(results, output, language)
+        typer.echo(visible_line(str(output)))
+        return
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
     if form == "lkml":
         _print_mail(results, metric or [], mechanism, place.store_url)
-        return
-    if form is not None and form in plugins("reports"):
-        load_plugin("reports", form)(results, output, language)
-        typer.echo(visible_line(str(output)))
         return
     showing.show(results, metrics=metric or ())
     if not as_json and (note := RunNotes(place).of(results.run)):
@@ -237,7 +234,9 @@ def _listed(url: str) -> Iterable[Head]:
         return store.runs()
 
 
-def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
+def _check_mail(form: str | None, runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
+    if form != "lkml":
+        return
     others = {"--pictures": pictures is not None, "--trials": trials, "--json": as_json}
     conflicting = next((name for name, is_given in others.items() if is_given), None)
     if conflicting is not None:
@@ -246,14 +245,17 @@ def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_
         raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
 
 
-def _check_written(form: str, output: Path | None, runs: Sequence[str]) -> None:
-    # What other packages write.
+def _check_output(form: str | None, output: Path | None, runs: Sequence[str]) -> None:
+    # What other packages write to a file.
+    if form in (None, *_FORMS):
+        if output is not None:
+            raise RequestError("--output requires --format handout", hint="add --format handout")
+        return
     known = plugins("reports")
     if form == "handout" and form not in known:
         require_extra("course")
     if form not in known:
-        listed = ", ".join(["svg", "png", "lkml", *known])
-        raise RequestError(f"--format {visible_line(form)}: expected one of {listed}")
+        raise RequestError(f"--format {visible_line(str(form))}: expected one of {', '.join([*_FORMS, *known])}")
     if output is None:
         raise RequestError(f"--format {form} requires --output", hint="add -o FILE.pdf")
     if len(runs) != 1:
@@ -263,9 +265,11 @@ def _check_written(form: str, output: Path | None, runs: Sequence[str]) -> None:
 
 
 def _check_pictures(form: str | None, pictures: Path | None, mechanism: str | None, *, of_run: bool) -> None:
+    if form == "lkml":
+        return
     if mechanism is not None:
         raise RequestError("--mechanism requires --format lkml", hint="add --format lkml")
-    if form is not None and pictures is None and of_run:
+    if form in _FORMS and pictures is None and of_run:
         raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
     if pictures is not None:
         require_extra("pictures")

@@ -122,7 +122,8 @@ def _method(results: Results, words: Callable[..., str]) -> list[str]:
     ]
     lines.append(
         words(
-            "{blocks} blocks of one trial each in random order, {trials} trials in all; each is compared within its block",
+            "{blocks} blocks of one trial each in random order, {trials} trials in all; each is compared within its "
+            "block",
             blocks=results.blocks,
             trials=results.tally.counted,
         )
