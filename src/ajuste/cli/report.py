@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,12 +15,14 @@ from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home, require_extra
 from ajuste.model.error import RequestError
-from ajuste.model.wording import visible
+from ajuste.model.plugins import load_plugin, plugins
+from ajuste.model.wording import visible, visible_line
 from ajuste.store.head import RunNotes
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.model.results import Results
     from ajuste.model.suite import SuiteRecord
+    from ajuste.report.pictures.drawing import PictureFormat
     from ajuste.store.head import Head, Run
     from ajuste.store.store import Store
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     "ajuste report messages --pictures figures",
     "ajuste report messages --markdown messages.md",
     "ajuste report messages --format lkml",
+    "ajuste report messages --format handout -o messages.pdf --language es",
 )
 def report(
     runs: Annotated[
@@ -48,13 +51,22 @@ def report(
         Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
     ] = None,
     form: Annotated[
-        Literal["svg", "png", "lkml"] | None,
+        str | None,
         typer.Option(
             "--format",
-            help="Format of the pictures: svg (the default) or png. lkml: print plain-text tables for a mail instead.",
+            metavar="FORMAT",
+            help="Format of the pictures: svg (the default) or png. lkml: print plain-text tables for a mail instead. "
+            "handout: write two pages to the file of --output.",
             show_default=False,
         ),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="With --format handout: the file, FILE.pdf or FILE.typ."),
+    ] = None,
+    language: Annotated[
+        str, typer.Option("--language", metavar="CODE", help="With --format handout: en, es or ru.")
+    ] = "en",
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results to this file as Markdown.")
     ] = None,
@@ -93,8 +105,12 @@ def report(
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
     if form == "lkml":
         _check_mail(runs or (), pictures=pictures, trials=trials, as_json=as_json)
-    else:
+    elif form in (None, "svg", "png"):
         _check_pictures(form, pictures, mechanism, of_run=bool(runs))
+    else:
+        _check_written(form, output, runs or ())
+    if output is not None and form in (None, "svg", "png", "lkml"):
+        raise RequestError("--output requires --format handout", hint="add --format handout")
     _check_page(html)
     place = home()
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
@@ -136,6 +152,10 @@ def report(
     if form == "lkml":
         _print_mail(results, metric or [], mechanism, place.store_url)
         return
+    if form in plugins("reports"):
+        load_plugin("reports", form)(results, output, language)
+        typer.echo(visible_line(str(output)))
+        return
     showing.show(results, metrics=metric or ())
     if not as_json and (note := RunNotes(place).of(results.run)):
         typer.echo(f"note {visible(note.rstrip())}")
@@ -144,7 +164,7 @@ def report(
         from ajuste.report.pictures.drawing import write_pictures
         from ajuste.report.results import results_report
 
-        written = write_pictures(results_report(results), pictures, form or "svg")
+        written = write_pictures(results_report(results), pictures, cast("PictureFormat", form or "svg"))
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -224,6 +244,22 @@ def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_
         raise RequestError(f"--format lkml conflicts with {conflicting}", hint="remove one of them")
     if len(runs) != 1:
         raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
+
+
+def _check_written(form: str, output: Path | None, runs: Sequence[str]) -> None:
+    # What other packages write.
+    known = plugins("reports")
+    if form == "handout" and form not in known:
+        require_extra("course")
+    if form not in known:
+        listed = ", ".join(["svg", "png", "lkml", *known])
+        raise RequestError(f"--format {visible_line(form)}: expected one of {listed}")
+    if output is None:
+        raise RequestError(f"--format {form} requires --output", hint="add -o FILE.pdf")
+    if len(runs) != 1:
+        raise RequestError(f"--format {form} applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
+    if not output.absolute().parent.is_dir():
+        raise RequestError(f"--output {output}: expected a file in an existing directory")
 
 
 def _check_pictures(form: str | None, pictures: Path | None, mechanism: str | None, *, of_run: bool) -> None:

@@ -120,14 +120,22 @@ def figure(wanted: Figure, outcomes: Outcomes) -> float | str | None:
     if wanted.of == "verdict":
         return verdict.verdict
     if wanted.of == "change":
-        return None if verdict.estimate is None else (verdict.estimate - 1) * 100
+        ratio = ratio_of(verdict)
+        return None if ratio is None else (ratio - 1) * 100
     value = getattr(verdict, wanted.of)
     return None if value is None else float(value)
 
 
+def ratio_of(verdict: Verdict) -> float | None:
+    """Return the ratio to the baseline, also where a metric is compared by differences; None where there is none."""
+    if verdict.scale == "ratio":
+        return verdict.estimate if verdict.estimate and verdict.estimate > 0 else None
+    return verdict.new / verdict.old if verdict.old and verdict.new and verdict.new / verdict.old > 0 else None
+
+
 def _peeks(results: Results, metric: str, baseline: str, name: str) -> int:
-    # How often somebody who tests after each block finds p < 0.05, which holds for one look only.
-    from scipy.stats import ttest_rel
+    # How often somebody who does a two-sample t test after each block finds p < 0.05, which holds for one look only.
+    from scipy.stats import ttest_ind
 
     by_block: dict[str, dict[int, float]] = {baseline: {}, name: {}}
     for point in results.trials:
@@ -136,7 +144,7 @@ def _peeks(results: Results, metric: str, baseline: str, name: str) -> int:
     blocks = sorted(by_block[baseline].keys() & by_block[name].keys())
     pairs = [(by_block[baseline][block], by_block[name][block]) for block in blocks]
     looks = range(FIRST_LOOK, len(pairs) + 1)
-    return sum(_different(pairs[:look], ttest_rel) for look in looks)
+    return sum(_different(pairs[:look], ttest_ind) for look in looks)
 
 
 def _different(pairs: Sequence[tuple[float, float]], test: object) -> bool:
@@ -197,7 +205,10 @@ def _rounding(right: float) -> float:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What came of a prediction: whether its direction, and its size, are right; None where that is not known."""
+    """What came of a prediction: whether its direction, and its size, are right; None where that is not known.
+
+    ``estimate`` is the measured ratio.
+    """
 
     direction: bool | None
     size: bool | None
@@ -209,14 +220,18 @@ def judged(step: PredictStep, sheet: Sheet, student: str, prediction: Prediction
     outcome = outcomes.get(step.study)
     wanted = PredictStep.model_validate(filled(step.model_dump(), {**drawn(sheet, student), "seed": ("",)}))
     verdict = outcome and outcome.verdict(wanted.configuration, wanted.metric)
-    if not verdict or verdict.estimate is None or verdict.scale != "ratio" or verdict.estimate <= 0:
+    if not verdict or verdict.estimate is None:
         return Predicted(None, None, None)
     changed = verdict.verdict in ("improves", "worsens", "differs")
+    ratio = ratio_of(verdict)
     if prediction.direction == "same":
-        return Predicted(not changed, not changed, verdict.estimate)
-    right = changed and (verdict.estimate > 1) == (prediction.direction == "rises")
-    size = abs(math.log(prediction.ratio)) / abs(math.log(verdict.estimate)) if verdict.estimate != 1 else math.inf
-    return Predicted(right, right and 1 / step.within <= size <= step.within, verdict.estimate)
+        return Predicted(not changed, not changed, ratio)
+    grows = verdict.estimate > (1 if verdict.scale == "ratio" else 0)
+    right = changed and grows == (prediction.direction == "rises")
+    if ratio is None or ratio == 1:
+        return Predicted(right, None, ratio)
+    size = abs(math.log(prediction.ratio)) / abs(math.log(ratio))
+    return Predicted(right, right and 1 / step.within <= size <= step.within, ratio)
 
 
 def expectation_problems(step: MeasureStep, sheet: Sheet, student: str, outcome: Outcome) -> list[str]:
