@@ -52,7 +52,7 @@ class Outcome:
 
 
 Outcomes: TypeAlias = Mapping[str, Outcome]
-"""What was measured, by the name of its step."""
+"""The outcomes of a sheet by the name of the step."""
 
 
 def run_outcome(run: Run, store: Store) -> Outcome:
@@ -204,7 +204,7 @@ def _rounding(right: float) -> float:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What came of a prediction: whether its direction, and its size, are right; None where that is not known.
+    """The outcome of a prediction: whether its direction, and its size, are right; None where that is not known.
 
     ``estimate`` is the measured ratio.
     """
