@@ -235,7 +235,7 @@ def data(
         listed = ", ".join(each.name for each in plain.kind(SimulateStep)) or "none"
         raise RequestError(f"{name} has no made data", hint=f"name one of {listed}")
     file = _data_file(plain, step, Shelf(home()).find(plain, student), output, force=force)
-    typer.echo(f"{file}: ajuste analyse {file} --three-sigma")
+    typer.echo(f"{file}: ajuste analyse {file} --baseline base --three-sigma")
 
 
 @app.command()
@@ -315,7 +315,8 @@ def mark(
 ) -> int:
     """Mark hand-ins: measure a sample again, check that figures are each student's own, and give points.
 
-    Writes marks.csv, moodle.csv, class.html and a page of feedback for each student to DIR. Exit code 3 if a hand-in is not accepted.
+    Writes marks.csv, moodle.csv, class.html and feedback for each student to DIR. Exit code 3 if a hand-in is not
+    accepted.
     """
     from ajuste.catalogue.loader import catalogue
     from ajuste.run.testbed import RunOptions

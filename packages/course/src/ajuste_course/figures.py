@@ -72,7 +72,7 @@ def made_outcome(sheet: Sheet, step: SimulateStep, workbook: Workbook) -> Outcom
         file = Path(directory) / f"{step.name}.csv"
         file.write_text(data.text(), encoding="utf-8")
         table = read_files([file])
-    return Outcome(analyse_table(table, TableQuestion(smallest_effect=0.02, three_sigma=True)), None)
+    return Outcome(analyse_table(table, TableQuestion(baseline=BASE, smallest_effect=0.02, three_sigma=True)), None)
 
 
 def outcomes_of(sheet: Sheet, workbook: Workbook, runs: Mapping[str, Outcome]) -> dict[str, Outcome]:

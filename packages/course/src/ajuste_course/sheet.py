@@ -67,7 +67,7 @@ class Figure(ClosedModel):
     configuration: str = Field(default="", description="The configuration, by its name; empty: the baseline.")
     of: Of = Field(
         default="mean",
-        description="Which of its figures: mean, median, sd, n, ratio, estimate, low, high, change, verdict, three-sigma, peeks or blocks.",
+        description="mean, median, sd, n, ratio, estimate, low, high, change, verdict, three-sigma, peeks or blocks.",
     )
 
 
