@@ -46,6 +46,9 @@ GROUPS: Final = MappingProxyType(
             "restore": "Restore what an experiment left changed.",
             "reboots": "Show the experiment that goes on across reboots.",
         },
+        "Class": {
+            "course": "Exercise sheets with figures of each student's own, and marks.",
+        },
         "CI": {
             "gate": "Check whether a revision is slower than another, for CI.",
             "history": "Show every metric over commits, and where it changed.",
@@ -84,6 +87,7 @@ Each is a module of this package, with a function of that name or a group ``app`
 ELSEWHERE: Final = MappingProxyType(
     {
         "campaign": "serve",
+        "course": "course",
         "gate": "ci",
         "history": "ci",
         "live": "live",

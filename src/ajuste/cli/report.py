@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
@@ -15,14 +15,18 @@ from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home, require_extra
 from ajuste.model.error import RequestError
-from ajuste.model.wording import visible
+from ajuste.model.plugins import load_plugin, plugins
+from ajuste.model.wording import visible, visible_line
 from ajuste.store.head import RunNotes
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.model.results import Results
     from ajuste.model.suite import SuiteRecord
+    from ajuste.report.pictures.drawing import PictureFormat
     from ajuste.store.head import Head, Run
     from ajuste.store.store import Store
+
+_FORMS: Final = ("svg", "png", "lkml")
 
 
 @example(
@@ -32,6 +36,7 @@ if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     "ajuste report messages --pictures figures",
     "ajuste report messages --markdown messages.md",
     "ajuste report messages --format lkml",
+    "ajuste report messages --format handout -o messages.pdf --language es",
 )
 def report(
     runs: Annotated[
@@ -48,13 +53,22 @@ def report(
         Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
     ] = None,
     form: Annotated[
-        Literal["svg", "png", "lkml"] | None,
+        str | None,
         typer.Option(
             "--format",
-            help="Format of the pictures: svg (the default) or png. lkml: print plain-text tables for a mail instead.",
+            metavar="FORMAT",
+            help="Format of the pictures: svg (the default) or png. lkml: print plain-text tables for a mail instead. "
+            "handout: write two pages to the file of --output.",
             show_default=False,
         ),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="With --format handout: the file, FILE.pdf or FILE.typ."),
+    ] = None,
+    language: Annotated[
+        str, typer.Option("--language", metavar="CODE", help="With --format handout: en, es or ru.")
+    ] = "en",
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results to this file as Markdown.")
     ] = None,
@@ -91,10 +105,9 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
-    if form == "lkml":
-        _check_mail(runs or (), pictures=pictures, trials=trials, as_json=as_json)
-    else:
-        _check_pictures(form, pictures, mechanism, of_run=bool(runs))
+    _check_mail(form, runs or (), pictures=pictures, trials=trials, as_json=as_json)
+    _check_pictures(form, pictures, mechanism, of_run=bool(runs))
+    _check_output(form, output, runs or ())
     _check_page(html)
     place = home()
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
@@ -131,6 +144,10 @@ def report(
     if three_sigma:
         results = _by_three_sigma(results, place.store_url)
     _check_metrics(results, metric or [])
+    if output is not None:
+        load_plugin("reports", form or "")(results, output, language)
+        typer.echo(visible_line(str(output)))
+        return
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
     if form == "lkml":
@@ -144,7 +161,7 @@ def report(
         from ajuste.report.pictures.drawing import write_pictures
         from ajuste.report.results import results_report
 
-        written = write_pictures(results_report(results), pictures, form or "svg")
+        written = write_pictures(results_report(results), pictures, cast("PictureFormat", form or "svg"))
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -217,7 +234,9 @@ def _listed(url: str) -> Iterable[Head]:
         return store.runs()
 
 
-def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
+def _check_mail(form: str | None, runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
+    if form != "lkml":
+        return
     others = {"--pictures": pictures is not None, "--trials": trials, "--json": as_json}
     conflicting = next((name for name, is_given in others.items() if is_given), None)
     if conflicting is not None:
@@ -226,10 +245,31 @@ def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_
         raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
 
 
+def _check_output(form: str | None, output: Path | None, runs: Sequence[str]) -> None:
+    # What other packages write to a file.
+    if form in (None, *_FORMS):
+        if output is not None:
+            raise RequestError("--output requires --format handout", hint="add --format handout")
+        return
+    known = plugins("reports")
+    if form == "handout" and form not in known:
+        require_extra("course")
+    if form not in known:
+        raise RequestError(f"--format {visible_line(str(form))}: expected one of {', '.join([*_FORMS, *known])}")
+    if output is None:
+        raise RequestError(f"--format {form} requires --output", hint="add -o FILE.pdf")
+    if len(runs) != 1:
+        raise RequestError(f"--format {form} applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
+    if not output.absolute().parent.is_dir():
+        raise RequestError(f"--output {output}: expected a file in an existing directory")
+
+
 def _check_pictures(form: str | None, pictures: Path | None, mechanism: str | None, *, of_run: bool) -> None:
+    if form == "lkml":
+        return
     if mechanism is not None:
         raise RequestError("--mechanism requires --format lkml", hint="add --format lkml")
-    if form is not None and pictures is None and of_run:
+    if form in _FORMS and pictures is None and of_run:
         raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
     if pictures is not None:
         require_extra("pictures")

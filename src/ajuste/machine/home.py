@@ -54,6 +54,7 @@ EXTRAS: Final = MappingProxyType(
     {
         "ci": ("ajuste_ci",),
         "cluster": ("cryptography", "distributed"),
+        "course": ("ajuste_course", "babel", "nbformat", "typst"),
         "live": ("ajuste_live",),
         "mcp": ("ajuste_lab", "mcp"),
         "notebook": ("pandas", "polars"),

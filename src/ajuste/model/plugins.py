@@ -24,7 +24,17 @@ from typing import Any, Final, Literal
 from ajuste.model.error import RequestError
 
 Group = Literal[
-    "commands", "assemblers", "facets", "sections", "outputs", "exports", "features", "sources", "catalogues"
+    "commands",
+    "assemblers",
+    "facets",
+    "sections",
+    "reports",
+    "pages",
+    "outputs",
+    "exports",
+    "features",
+    "sources",
+    "catalogues",
 ]
 """Groups of what a package can add; the entry points of each are in ``ajuste.GROUP``:
 
@@ -32,6 +42,9 @@ Group = Literal[
 - ``assemblers``: a function that gives the results of a kind of experiment, as ``ajuste.analysis.results.assemble``
 - ``facets`` and ``sections``: modules on what only some runs have, and how a report tells it (``ajuste.run.facets``,
   ``ajuste.report.facets``)
+- ``reports``: functions that write a run's results to a file in a language, by the name of the format (``ajuste report
+  RUN --format NAME --output FILE``)
+- ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste.profile.formats``)
 - ``features``: modules with features of kernels (``ajuste.run.proofs.features``)

@@ -43,7 +43,7 @@ from ajuste_lab.agents.budget import AgentBudget, AgentLimits
 from ajuste_lab.agents.desk import AgentDesk
 from ajuste_lab.agents.operations import MOST_BYTES, OPERATIONS, Operation, argument_schema
 from ajuste_lab.pages import experiment, explore, machine, run, runs, tunables
-from ajuste_lab.rendering import page, static_file
+from ajuste_lab.rendering import added_pages, page, static_file
 from ajuste_lab.service import LabService
 from ajuste_lab.watch import Laboratory
 
@@ -132,7 +132,7 @@ PORT: Final = 8642
 
 def lab_routes(service: LabService) -> list[Route]:
     """Return all routes; those that viewers may not open refuse them."""
-    pages = (runs, run, explore, tunables, machine, experiment)
+    pages = (runs, run, explore, tunables, machine, experiment, *added_pages())
     routes = [
         Route("/static/{name}", _static),
         *(route for module in pages for route in module.ROUTES),

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import add_problem, plugins
 from ajuste.model.wording import count_of
 from ajuste.report.document import Report
 from ajuste.report.format import ago
@@ -62,6 +63,20 @@ PLACES: Final = (
     ("/kernels", "Kernels"),
     ("/machine", "Machine"),
 )
+
+
+@cache
+def added_pages() -> tuple[ModuleType, ...]:
+    """Return the pages of other packages: modules with ``PLACES`` as above, and ``ROUTES``."""
+    pages = []
+    for plugin in plugins("pages").values():
+        try:
+            pages.append(plugin.load())
+        except RequestError as error:
+            add_problem(error.message)
+    return tuple(pages)
+
+
 _SCRIPTS: Final = (
     *("lab.js", "import.js", "live.js", "axes.js"),
     *("explore.js", "pens.js", "trials.js", "views.js", "analysed.js"),
@@ -143,9 +158,10 @@ def _version(name: str) -> str:
 def _common(request: Request) -> dict[str, Any]:
     lab, path = request_lab(request), request.url.path
     writer = is_writer(request)
+    places = (*PLACES, *(place for module in added_pages() for place in module.PLACES))
     return {
-        "places": [(place, name) for place, name in PLACES if writer or place in VIEWED],
-        "here": next((place for place, _ in reversed(PLACES) if place != "/" and path.startswith(place)), "/"),
+        "places": [(place, name) for place, name in places if writer or place in VIEWED],
+        "here": next((place for place, _ in reversed(places) if place != "/" and path.startswith(place)), "/"),
         "writer": writer,
         "view_address": f"{lab.address}/?token={viewer_token(lab.token)}" if writer else "",
         "allow_host": lab.service.allow_host,
@@ -155,7 +171,7 @@ def _common(request: Request) -> dict[str, Any]:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = page_environment("ajuste_lab")
+    environment = page_environment("ajuste_lab", *(module.__name__.partition(".")[0] for module in added_pages()))
     environment.globals["asset"] = lambda name: f"/static/{name}?v={_version(name)}"
     environment.globals["looks"] = LOOKS
     environment.filters["ago"] = ago

@@ -1,0 +1,1 @@
+"""Ajuste in a class: sheets, predictions, figures of each student's own, and marks."""

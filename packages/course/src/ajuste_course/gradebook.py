@@ -1,0 +1,93 @@
+"""Marks as tables: all of them, and as Moodle's gradebook imports them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from ajuste_course.marking import Marked
+from ajuste_course.sheet import AskStep, PredictStep, Sheet
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def marks_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
+    """Return a row for each hand-in: points by question, what a person has to mark, and what speaks against it."""
+    names = [step.name for step in sheet.steps if isinstance(step, PredictStep | AskStep)]
+    head = ["student", "decision", "points", "to mark", "of", *names, "findings", "file"]
+    rows = []
+    for each in marked:
+        by_name = {mark.name: mark for mark in each.marks}
+        cells = [_points(by_name[name].points) if name in by_name else "" for name in names]
+        texts = "; ".join(filter(None, (each.problem, *(finding.text for finding in each.findings))))
+        total = "" if each.problem else f"{each.points:g}"
+        rows.append(
+            [each.student, each.decision, total, f"{each.open_points:g}", f"{sheet.points:g}", *cells, texts, each.file]
+        )
+    return _csv([head, *rows])
+
+
+def moodle_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
+    """Return what *Grades → Import → CSV file* of Moodle takes: map *ID number* to the user's ID number, the points to
+    a grade item and the feedback to its feedback. A student with several files has the best accepted one; who was not
+    accepted, or has points that a person has to give, has no row with points.
+    """
+    best: dict[str, Marked] = {}
+    for each in marked:
+        if each.student and (each.student not in best or each.points > best[each.student].points):
+            best[each.student] = each
+    rows = [[student, _moodle_points(each), _feedback(each)] for student, each in sorted(best.items())]
+    return _csv([["ID number", sheet.title, "Feedback comments"], *rows])
+
+
+def _moodle_points(each: Marked) -> str:
+    # "-" is no grade yet; an empty cell would be one.
+    return f"{each.points:g}" if each.decision != "not accepted" and not each.open_points else "-"
+
+
+def _feedback(each: Marked) -> str:
+    if each.decision == "not accepted":
+        return "Please talk to your teacher about this hand-in."
+    wrong = [f"{mark.name}: {mark.value}, right is {mark.right}" for mark in each.marks if mark.state == "wrong"]
+    lacking = [f"{mark.name}: missing" for mark in each.marks if mark.state == "missing"]
+    return "; ".join([*wrong, *lacking]) or "All right."
+
+
+def marks_document(sheet: Sheet, marked: Sequence[Marked]) -> dict[str, Any]:
+    """Return all marks as one JSON document."""
+    return {
+        "sheet": sheet.name,
+        "version": sheet.version,
+        "points": sheet.points,
+        "hand_ins": [
+            {
+                "student": each.student,
+                "file": each.file,
+                "decision": each.decision,
+                "points": each.points,
+                "to_mark": each.open_points,
+                "problem": each.problem,
+                "measured_again": each.measured_again,
+                "findings": [{"weight": finding.weight, "text": finding.text} for finding in each.findings],
+                "marks": [vars(mark) for mark in each.marks],
+            }
+            for each in marked
+        ],
+    }
+
+
+def _points(points: float | None) -> str:
+    return "?" if points is None else f"{points:g}"
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> str:
+    written = io.StringIO()
+    csv.writer(written).writerows([[_plain(cell) for cell in row] for row in rows])
+    return written.getvalue()
+
+
+def _plain(cell: str) -> str:
+    # A spreadsheet would compute what begins like a formula; "-" alone is no formula.
+    return f"'{cell}" if cell.startswith(_FORMULA) and cell != "-" else cell
