@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.surface.regions import GridLine, Stretch, regions
 from ajuste.analysis.surface.surfaces import Blocks, best_set
+from ajuste_stats.regions import GridLine, Stretch, regions
 from benchmarks.comparison import Comparison
 
 STUDIES: Final = 200

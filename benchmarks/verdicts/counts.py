@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel
 from scipy.special import betaln
 
-from ajuste.analysis.confidence_sequences import half_width
+from ajuste_stats.confidence_sequences import half_width
 from benchmarks.verdicts.cells import MOST_BLOCKS, SEED, STUDIES
 from benchmarks.verdicts.methods import ALPHA
 from benchmarks.verdicts.noise import Array

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval, values_needed
-from ajuste.analysis.effects import effect, margin
-from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.verdict import verdict_word
 from ajuste.model.metric import Metric
+from ajuste_stats.confidence_sequences import fewest, mean_interval, values_needed
+from ajuste_stats.decision import verdict_word
+from ajuste_stats.effects import effect, margin
+from ajuste_stats.pairs import Pairs
 
 # The confidence sequence for the mean of roughly normal values: look after every value.
 random = np.random.default_rng(7)

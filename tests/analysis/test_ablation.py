@@ -11,11 +11,11 @@ import pytest
 
 from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, effects_from_values
 from ajuste.analysis.answer import lines_answer
-from ajuste.analysis.confidence_sequences import mean_interval
 from ajuste.design.combinations import Subset, block_order, of_block, subset_name, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import LineEffect
+from ajuste_stats.confidence_sequences import mean_interval
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
 RATE = ELAPSED.model_copy(update={"name": "rate", "direction": "higher"})

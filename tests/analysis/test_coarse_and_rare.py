@@ -12,9 +12,6 @@ import pytest
 from ajuste.analysis.ablation import Lines, Rates, effects_from_values
 from ajuste.analysis.elsewhere import compare_samples, judge_comparison
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.rare_counts import rate_ratio
-from ajuste.analysis.rounding import printed_step, rounding_error
-from ajuste.analysis.summary import estimate_interval
 from ajuste.analysis.surface.surfaces import best_set, measured_points, tabulate_blocks
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
@@ -24,6 +21,9 @@ from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
+from ajuste_stats.precision import estimate_interval
+from ajuste_stats.rare_counts import rate_ratio
+from ajuste_stats.rounding import printed_step, rounding_error
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 EVENTS = Metric(name="time", title="Events", unit="", direction="lower", scale="difference", resolution=1)

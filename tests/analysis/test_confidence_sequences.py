@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.analysis.confidence_sequences import (
+from ajuste_stats.confidence_sequences import (
     MIXTURE,
     fewest,
     half_width,

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.analysis.effects import effect, margin
-from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.sign_intervals import sign_interval
 from ajuste.model.metric import Metric
+from ajuste_stats.effects import effect, margin
+from ajuste_stats.pairs import Pairs
+from ajuste_stats.sign_intervals import sign_interval
 
 POSITIVE = st.floats(1e-3, 1e6)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ajuste.analysis.effects import paired, unpaired
-from ajuste.analysis.elsewhere import not_evidence, values_needed
+from ajuste.analysis.elsewhere import not_evidence
+from ajuste_stats.fixed_samples import paired, unpaired, values_needed
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.analysis.effects import log_mean_contrast, mean_contrast, paired, unpaired
 from ajuste.analysis.elsewhere import compare_samples, judge_comparison
-from ajuste.analysis.ranks import rank_p_value
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste_stats.fixed_samples import log_mean_contrast, mean_contrast, paired, unpaired
+from ajuste_stats.ranks import rank_p_value
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower", resolution=1e-9)
 

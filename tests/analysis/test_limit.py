@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.confidence_sequences import Interval
-from ajuste.analysis.effects import Effect
-from ajuste.analysis.verdict import judge, limit_word
+from ajuste.analysis.verdict import judge
 from ajuste.design.stopping import StoppingLimits, stop
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import counted, verdict_text
+from ajuste_stats.confidence_sequences import Interval
+from ajuste_stats.decision import limit_word
+from ajuste_stats.effects import Effect
+from ajuste_stats.terms import Direction
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower", resolution=1e-9)
 RATE = TIME.model_copy(update={"direction": "higher"})

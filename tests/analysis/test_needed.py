@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ajuste.analysis.confidence_sequences import mean_interval
-from ajuste.analysis.summary import MOST_BLOCKS, blocks_needed, pair_variance
+from ajuste_stats.confidence_sequences import mean_interval
+from ajuste_stats.precision import MOST_BLOCKS, blocks_needed, pair_variance
 
 
 @pytest.mark.parametrize(("effect", "spread"), [(0.02, 0.01), (0.05, 0.03), (0.05, 0.10)])

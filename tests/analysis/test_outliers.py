@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ajuste.analysis.summary import median
+from ajuste_stats.outliers import median
 
 
 def test_the_median_is_numpys() -> None:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from ajuste.analysis.confidence_sequences import count_bounds, fewest_for, log_evidence, quantile_bounds
-from ajuste.analysis.effects import effect
-from ajuste.analysis.pairs import Pairs
 from ajuste.model.metric import Metric, split_percentile
+from ajuste_stats.confidence_sequences import count_bounds, fewest_for, log_evidence, quantile_bounds
+from ajuste_stats.effects import effect
+from ajuste_stats.pairs import Pairs
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
 

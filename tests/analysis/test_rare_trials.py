@@ -10,11 +10,13 @@ import pytest
 from benchmarks.verdicts.traps import TRAPS, played
 from numpy.typing import NDArray
 
-from ajuste.analysis.effects import effect, margin
-from ajuste.analysis.pairs import Pairs, by_round, clean_trials
-from ajuste.analysis.verdict import averages_exceed, disagree, judge, too_few_trials, trials_needed
+from ajuste.analysis.pairs import by_round, clean_trials
+from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste_stats.decision import averages_exceed, disagree, too_few_trials, trials_needed
+from ajuste_stats.effects import effect, margin
+from ajuste_stats.pairs import Pairs
 
 Floats = NDArray[np.float64]
 

@@ -10,10 +10,16 @@ import pytest
 import typer
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import half_width
-from ajuste.analysis.effects import effect, margin
-from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.sign_intervals import (
+from ajuste.analysis.verdict import judge
+from ajuste.cli.main import whole_application
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Verdict
+from ajuste.report.verdicts import verdict_text
+from ajuste_stats.confidence_sequences import half_width
+from ajuste_stats.decision import stated, trials_needed, verdict_word
+from ajuste_stats.effects import effect, margin
+from ajuste_stats.pairs import Pairs
+from ajuste_stats.sign_intervals import (
     PLAIN,
     SHORT,
     blind_spot,
@@ -23,11 +29,6 @@ from ajuste.analysis.sign_intervals import (
     sign_interval,
     wider_in_time,
 )
-from ajuste.analysis.verdict import judge, stated, trials_needed, verdict_word
-from ajuste.cli.main import whole_application
-from ajuste.model.metric import Metric
-from ajuste.model.verdict import Verdict
-from ajuste.report.verdicts import verdict_text
 
 LIMIT = math.log(20)
 

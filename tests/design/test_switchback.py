@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ajuste.design.switchback import StepResponse, estimate_wash_out, order_of_block, slices_a_block
-from ajuste.model.live import SwitchbackOrder
+from ajuste_stats.terms import SwitchbackOrder
 
 ORDERS: tuple[SwitchbackOrder, ...] = ("random", "mirrored", "latin")
 Orders = st.sampled_from(ORDERS)

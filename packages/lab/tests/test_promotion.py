@@ -9,7 +9,6 @@ import pytest
 from scipy import integrate, stats
 from tests.analysis.conftest import build_trials
 
-from ajuste.analysis.confidence_sequences import half_width, mean_interval
 from ajuste.analysis.pairs import clean_trials
 from ajuste.model.metric import Metric
 from ajuste_lab.campaign.promotion import (
@@ -20,6 +19,7 @@ from ajuste_lab.campaign.promotion import (
     is_promoted,
     mixture_log_value,
 )
+from ajuste_stats.confidence_sequences import half_width, mean_interval
 
 
 @pytest.mark.parametrize("n", [5, 12, 40])

@@ -17,16 +17,18 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval, widened
-from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.rounding import figure_step, row_errors
-from ajuste.analysis.sign_intervals import blind_spot
-from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
+from ajuste.analysis.verdict import effect_fields, verdict_reason
 from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
-from ajuste.model.metric import Metric, Scale
-from ajuste.model.verdict import Bounds, LineEffect, Role, Word
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Bounds, LineEffect, Role
 from ajuste.model.wording import change, count_of, percent
+from ajuste_stats.confidence_sequences import fewest, mean_interval, widened
+from ajuste_stats.decision import more_blocks, verdict_word
+from ajuste_stats.effects import Effect, margin
+from ajuste_stats.rounding import figure_step, row_errors
+from ajuste_stats.sign_intervals import blind_spot
+from ajuste_stats.terms import Scale, Word
 
 Kind = Literal["share", "alone", "last", "between"]
 Weights: TypeAlias = NDArray[np.float64]

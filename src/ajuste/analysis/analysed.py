@@ -12,7 +12,6 @@ from typing import Final, Literal
 import numpy as np
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.effects import FixedContrast
 from ajuste.analysis.elsewhere import (
     Comparison,
     blind_notes,
@@ -32,6 +31,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, count_of, listed, percent
+from ajuste_stats.fixed_samples import FixedContrast
 
 UNPAIRED: Final = (
     "The configurations were not measured in common blocks. A change between their measurements (temperature, other "

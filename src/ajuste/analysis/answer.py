@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ajuste.analysis.effects import Trend
-from ajuste.analysis.summary import Precision
+from ajuste.analysis.trend import Trend
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
-from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word
+from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict
 from ajuste.model.wording import amount, count_of, listed, number, percent, quantity, sentence_start
+from ajuste_stats.precision import Precision
+from ajuste_stats.terms import Word
 
 MOST_NAMED = 4
 """More configurations than this are counted; only the best and worst are named."""

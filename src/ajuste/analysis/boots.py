@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.diagnostics.order import variance_between
-from ajuste.analysis.effects import paired
-from ajuste.analysis.pairs import Pairs
 from ajuste.model.boot import BootFindings, BootSpread, KeptBoots
 from ajuste.model.measurements import Measurements
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.wording import change, number, percent
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.fixed_samples import paired
+from ajuste_stats.pairs import Pairs
+from ajuste_stats.terms import Scale
 
 Floats = NDArray[np.float64]
 

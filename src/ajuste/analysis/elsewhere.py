@@ -12,68 +12,30 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
-from scipy.special import nctdtr, ndtri, stdtrit
 
-from ajuste.analysis.confidence_sequences import Interval
-from ajuste.analysis.effects import (
-    ALSO,
-    Array,
-    Effect,
+from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason
+from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import amount, change, count_of, number, percent, sentence_start
+from ajuste_stats.confidence_sequences import Interval
+from ajuste_stats.decision import is_too_coarse, verdict_word
+from ajuste_stats.effects import ALSO, Array, Effect, margin
+from ajuste_stats.fixed_samples import (
+    MOST_VALUES,
     FixedContrast,
     log_mean_contrast,
-    margin,
     mean_contrast,
     moments,
     paired,
     unpaired,
+    values_needed,
 )
-from ajuste.analysis.ranks import rank_p_value
-from ajuste.analysis.rare_counts import rate_ratio
-from ajuste.analysis.rounding import (
-    SMALLEST_RELATIVE_STEP,
-    figure_steps,
-    is_count,
-    log_rounding_error,
-    rounding_error,
-)
-from ajuste.analysis.sign_intervals import blind_spot
-from ajuste.analysis.verdict import build_verdict, is_too_coarse, unmeasured, verdict_reason, verdict_word
-from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
-from ajuste.model.metric import Metric, Scale
-from ajuste.model.verdict import SEEN, Verdict, Word
-from ajuste.model.wording import amount, change, count_of, number, percent, sentence_start
-
-POWER: Final = 0.9
-MOST_VALUES: Final = 1_000_000
-"""Beyond this many values a prediction is not worth giving."""
-
-
-def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, power: float = POWER) -> int | None:
-    """Return how many values of each sample tell ``difference`` from none with this ``power``, two-sided at ``alpha``.
-
-    ``spreads`` are the standard deviations of the two samples, or the one of paired differences, in the unit of
-    ``difference``. ``None`` beyond ``MOST_VALUES``. By the power of the t test: Cohen 1988, "Statistical Power Analysis
-    for the Behavioral Sciences", 2nd ed., section 2.4; exact by the noncentral t distribution (Johnson and Welch 1940,
-    "Applications of the non-central t-distribution", Biometrika 31).
-    """
-    variance = math.fsum(spread**2 for spread in spreads)
-    if difference == 0 or variance == 0:
-        return None
-    z = ndtri(1 - alpha / 2) + ndtri(power)
-    normal = float(variance * (z / difference) ** 2)  # what it would take were the spread known
-    if normal > MOST_VALUES:
-        return None
-    share = variance**2 / math.fsum(spread**4 for spread in spreads)
-    n = max(2, math.floor(normal))
-    while _power(difference, variance, share * (n - 1), n, alpha) < power:
-        n += 1
-    return n
-
-
-def _power(difference: float, variance: float, freedom: float, n: int, alpha: float) -> float:
-    apart = abs(difference) / math.sqrt(variance / n)
-    critical = stdtrit(freedom, 1 - alpha / 2)
-    return float(1 - nctdtr(freedom, apart, critical))
+from ajuste_stats.ranks import rank_p_value
+from ajuste_stats.rare_counts import rate_ratio
+from ajuste_stats.rounding import SMALLEST_RELATIVE_STEP, figure_steps, is_count, log_rounding_error, rounding_error
+from ajuste_stats.sign_intervals import blind_spot
+from ajuste_stats.terms import SEEN, Scale, Word
 
 
 def not_evidence(

@@ -10,17 +10,19 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval, widened
-from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.rounding import figure_step, row_errors
-from ajuste.analysis.sign_intervals import blind_spot
-from ajuste.analysis.verdict import Family, effect_fields, more_blocks, verdict_reason, verdict_word
+from ajuste.analysis.verdict import Family, effect_fields, verdict_reason
 from ajuste.design.combinations import low_and_high
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import FactorCell, FactorEffect
 from ajuste.model.wording import change, count_of, percent
+from ajuste_stats.confidence_sequences import fewest, mean_interval, widened
+from ajuste_stats.decision import more_blocks, verdict_word
+from ajuste_stats.effects import Effect, margin
+from ajuste_stats.rounding import figure_step, row_errors
+from ajuste_stats.sign_intervals import blind_spot
+from ajuste_stats.terms import Scale
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from ajuste.analysis.effects import natural
 from ajuste.analysis.machines import MachineValues, counted, counts_in_words
 from ajuste.model.fleet import FactGroup, FleetEffect
-from ajuste.model.metric import Scale
 from ajuste.model.verdict import AcrossMachines
 from ajuste.model.wording import amount, change, count_of
+from ajuste_stats.effects import natural
+from ajuste_stats.terms import Scale
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.surface.regions import partition
 from ajuste.analysis.surface.surfaces import (
     Array,
     Blocks,
@@ -32,6 +31,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint
 from ajuste.model.trial import Configuration, Factor
+from ajuste_stats.regions import partition
 
 FEWEST_VERSIONS: Final = 3
 MOST_LINES: Final = 6

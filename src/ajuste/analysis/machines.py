@@ -21,13 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, fdtrc
 
-from ajuste.analysis.effects import Effect, effect, margin
-from ajuste.analysis.pairs import Clean, Pairs, pairs
-from ajuste.analysis.verdict import family, verdict_word
-from ajuste.model.metric import Metric, Scale
+from ajuste.analysis.pairs import Clean, pairs
+from ajuste.analysis.verdict import family
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, compared
-from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
+from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict
 from ajuste.model.wording import change, count_of, listed
+from ajuste_stats.decision import verdict_word
+from ajuste_stats.effects import Effect, effect, margin
+from ajuste_stats.pairs import Pairs
+from ajuste_stats.terms import Scale, Word
 
 Machines = Mapping[int, str]
 """The machine of every block; empty where there is only one."""

@@ -17,12 +17,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, pairs
-from ajuste.analysis.verdict import Family, effect_fields, verdict_word
-from ajuste.model.metric import Metric, Scale
+from ajuste.analysis.verdict import Family, effect_fields
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, compared
 from ajuste.model.verdict import AcrossMachines, Ranked, Ranking
+from ajuste_stats.decision import verdict_word
+from ajuste_stats.effects import Effect, effect, margin
+from ajuste_stats.terms import Scale
 
 Array = NDArray[np.float64]
 

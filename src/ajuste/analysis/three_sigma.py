@@ -23,8 +23,9 @@ from ajuste.analysis.verdict import family
 from ajuste.model.metric import Metric
 from ajuste.model.results import Summary, ThreeSigma
 from ajuste.model.trial import Configuration, compared
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import percent
+from ajuste_stats.terms import Word
 
 SIGMAS: Final = 3.0
 _DIFFERENT: Final[frozenset[Word]] = frozenset({"improves", "worsens", "differs"})

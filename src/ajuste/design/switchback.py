@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from ajuste.design.blocks import latin_order, raw_bits
-from ajuste.model.live import SwitchbackOrder
 from ajuste.model.wording import number
+from ajuste_stats.terms import SwitchbackOrder
 
 Floats = NDArray[np.float64]
 

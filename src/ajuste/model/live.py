@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Metric
+from ajuste_stats.terms import SwitchbackOrder
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,6 @@ class Slice:
 
 
 GuardSign = Literal["<", "<=", ">", ">="]
-
-# `random`: each configuration once a block, in an order drawn anew; `mirrored`: that order, then the same backwards, so
-# that a steady drift hits all alike, for load that changes within a few slices; `latin`: a whole square of Williams
-# (two for an odd number), in which each configuration follows every other equally often, for systems that are slow to
-# settle.
-SwitchbackOrder = Literal["random", "mirrored", "latin"]
 
 # Figures of trials beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, 1 if
 # it broke a guard, and its place in a stay.

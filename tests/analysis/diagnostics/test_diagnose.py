@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.diagnostics.diagnose import diagnose, holm
+from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.model.metric import Metric
+from ajuste_stats.multiplicity import holm
 
 SD = 0.01
 

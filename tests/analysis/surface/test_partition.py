@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.surface.regions import partition
+from ajuste_stats.regions import partition
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=8), st.floats(0, 2_000))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.surface.regions import GridLine, Stretch, regions
+from ajuste_stats.regions import GridLine, Stretch, regions
 
 X = np.linspace(0, 1, 13)
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.switchback.plan import noise_of_pilot, plan_slices
 from ajuste.design.switchback import order_of_block
-from ajuste.model.live import Slice, SwitchbackOrder
+from ajuste.model.live import Slice
 from ajuste.model.metric import Metric
+from ajuste_stats.terms import SwitchbackOrder
 
 LATENCY = Metric(name="latency", title="latency", unit="s", direction="lower")
 QUEUE = Metric(name="queue", title="queue length", unit="1", direction="lower", scale="difference", resolution=1)

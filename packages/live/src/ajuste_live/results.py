@@ -23,7 +23,6 @@ from ajuste.model.live import (
     LiveRecord,
     LiveSlice,
     Slice,
-    SwitchbackOrder,
     duration,
     is_computable,
 )
@@ -33,6 +32,7 @@ from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed, sentence_start
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.terms import SwitchbackOrder
 
 MOST_POINTS: Final = 3000
 """Maximum number of points of a metric over time; more are averaged."""

@@ -32,6 +32,7 @@ from ajuste.model.measurements import different
 from ajuste.model.metric import Metric
 from ajuste.model.results import Clock, Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.wording import number, percent
+from ajuste_stats.multiplicity import holm
 
 FEWEST_EACH: Final = 8
 
@@ -209,17 +210,6 @@ def _margin(clean: Clean, residuals: Residuals, smallest_effect: float) -> float
         return float(np.log1p(smallest_effect))
     means = (abs(float(np.mean(clean.values(name, residuals.metric.name)))) for name in residuals.names)
     return max(smallest_effect * min(means), residuals.metric.resolution)
-
-
-def holm(p_values: Sequence[float | None], level: float) -> list[bool]:
-    """Return which are significant together at ``level``; ``None`` is no test."""
-    tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    significant = [False] * len(p_values)
-    for rank, (p, place) in enumerate(tested):
-        if p > level / (len(tested) - rank):
-            break
-        significant[place] = True
-    return significant
 
 
 def _diagnostic(metric: str, finding: DiagnosticFinding, significant: bool) -> Diagnostic:

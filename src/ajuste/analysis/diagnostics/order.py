@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, nctdtr, ndtr, stdtr, stdtrit
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.summary import FAR, MAD_SCALE, distances_from_median, far_places, median
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.results import Kind
 from ajuste.model.wording import change, count_of, number
+from ajuste_stats.outliers import FAR, MAD_SCALE, distances_from_median, far_places, median
+from ajuste_stats.terms import Scale
 
 # Residuals: a metric without the means of the configurations, in the order of running.
 

@@ -12,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma
 
-from ajuste.analysis.confidence_sequences import mixture_half_width
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.ranks import ranks
-from ajuste.analysis.rounding import figure_step, row_errors
-from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
-from ajuste.model.metric import Direction, Metric, Scale
+from ajuste.analysis.surface.axes import surface_axes
+from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
 from ajuste.model.surface import Correlation, Curve, Region, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import Verdict
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.confidence_sequences import mixture_half_width
+from ajuste_stats.ranks import ranks
+from ajuste_stats.regions import FEWEST_POINTS, GridLine, Stretch, regions
+from ajuste_stats.rounding import figure_step, row_errors
+from ajuste_stats.terms import Direction, Scale
 
 # The blocks of one metric as a table, and its residuals without what all blocks have in common.
 

@@ -13,20 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from ajuste.analysis.confidence_sequences import Interval, widened
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.effects import Effect, margin
-from ajuste.analysis.rounding import figure_step, row_errors
-from ajuste.analysis.sign_intervals import (
-    LONG,
-    SHORT,
-    Floats,
-    Mixture,
-    fewest_blocks,
-    final_log_evidence,
-    interval_around,
-    log_evidence,
-)
 from ajuste.analysis.switchback.stays import (
     HORIZON,
     PROJECTED,
@@ -38,14 +25,29 @@ from ajuste.analysis.switchback.stays import (
     stay_noise,
     stays_of,
 )
-from ajuste.analysis.verdict import build_verdict, deciding_width, unmeasured, verdict_reason, verdict_word
+from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason
 from ajuste.design.switchback import STAY
 from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.results import Diagnostic, Diagnostics
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, count_of
+from ajuste_stats.confidence_sequences import Interval, widened
+from ajuste_stats.decision import deciding_width, verdict_word
+from ajuste_stats.effects import Effect, margin
+from ajuste_stats.rounding import figure_step, row_errors
+from ajuste_stats.sign_intervals import (
+    LONG,
+    SHORT,
+    Floats,
+    Mixture,
+    fewest_blocks,
+    final_log_evidence,
+    interval_around,
+    log_evidence,
+)
+from ajuste_stats.terms import Scale
 
 # Evidence against an effect on a live system: `analysis.sign_intervals` of the blocks of a switchback, with a control.
 

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
-from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.switchback.judge import MOST_VARIANCE, TURNS, block_differences, blocks_needed
 from ajuste.analysis.switchback.stays import PROJECTED, both_sides, stay_noise
 from ajuste.design.switchback import STAY, order_of_block, slices_a_block
-from ajuste.model.live import Slice, SwitchbackOrder
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.live import Slice
+from ajuste.model.metric import Metric
+from ajuste_stats.sign_intervals import fewest_blocks
+from ajuste_stats.terms import Scale, SwitchbackOrder
 
 FEWEST_SLICES: Final = 8
 POWER: Final = 0.95

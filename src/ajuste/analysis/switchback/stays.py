@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.analysis.sign_intervals import Floats
 from ajuste.design.switchback import STAY
 from ajuste.model.live import Slice
+from ajuste_stats.sign_intervals import Floats
 
 TAIL: Final = 2
 """Slices at the end of a stay that count, and at its beginning, since which it has grown."""

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.special import chdtri
 
-from ajuste.analysis.confidence_sequences import fewest, half_width
-from ajuste.analysis.summary import MOST_BLOCKS, blocks_needed
 from ajuste.model.base import BaseModel, ClosedModel
+from ajuste_stats.confidence_sequences import fewest, half_width
+from ajuste_stats.precision import MOST_BLOCKS, blocks_needed
 
 
 class Jitter(BaseModel):

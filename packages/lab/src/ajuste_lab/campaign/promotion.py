@@ -25,10 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from ajuste.analysis.confidence_sequences import MIXTURE, Interval
-from ajuste.analysis.effects import effect, moments
 from ajuste.analysis.pairs import Clean, clean_trials, pairs
-from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.model.event import Output, parse_event
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Choice, FileLocation, Flag, Write
@@ -44,6 +41,10 @@ from ajuste_lab.campaign.model import (
     ProposalStatus,
     RefereeAnswer,
 )
+from ajuste_stats.confidence_sequences import MIXTURE, Interval
+from ajuste_stats.effects import effect
+from ajuste_stats.fixed_samples import moments
+from ajuste_stats.sign_intervals import blind_spot
 
 
 @dataclass(frozen=True)

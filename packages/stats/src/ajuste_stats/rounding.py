@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.model.metric import Metric
+from ajuste_stats.terms import Quantity
 
 Array = NDArray[np.float64]
 
@@ -46,24 +46,24 @@ def printed_step(values: Array) -> float:
     return SMALLEST_RELATIVE_STEP * largest
 
 
-def figure_step(metric: Metric, values: Array) -> float:
-    """Return the step of the figures: that of ``metric`` if it states one, or the last decimal place of ``values``."""
-    return metric.resolution or printed_step(values)
+def figure_step(quantity: Quantity, values: Array) -> float:
+    """Return the step of the figures: that of ``quantity`` if stated, or the last decimal place of ``values``."""
+    return quantity.resolution or printed_step(values)
 
 
-def figure_steps(metric: Metric, baseline: Array, other: Array) -> tuple[float, float]:
+def figure_steps(quantity: Quantity, baseline: Array, other: Array) -> tuple[float, float]:
     """Return the step of the figures of each: two programs may print different digits. Zeros alone show none."""
-    common = figure_step(metric, np.concatenate([baseline, other]))
-    first, second = (figure_step(metric, side) if np.any(side) else common for side in (baseline, other))
+    common = figure_step(quantity, np.concatenate([baseline, other]))
+    first, second = (figure_step(quantity, side) if np.any(side) else common for side in (baseline, other))
     return first, second
 
 
-def is_count(metric: Metric, values: Array) -> bool:
+def is_count(quantity: Quantity, values: Array) -> bool:
     """Return whether the figures are whole numbers of something, which no rounding has made so."""
-    if metric.unit or metric.resolution not in (0, 1):
+    if quantity.unit or quantity.resolution not in (0, 1):
         return False
-    by_difference = metric.scale == "difference" or bool(np.any(values <= 0))
-    return metric.resolution == 1 or (by_difference and bool(np.all(values == np.round(values))))
+    by_difference = quantity.scale == "difference" or bool(np.any(values <= 0))
+    return quantity.resolution == 1 or (by_difference and bool(np.all(values == np.round(values))))
 
 
 def rounding_error(values: Array, step: float) -> float:
@@ -76,13 +76,13 @@ def rounding_error(values: Array, step: float) -> float:
     return step / 2 * float(np.clip((alike - UNLIKE) / (ALIKE - UNLIKE), 0, 1))
 
 
-def row_errors(metric: Metric, rows: Sequence[Array] | Array, *, as_ratio: bool) -> Array:
+def row_errors(quantity: Quantity, rows: Sequence[Array] | Array, *, as_ratio: bool) -> Array:
     """Return how far rounding may have moved the mean of each of ``rows``, or of its logarithms; NaN are left out."""
     known = [row[np.isfinite(row)] for row in rows]
     every = np.concatenate(known)
-    if is_count(metric, every):
+    if is_count(quantity, every):
         return np.zeros(len(rows))
-    step = figure_step(metric, every)
+    step = figure_step(quantity, every)
 
     def error(row: Array) -> float:
         if not len(row):

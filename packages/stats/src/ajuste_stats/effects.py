@@ -1,26 +1,25 @@
-"""Effects: how a configuration differs from another one within the same blocks; and trends over many."""
+"""Effects: how a treatment differs from the baseline within the same blocks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
-from ajuste.analysis.confidence_sequences import Interval, interval_between, mean_interval, quantile_bounds
-from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
-from ajuste.analysis.rare_counts import RateRatio, are_rare, rate_ratio
-from ajuste.analysis.rounding import figure_step, figure_steps, is_count, log_rounding_error, rounding_error
-from ajuste.analysis.sign_intervals import PLAIN, SHORT, each_side, sign_interval, wider_in_time
-from ajuste.analysis.summary import distances_from_median, far_places
-from ajuste.model.metric import Metric, Scale
-from ajuste.model.trial import Configuration, Factor
+from ajuste_stats.confidence_sequences import Interval, interval_between, mean_interval, quantile_bounds
+from ajuste_stats.fixed_samples import moments
+from ajuste_stats.outliers import distances_from_median, far_places
+from ajuste_stats.pairs import Pairs
+from ajuste_stats.rare_counts import RateRatio, are_rare, rate_ratio
+from ajuste_stats.rounding import figure_step, figure_steps, is_count, log_rounding_error, rounding_error
+from ajuste_stats.sign_intervals import PLAIN, SHORT, each_side, sign_interval, wider_in_time
+from ajuste_stats.terms import Quantity, Scale
 
 Array = NDArray[np.float64]
 
@@ -230,26 +229,26 @@ def _twice(values: Array, far: Callable[[Array], Any]) -> Array:
     return np.append(values, far(values))
 
 
-def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
+def effect(pairs: Pairs, quantity: Quantity, alpha: float) -> Effect | None:
     """Return the effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without pairs.
 
     The estimate of a ratio is the geometric mean of the ratios within the blocks. The interval rests on the signs of
-    the differences (see ``analysis.sign_intervals``), and is wider where those of neighbouring blocks resemble each
+    the differences (see ``sign_intervals``), and is wider where those of neighbouring blocks resemble each
     other; seeds have no neighbours. The variance has a floor: a figure of resolution r carries a rounding error of
     variance r²/12 (Sheppard), each of the two of a pair. While the same of the two ran first in every block the
     interval is unbounded: a drift would look just like an effect. Where figures are rounded to steps that their noise
-    does not cross, the interval is wider by what that may hide (see ``analysis.rounding``).
+    does not cross, the interval is wider by what that may hide (see ``rounding``).
     """
     if not len(pairs):
         return None
-    if metric.quantile is not None:
-        return _quantile_effect(pairs, metric, metric.quantile, alpha)
+    if quantity.quantile is not None:
+        return _quantile_effect(pairs, quantity, quantity.quantile, alpha)
     baseline_mean = float(np.mean(pairs.baseline))
     other_mean = float(np.mean(pairs.other))
     same = bool(np.all(pairs.baseline == pairs.other))
     positive = bool(np.all(pairs.baseline > 0) and np.all(pairs.other > 0))
-    steps = figure_steps(metric, pairs.baseline, pairs.other)
-    as_ratio = metric.scale == "ratio" and positive
+    steps = figure_steps(quantity, pairs.baseline, pairs.other)
+    as_ratio = quantity.scale == "ratio" and positive
     if as_ratio:
         floor = ((steps[0] / baseline_mean) ** 2 + (steps[1] / other_mean) ** 2) / 12
         baseline, changed = np.log(pairs.baseline), np.log(pairs.other)
@@ -257,7 +256,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         floor, baseline, changed = (steps[0] ** 2 + steps[1] ** 2) / 12, pairs.baseline, pairs.other
     of_seeds = pairs.baseline_first is None
     wider = 1.0 if of_seeds else float(wider_in_time(changed - baseline))
-    below, above = _rounded(pairs, metric, steps, as_ratio=as_ratio)
+    below, above = _rounded(pairs, quantity, steps, as_ratio=as_ratio)
 
     def widened(interval: Interval) -> Interval:
         low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
@@ -276,7 +275,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         seen=len(pairs) * pairs.each,
         step=max(steps),
         same=same,
-        fell_back=metric.scale == "ratio" and not as_ratio,
+        fell_back=quantity.scale == "ratio" and not as_ratio,
         same_order=pairs.same_order,
         wider=wider,
         rounding=max(below, above),
@@ -314,9 +313,9 @@ def settled_effect(differences: Array, baseline_first: NDArray[np.bool_]) -> flo
     return float(np.mean(values) + size[1] * (1 - np.mean(follows)))
 
 
-def _rounded(pairs: Pairs, metric: Metric, steps: tuple[float, float], *, as_ratio: bool) -> tuple[float, float]:
+def _rounded(pairs: Pairs, quantity: Quantity, steps: tuple[float, float], *, as_ratio: bool) -> tuple[float, float]:
     # How far below and above the estimate rounding may have hidden the true one.
-    if is_count(metric, np.concatenate([pairs.baseline, pairs.other])):
+    if is_count(quantity, np.concatenate([pairs.baseline, pairs.other])):
         return 0.0, 0.0
     if not as_ratio:
         error = rounding_error(pairs.baseline, steps[0]) + rounding_error(pairs.other, steps[1])
@@ -355,14 +354,14 @@ def _intervals(
     return both, each
 
 
-def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float) -> Effect:
+def _quantile_effect(pairs: Pairs, quantity: Quantity, quantile: float, alpha: float) -> Effect:
     # Return the ratio (or difference) of the two configurations' quantiles.
     #
     # Each has an interval of half the error rate, and where both hold, so does the one from the least to the largest
     # ratio (Bonferroni). Bounds are widened by half a step of the figure.
-    step = figure_step(metric, np.concatenate([pairs.baseline, pairs.other]))
+    step = figure_step(quantity, np.concatenate([pairs.baseline, pairs.other]))
     positive = bool(np.min(pairs.baseline) > step / 2 and np.min(pairs.other) > step / 2)
-    as_ratio = metric.scale == "ratio" and positive
+    as_ratio = quantity.scale == "ratio" and positive
     sides = []
     for values in (pairs.baseline, pairs.other):
         low, high = quantile_bounds(values, quantile, alpha / 2)
@@ -384,7 +383,7 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
         seen=len(pairs) if pairs.baseline_first is None else None,
         step=step,
         same=bool(np.all(pairs.baseline == pairs.other)),
-        fell_back=metric.scale == "ratio" and not as_ratio,
+        fell_back=quantity.scale == "ratio" and not as_ratio,
         same_order=unknown,
     )
 
@@ -398,142 +397,3 @@ def margin(effect: Effect, smallest_effect: float) -> float:
     if effect.scale == "ratio":
         return math.log1p(smallest_effect)
     return smallest_effect * abs(effect.baseline_mean)
-
-
-@dataclass(frozen=True)
-class FixedContrast:
-    """A difference of two means of fixed-size data, with its standard error and the degrees of freedom of its t.
-
-    Such data were measured elsewhere: nobody looks again after each further value. Where the blocks are known,
-    Student's t of the paired differences (Student 1908, "The probable error of a mean", Biometrika 6); otherwise
-    Welch's t with the degrees of freedom of Satterthwaite (Welch 1947, "The generalization of 'Student's' problem when
-    several different population variances are involved", Biometrika 34; Satterthwaite 1946). Ratios are compared as
-    differences of logarithms. ``error`` is NaN where there are too few values to know it.
-    """
-
-    difference: float
-    error: float
-    freedom: float
-
-    def half_width(self, alpha: float) -> float:
-        """Return half the width of the two-sided interval of confidence 1 − ``alpha``; infinite if unknown."""
-        if not math.isfinite(self.error) or self.freedom <= 0:
-            return math.inf
-        return self.error * stdtrit(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
-
-    @property
-    def p_value(self) -> float:
-        """Return the two-sided p-value of no difference; NaN if unknown."""
-        if not math.isfinite(self.error) or self.freedom <= 0:
-            return math.nan
-        if self.error == 0:
-            return 1.0 if self.difference == 0 else 0.0
-        return float(2 * stdtr(self.freedom, -abs(self.difference) / self.error))
-
-
-def paired(baseline: Array, other: Array) -> FixedContrast:
-    """Contrast values that belong together pair by pair; arrays of equal length, at least 1."""
-    difference, error, n = moments(other - baseline)
-    return FixedContrast(difference, error, n - 1)
-
-
-def unpaired(baseline: Array, other: Array) -> FixedContrast:
-    """Contrast two samples without pairs, whose variances need not be equal; each has at least 1 value."""
-    return mean_contrast(*moments(baseline), *moments(other))
-
-
-def moments(values: Array) -> tuple[float, float, int]:
-    """Return the mean, its standard error (NaN below two values), and the number of values."""
-    n = len(values)
-    sem = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return float(np.mean(values)), sem, n
-
-
-def mean_contrast(mean: float, sem: float, n: int, other_mean: float, other_sem: float, other_n: int) -> FixedContrast:
-    """Contrast two means whose standard errors are ``sem`` and ``other_sem``, from ``n`` and ``other_n`` values."""
-    difference = other_mean - mean
-    if n < 2 or other_n < 2:
-        return FixedContrast(difference, math.nan, 0.0)
-    error = math.hypot(sem, other_sem)
-    if error == 0:
-        return FixedContrast(difference, 0.0, n + other_n - 2)
-    # as shares of the whole, which neither overflow nor vanish
-    share = (sem / error) ** 2
-    freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (other_n - 1))
-    return FixedContrast(difference, error, freedom)
-
-
-def log_mean_contrast(
-    mean: float, sem: float, n: int, other_mean: float, other_sem: float, other_n: int
-) -> FixedContrast:
-    """Contrast the logarithms of two positive means, by the delta method.
-
-    The relative standard error of a mean is about the standard error of its logarithm (Oehlert 1992, "A note on the
-    delta method", The American Statistician 46).
-    """
-    return mean_contrast(math.log(mean), sem / mean, n, math.log(other_mean), other_sem / other_mean, other_n)
-
-
-FEWEST_LEVELS = 3
-
-
-@dataclass(frozen=True)
-class Trend:
-    """``order`` has the configurations by rising level. ``steps`` are the effects from each to the next.
-
-    ``unit`` is that of the levels. ``direction`` is that of all the estimates together, ``None`` if they do not agree;
-    ``certain`` says that every step is statistically significant.
-    """
-
-    factor: str
-    levels: tuple[str, ...]
-    order: tuple[str, ...]
-    steps: tuple[Effect, ...]
-    unit: str = ""
-
-    @property
-    def direction(self) -> Literal["rises", "falls"] | None:
-        if all(step.interval.mean > 0 for step in self.steps):
-            return "rises"
-        return "falls" if all(step.interval.mean < 0 for step in self.steps) else None
-
-    @property
-    def certain(self) -> bool:
-        return self.direction is not None and all(
-            step.interval.low > 0 or step.interval.high < 0 for step in self.steps
-        )
-
-
-def trend(
-    factors: Sequence[Factor],
-    configurations: Sequence[Configuration],
-    trials: Trials,
-    metric: Metric,
-    alpha: float,
-    unit: str = "",
-    *,
-    order_matters: bool = True,
-) -> Trend | None:
-    """Return the trend of ``metric``; ``None`` unless exactly one factor varies, with at least three numeric levels.
-
-    Each step has an interval of error rate ``alpha``. That the metric moves strictly claims all steps at once and is
-    wrong only if one of them is, so that claim's own error rate is no more than ``alpha`` (an intersection-union test;
-    Berger 1982). For ``order_matters`` see ``analysis.pairs``.
-    """
-    varied = [factor for factor in factors if len(factor.levels) > 1]
-    if len(varied) != 1 or len(varied[0].levels) < FEWEST_LEVELS:
-        return None
-    name = varied[0].name
-    try:
-        ordered = sorted(configurations, key=lambda c: float(c.levels[name]))
-    except ValueError:
-        return None
-    clean = clean_trials(trials)
-    steps = []
-    for lower, upper in pairwise(ordered):
-        both = pairs(clean, lower.name, upper.name, metric.column, order_matters=order_matters)
-        step = effect(both, metric, alpha)
-        if step is None:
-            return None
-        steps.append(step)
-    return Trend(name, tuple(c.levels[name] for c in ordered), tuple(c.name for c in ordered), tuple(steps), unit)

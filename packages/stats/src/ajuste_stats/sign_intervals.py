@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import Interval, interval_between
+from ajuste_stats.confidence_sequences import Interval, interval_between
 
 Floats = NDArray[np.float64]
 Against = Callable[[Floats], Floats]
@@ -57,7 +57,7 @@ SHORT: Final = Mixture(
     clipped=1 / 3,
 )
 """The mixture for 6 to 60 blocks: six signs alike decide at 5 %, as the sign test would. On normal noise of known
-spread as narrow as the normal mixture of ``analysis.confidence_sequences`` (measured in ``benchmarks.verdicts``)."""
+spread as narrow as the normal mixture of ``confidence_sequences`` (measured in Ajuste's ``benchmarks.verdicts``)."""
 PLAIN: Final = replace(SHORT, clipped=0.0)
 """The same for seeds, and for counts, whose differences are skew: signs alone would be about their median."""
 

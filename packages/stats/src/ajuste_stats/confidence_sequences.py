@@ -17,19 +17,13 @@ and b = 1 − p here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
-
-from ajuste.analysis.pairs import Clean
-from ajuste.model.measurements import Measurements
-from ajuste.model.metric import Metric
-from ajuste.model.results import Measured
 
 MIXTURE: Final = 0.1
 """c²: the prior precision of the mean in standard deviations. 0.1 is close to the narrowest from 4 to 30 values for
@@ -192,30 +186,3 @@ def quantile_bounds(values: NDArray[np.float64], p: float, alpha: float) -> tupl
     least, most = count_bounds(n, p, alpha)
     ordered = np.concatenate([[-np.inf], np.sort(values), [np.inf]])
     return float(ordered[least]), float(ordered[most + 1])
-
-
-def with_quantile_columns(measured: Measurements, metrics: Sequence[Metric]) -> Measurements:
-    """Return ``measured`` with the single values behind each quantile of ``metrics`` as a column."""
-    quantiles = [metric for metric in metrics if metric.quantile is not None and metric.column in measured.metrics]
-    if not quantiles:
-        return measured
-    return replace(measured, metrics={**measured.metrics, **{m.name: measured.metrics[m.column] for m in quantiles}})
-
-
-def with_quantiles(configurations: Sequence[Measured], clean: Clean, metrics: Sequence[Metric]) -> tuple[Measured, ...]:
-    """Return the summaries with each quantile of ``metrics`` in place of the mean; it has no standard error."""
-    quantiles = [metric for metric in metrics if metric.quantile is not None]
-    return tuple(_with_quantiles(configuration, clean, quantiles) for configuration in configurations)
-
-
-def _with_quantiles(configuration: Measured, clean: Clean, metrics: Sequence[Metric]) -> Measured:
-    summaries = dict(configuration.metrics)
-    missing = dict(configuration.not_supported)
-    for metric in metrics:
-        if metric.name in summaries and metric.quantile is not None:
-            values = clean.values(configuration.name, metric.column)
-            update = {"mean": float(np.quantile(values, metric.quantile)), "sd": None, "sem": None}
-            summaries[metric.name] = summaries[metric.name].model_copy(update=update)
-        elif metric.column in missing:
-            missing[metric.name] = missing[metric.column]
-    return configuration.model_copy(update={"metrics": summaries, "not_supported": missing})
