@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.fleet import differing_group, pooled_variances, random_effects
-from ajuste.analysis.machines import equality_p_value
+from ajuste.analysis.fleet import differing_group
+from ajuste_stats.heterogeneity import equality_p_value
+from ajuste_stats.random_effects import pooled_variances, random_effects
 
 SIZES: Final = (5, 20, 40)
 ALPHA: Final = 0.05

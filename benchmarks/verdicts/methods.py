@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
-from ajuste.analysis.three_sigma import SIGMAS
 from ajuste.study.schema import BudgetTable
 from ajuste_stats.confidence_sequences import MIXTURE
 from ajuste_stats.decision import trials_needed
 from ajuste_stats.effects import ALSO, UNLIKE
 from ajuste_stats.outliers import FAR, MAD_SCALE
 from ajuste_stats.sign_intervals import FEWEST_IN_TIME, PLAIN, SHORT, log_evidence, wider_in_time
+from ajuste_stats.three_sigma import SIGMAS
 from benchmarks.verdicts.noise import Array
 from benchmarks.verdicts.studies import Runs, Studies
 

@@ -12,7 +12,7 @@ import pytest
 from ajuste.analysis.ablation import Lines, Rates, effects_from_values
 from ajuste.analysis.elsewhere import compare_samples, judge_comparison
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.surface.surfaces import best_set, measured_points, tabulate_blocks
+from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
 from ajuste.design.combinations import subset_name, subsets
@@ -21,6 +21,7 @@ from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
+from ajuste_stats.best_sets import best_set
 from ajuste_stats.precision import estimate_interval
 from ajuste_stats.rare_counts import rate_ratio
 from ajuste_stats.rounding import printed_step, rounding_error

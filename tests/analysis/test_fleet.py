@@ -12,10 +12,11 @@ from benchmarks.fleet.simulated import ALPHA, SIZES, Cell, simulated
 from scipy import stats
 from tests.analysis.test_machines import BOTH, ELAPSED, measured
 
-from ajuste.analysis.fleet import differing_group, fleet_effects, pooled_variances, random_effects, splits
+from ajuste.analysis.fleet import differing_group, fleet_effects, splits
 from ajuste.analysis.machines import across_machines, by_machine, machine_values, on_machine
 from ajuste.analysis.pairs import clean_trials
 from ajuste.model.fleet import FleetEffect
+from ajuste_stats.random_effects import pooled_variances, random_effects
 
 BCG = np.array(
     [

@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from ajuste.analysis.history import change_points, histories
+from ajuste.analysis.history import histories
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import Promise
 from ajuste.model.metric import Metric
 from ajuste.model.results import History
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste_stats.change_points import change_points
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 CLOUD = ("debian:6.12", "debian:5.10", "debian:6.1", "debian:7.3", "debian:6.16", "debian:6.18.15")

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.three_sigma import chance, three_sigma
+from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.results import ThreeSigma
 from ajuste.model.trial import Configuration, Trial
+from ajuste_stats.three_sigma import chance
 
 Configurations = Callable[..., list[Configuration]]
 Build = Callable[..., list[Trial]]

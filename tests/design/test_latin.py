@@ -9,7 +9,7 @@ from benchmarks.orders import ever_wrong, played
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.design.blocks import latin_order
+from ajuste_stats.orders import latin_order
 
 FIRST = ["0321", "3102", "1230", "2013"]
 """Written down once: a change here makes old digests worthless."""

@@ -11,15 +11,9 @@ from tests.analysis.conftest import build_trials
 
 from ajuste.analysis.pairs import clean_trials
 from ajuste.model.metric import Metric
-from ajuste_lab.campaign.promotion import (
-    ErrorBudget,
-    evidence,
-    improvement_log_value,
-    improvement_value,
-    is_promoted,
-    mixture_log_value,
-)
+from ajuste_lab.campaign.promotion import evidence
 from ajuste_stats.confidence_sequences import half_width, mean_interval
+from ajuste_stats.e_values import ErrorBudget, improvement_log_value, improvement_value, is_promoted, mixture_log_value
 
 
 @pytest.mark.parametrize("n", [5, 12, 40])

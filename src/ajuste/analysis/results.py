@@ -11,7 +11,7 @@ import numpy as np
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.diagnostics.order import outlier_notes
+from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.fleet import fleet_effects, with_groups
 from ajuste.analysis.machines import (
@@ -196,7 +196,7 @@ def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effec
     )
 
 
-def mean_precisions(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
+def mean_precisions(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision[Metric], ...]:
     """Return how well the deciding means are known, if nothing is compared; nothing otherwise."""
     if len(resolved.configurations) > 1:
         return ()

@@ -10,9 +10,9 @@ from functools import cache
 from itertools import count, pairwise, product
 from typing import Final, Literal, TypeAlias
 
-from ajuste.design.blocks import raw_bits
 from ajuste.model.trial import Factor
 from ajuste.model.tunable import Scale
+from ajuste_stats.orders import raw_bits
 
 # Which parts of a whole are tried together to find out which of them matter.
 #

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from ajuste.design.blocks import latin_order, raw_bits
 from ajuste.model.wording import number
+from ajuste_stats.orders import latin_order, raw_bits
 from ajuste_stats.terms import SwitchbackOrder
 
 Floats = NDArray[np.float64]

@@ -19,18 +19,7 @@ from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict
 from ajuste.model.wording import block_words, count_of
-from ajuste_stats.terms import Scale, Word
-
-Kind = Literal[
-    "drift",
-    "warm-up",
-    "order",
-    "carry-over",
-    "autocorrelation",
-    "bimodality",
-    "outliers",
-    "unequal variance",
-]
+from ajuste_stats.terms import Kind, Scale, Word
 
 
 class Diagnostic(BaseModel):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.diagnostics.order import (
+from ajuste_stats.naive_errors import (
     BATCH,
     error_in,
     error_of_autocorrelation,

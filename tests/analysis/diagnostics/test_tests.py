@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.diagnostics.diagnose import bimodality, spread, spread_ties, two_groups
-from ajuste.analysis.diagnostics.order import lag_1_correlation, order, trend_test, variance_between, warm_up
+from ajuste_stats.diagnostics import (
+    bimodality,
+    lag_1_correlation,
+    order,
+    spread,
+    spread_ties,
+    trend_test,
+    two_groups,
+    warm_up,
+)
+from ajuste_stats.heterogeneity import variance_between
 
 
 def normal(random: Any, configuration: Any, block: Any, position: Any) -> Any:

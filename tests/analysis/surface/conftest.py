@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.surface.surfaces import Blocks
+from ajuste_stats.block_tables import Blocks
 
 Draw = Callable[..., Blocks]
 

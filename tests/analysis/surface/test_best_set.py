@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ajuste.analysis.surface.surfaces import best_set
+from ajuste_stats.best_sets import best_set
 
 from .conftest import Draw
 

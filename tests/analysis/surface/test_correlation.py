@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from ajuste.analysis.surface.surfaces import correlations, interval, rank_correlation
+from ajuste.analysis.surface.surfaces import correlations
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
+from ajuste_stats.ranks import interval, rank_correlation
 
 ELAPSED, SWITCHES, FAULTS = (Metric(name=name, title=name, unit="", direction="none") for name in "esf")
 

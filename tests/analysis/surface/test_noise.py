@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ajuste.analysis.surface.surfaces import moderated
+from ajuste_stats.block_tables import moderated
 
 
 def test_variances_that_differ_by_chance_only_become_one() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 Array = NDArray[np.float64]
 
@@ -35,3 +35,21 @@ def rank_p_value(first: Array, second: Array) -> float:
     away = abs(float(np.sum(ranked[:m])) - m * (m + n + 1) / 2)
     variance = m * n / (m + n) * float(np.var(ranked, ddof=1))  # ties make it smaller
     return float(2 * ndtr(-max(away - 0.5, 0.0) / math.sqrt(variance))) if variance > 0 else 1.0
+
+
+def rank_correlation(first: Array, second: Array) -> float:
+    """Return Spearman's ρ; equal values share their mean rank."""
+    return float(np.corrcoef(ranks(first), ranks(second))[0, 1])
+
+
+def correlation_interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
+    """Return the interval of error rate ``alpha``; ``n`` above 3.
+
+    That of Bonett and Wright (2000, "Sample size requirements for estimating Pearson, Kendall and Spearman
+    correlations", Psychometrika 65): Fisher's z with the standard error √((1 + ρ²/2)/(n − 3)). A perfect correlation
+    counts as half a swap of neighbours less.
+    """
+    most = 1 - 6 / (n * (n * n - 1))
+    held = min(max(rho, -most), most)
+    half = ndtri(1 - alpha / 2) * math.sqrt((1 + held**2 / 2) / (n - 3))
+    return min(rho, math.tanh(math.atanh(held) - half)), max(rho, math.tanh(math.atanh(held) + half))

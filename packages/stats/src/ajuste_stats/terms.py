@@ -28,6 +28,18 @@ an odd number), in which each treatment follows every other equally often, for s
 Shape = Literal["fast fall", "fall", "slow fall", "fast rise", "rise", "slow rise", "oscillating", "flat"]
 """The character of a stretch of a curve."""
 
+Kind = Literal[
+    "drift",
+    "warm-up",
+    "order",
+    "carry-over",
+    "autocorrelation",
+    "bimodality",
+    "outliers",
+    "unequal variance",
+]
+"""What a diagnostic of noise looks for."""
+
 SEEN: Final = 0.1
 """*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
 
