@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL, CARRIES, TURNS, adjusted
 from ajuste_stats.sign_intervals import log_evidence
+from ajuste_stats.switchback.evidence import CARRIES, TURNS, adjusted
+from ajuste_stats.switchback.judge import ALPHA_OF_CONTROL
 from benchmarks.switchback.services import Array, Random, SimulatedService
 
 Flags = NDArray[np.bool_]

@@ -233,7 +233,7 @@ def _forks(studies: int) -> list[CaseCell]:
         first, second = (
             Values(tuple(np.exp(logarithms)), units=units, level="fork") for logarithms in (baseline, other)
         )
-        counts["signs"] += compare_samples(first, second, metric, ALPHA).contrast.p_value < ALPHA
+        counts["signs"] += compare_samples(first, second, metric, ALPHA).fixed.contrast.p_value < ALPHA
         counts["mixture"] += unpaired(baseline, other).p_value < ALPHA
     return [
         CaseCell(

@@ -16,7 +16,6 @@ from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
 from ajuste.design.combinations import subset_name, subsets
-from ajuste.model.live import Slice
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
@@ -25,6 +24,7 @@ from ajuste_stats.best_sets import best_set
 from ajuste_stats.precision import estimate_interval
 from ajuste_stats.rare_counts import rate_ratio
 from ajuste_stats.rounding import printed_step, rounding_error
+from ajuste_stats.switchback.slices import Slice
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 EVENTS = Metric(name="time", title="Events", unit="", direction="lower", scale="difference", resolution=1)

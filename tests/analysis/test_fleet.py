@@ -16,7 +16,7 @@ from ajuste.analysis.fleet import differing_group, fleet_effects, splits
 from ajuste.analysis.machines import across_machines, by_machine, machine_values, on_machine
 from ajuste.analysis.pairs import clean_trials
 from ajuste.model.fleet import FleetEffect
-from ajuste_stats.random_effects import pooled_variances, random_effects
+from ajuste_stats.random_effects import pooled_variances, pool_effects
 
 BCG = np.array(
     [
@@ -38,7 +38,7 @@ def published() -> tuple[Any, Any]:
 
 def test_mean_and_spread_are_those_of_a_published_example() -> None:
     """R's metafor 4.0, ``rma(yi, vi, data = dat.bcg, method = "DL")``: as its manual prints them."""
-    pooled = random_effects(*published())
+    pooled = pool_effects(*published())
     assert pooled.mean == pytest.approx(-0.7141, abs=5e-5)
     assert pooled.variance == pytest.approx(0.3088, abs=5e-5)
 
@@ -47,7 +47,7 @@ def test_mean_spread_and_interval_are_those_of_statsmodels() -> None:
     meta = pytest.importorskip("statsmodels.stats.meta_analysis")
     effects, variances = published()
     theirs = meta.combine_effects(effects, variances, method_re="dl", use_t=True)
-    pooled = random_effects(effects, variances)
+    pooled = pool_effects(effects, variances)
     assert pooled.mean == pytest.approx(theirs.mean_effect_re)
     assert pooled.variance == pytest.approx(theirs.tau2)
     assert pooled.error == pytest.approx(theirs.sd_eff_w_re_hksj)
@@ -56,7 +56,7 @@ def test_mean_spread_and_interval_are_those_of_statsmodels() -> None:
 
 
 def test_a_new_machine_is_less_certain_than_the_mean() -> None:
-    pooled = random_effects(*published())
+    pooled = pool_effects(*published())
     (low, high), (new_low, new_high) = pooled.interval(0.05), pooled.prediction(0.05)
     assert new_low < low < high < new_high
     assert new_high - pooled.mean == pytest.approx(

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.design.switchback import StepResponse, estimate_wash_out, order_of_block, slices_a_block
+from ajuste.design.wash_out import StepResponse, estimate_wash_out
+from ajuste_stats.switchback.design import order_of_block, slices_a_block
 from ajuste_stats.terms import SwitchbackOrder
 
 ORDERS: tuple[SwitchbackOrder, ...] = ("random", "mirrored", "latin")

@@ -28,7 +28,7 @@ from ajuste.model.verdict import AcrossMachines
 from ajuste.model.wording import amount, change, count_of
 from ajuste_stats.effects import natural
 from ajuste_stats.permutation import greatest_difference
-from ajuste_stats.random_effects import pooled_variances, random_effects
+from ajuste_stats.random_effects import pooled_variances, pool_effects
 from ajuste_stats.terms import Scale
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ def _fleet_effect(
     alpha: float,
 ) -> FleetEffect:
     effects = np.array([np.mean(block_effects) for block_effects in values.values])
-    combined = random_effects(effects, variances)
+    combined = pool_effects(effects, variances)
     low, high = (natural(end, across.scale) for end in combined.interval(alpha))
     new_low, new_high = (natural(end, across.scale) for end in combined.prediction(alpha))
     counts = counted(across.machines)

@@ -17,7 +17,7 @@ from ajuste.model.results import Measured, Summary
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tunable import same_value
 from ajuste_stats.outliers import median
-from ajuste_stats.precision import Precision, precision
+from ajuste_stats.precision import Precision, mean_precision
 
 
 def precisions(
@@ -40,7 +40,7 @@ def precisions(
     for metric in metrics:
         samples = [clean.values(name, metric.column) for name in clean.measured.configuration.values]
         values = np.concatenate([np.empty(0), *samples])
-        known.append(precision(values, metric, alpha, smallest_effect, order_matters=order_matters))
+        known.append(mean_precision(values, metric, alpha, smallest_effect, order_matters=order_matters))
     return tuple(known)
 
 

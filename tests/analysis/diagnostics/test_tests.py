@@ -55,7 +55,7 @@ def test_unequal_variance_is_brown_and_forsythes(residuals: Any) -> None:
     wanted = stats.levene(*made.by_configuration, center="median")
     assert finding is not None
     assert finding.p_value == pytest.approx(wanted.pvalue, rel=1e-9)
-    assert finding.configuration == "c2"
+    assert finding.treatment == "c2"
 
 
 def test_the_order_is_a_t_test_on_the_slopes_of_the_blocks(residuals: Any) -> None:

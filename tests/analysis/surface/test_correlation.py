@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from ajuste.analysis.surface.surfaces import correlations
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
-from ajuste_stats.ranks import interval, rank_correlation
+from ajuste_stats.ranks import correlation_interval, rank_correlation
 
 ELAPSED, SWITCHES, FAULTS = (Metric(name=name, title=name, unit="", direction="none") for name in "esf")
 
@@ -42,6 +42,6 @@ def test_the_interval_has_the_true_correlation_as_often_as_it_says() -> None:
     for _ in range(400):
         first = random.normal(size=30)
         second = 0.6 * first + 0.8 * random.normal(size=30)
-        low, high = interval(rank_correlation(first, second), 30, 0.05)
+        low, high = correlation_interval(rank_correlation(first, second), 30, 0.05)
         hits += low <= truth <= high
     assert hits >= 372  # 95 % of 400, less twice the standard deviation

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
-from ajuste.analysis.switchback.judge import adjusted, blocks_needed, sequence_interval
 from ajuste_stats.confidence_sequences import mean_interval
 from ajuste_stats.sign_intervals import LONG, fewest_blocks, log_evidence, standardised
+from ajuste_stats.switchback.evidence import adjusted, blocks_needed, sequence_interval
 
 RUNS, BLOCKS = 2_000, 120
 RANDOM = np.random.default_rng(1)

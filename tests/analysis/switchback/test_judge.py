@@ -12,10 +12,10 @@ from benchmarks.switchback.stays import CASES, simulate_stays
 from numpy.typing import NDArray
 
 from ajuste.analysis.switchback.judge import judge_slices
-from ajuste.analysis.switchback.plan import noise_of_pilot, plan_slices
-from ajuste.design.switchback import order_of_block
-from ajuste.model.live import Slice
 from ajuste.model.metric import Metric
+from ajuste_stats.switchback.design import order_of_block
+from ajuste_stats.switchback.plan import noise_of_pilot, plan_slices
+from ajuste_stats.switchback.slices import Slice
 from ajuste_stats.terms import SwitchbackOrder
 
 LATENCY = Metric(name="latency", title="latency", unit="s", direction="lower")
@@ -30,7 +30,7 @@ def slices_of(run: Run, at: int) -> list[Slice]:
         Slice(
             number=number,
             block=number // 2,
-            configuration=name,
+            treatment=name,
             begin_s=60.0 * number + 15,
             end_s=60.0 * number + 60,
             value=float(np.exp(run.values[at, number])),
@@ -59,7 +59,7 @@ def experiment(
         Slice(
             number=number,
             block=block,
-            configuration=name,
+            treatment=name,
             begin_s=60.0 * number + 15,
             end_s=60.0 * number + 60,
             value=0.01 * float(np.exp(noise[0, number])) * (1 + effects[name]),
@@ -81,7 +81,7 @@ def test_a_look_after_every_slice_says_what_the_benchmark_counts() -> None:
                         Slice(
                             original.number,
                             original.block,
-                            original.configuration,
+                            original.treatment,
                             original.begin_s,
                             original.end_s,
                             original.value,
@@ -138,14 +138,14 @@ def test_slices_with_flags_and_without_values_do_not_count() -> None:
         Slice(
             original.number,
             original.block,
-            original.configuration,
+            original.treatment,
             original.begin_s,
             original.end_s,
             100.0,
             flags=("guard",),
         )
         if original.block == 3
-        else Slice(original.number, original.block, original.configuration, original.begin_s, original.end_s)
+        else Slice(original.number, original.block, original.treatment, original.begin_s, original.end_s)
         if original.block == 4
         else original
         for original in slices
@@ -187,8 +187,8 @@ def test_the_number_of_further_slices_is_a_fair_guide() -> None:
 def test_a_control_that_the_setting_changes_is_not_used_and_that_is_said() -> None:
     slices = [
         Slice(
-            original.number, original.block, original.configuration, original.begin_s, original.end_s, original.value,
-            (original.control or 1.0) * (1.3 if original.configuration == "b" else 1.0),
+            original.number, original.block, original.treatment, original.begin_s, original.end_s, original.value,
+            (original.control or 1.0) * (1.3 if original.treatment == "b" else 1.0),
         )
         for original in experiment({"a": 0.0, "b": 0.0}, slices=120)
     ]  # fmt: skip
@@ -215,8 +215,8 @@ def test_a_control_that_explains_the_noise_is_used() -> None:
 def test_an_effect_that_comes_and_goes_is_said() -> None:
     slices = [
         Slice(
-            original.number, original.block, original.configuration, original.begin_s, original.end_s,
-            (original.value or 0.0) * (1.1 if original.configuration == "b" and original.block // 20 % 2 else 1.0),
+            original.number, original.block, original.treatment, original.begin_s, original.end_s,
+            (original.value or 0.0) * (1.1 if original.treatment == "b" and original.block // 20 % 2 else 1.0),
         )
         for original in experiment({"a": 0.0, "b": 0.0}, slices=160, service=NAMED["steady"])
     ]  # fmt: skip

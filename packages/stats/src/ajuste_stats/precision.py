@@ -69,7 +69,7 @@ class Precision(Generic[QuantityT]):
         return max(1, max(needed, min(self.until, in_doubt or self.until)) - n)
 
 
-def precision(
+def mean_precision(
     values: NDArray[np.float64],
     quantity: QuantityT,
     alpha: float,

@@ -47,7 +47,7 @@ class RandomEffects:
         return self.mean - half, self.mean + half
 
 
-def random_effects(effects: Floats, variances: Floats) -> RandomEffects:
+def pool_effects(effects: Floats, variances: Floats) -> RandomEffects:
     """Combine the ``effects`` of groups, whose squared standard errors are ``variances``; at least two of each."""
     weights = 1 / variances
     fixed = np.average(effects, weights=weights)

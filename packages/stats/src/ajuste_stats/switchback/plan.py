@@ -1,4 +1,4 @@
-"""Slices that an experiment on a live system will take, planned from the noise of its metric.
+"""Slices that an experiment on a live system will take, planned from the noise of its quantity.
 
 The noise is known from values before the experiment, the blocks of an earlier one, or the first blocks of this one.
 """
@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
-from ajuste.analysis.switchback.judge import MOST_VARIANCE, TURNS, block_differences, blocks_needed
-from ajuste.analysis.switchback.stays import PROJECTED, both_sides, stay_noise
-from ajuste.design.switchback import STAY, order_of_block, slices_a_block
-from ajuste.model.live import Slice
-from ajuste.model.metric import Metric
 from ajuste_stats.sign_intervals import fewest_blocks
-from ajuste_stats.terms import Scale, SwitchbackOrder
+from ajuste_stats.switchback.design import STAY, order_of_block, slices_a_block
+from ajuste_stats.switchback.evidence import MOST_VARIANCE, TURNS, blocks_needed
+from ajuste_stats.switchback.slices import Slice, block_differences
+from ajuste_stats.switchback.stays import PROJECTED, both_sides, stay_noise
+from ajuste_stats.terms import Quantity, Scale, SwitchbackOrder
 
 FEWEST_SLICES: Final = 8
 POWER: Final = 0.95
@@ -32,20 +31,20 @@ SURE: Final = 0.9
 """The confidence of the bounds on the noise."""
 LUCKY: Final = 0.7
 """Looking after each block stops before the mean evidence would: this much of a shortfall is left (measured in
-``benchmarks.switchback``).
+``benchmarks.switchback`` of Ajuste).
 """
 _STAYING: Final = 2
-"""The configurations that stays usually have: the baseline and the one that improves."""
+"""The treatments that stays usually have: the baseline and the one that improves."""
 _DRAWS: Final = 4
 _ORDERS: Final = 1000
 
 
 @dataclass(frozen=True)
 class BlockNoise:
-    """The differences of two equal configurations within a block.
+    """The differences of two equal treatments within a block.
 
     ``values`` are such differences, around 0, of logarithms where ``scale`` is *ratio*; they tell as much as
-    ``blocks`` without a common slice. ``mean`` is the metric's. ``staying`` are those of blocks of stays, if known.
+    ``blocks`` without a common slice. ``mean`` is the quantity's. ``staying`` are those of blocks of stays, if known.
     """
 
     scale: Scale
@@ -76,13 +75,13 @@ def fewest_in_stays(alpha: float) -> int:
 
 
 def plan_slices(
-    noise: BlockNoise, effect: float, alpha: float, configurations: int, order: SwitchbackOrder, *, stays: bool = False
+    noise: BlockNoise, effect: float, alpha: float, treatments: int, order: SwitchbackOrder, *, stays: bool = False
 ) -> SwitchbackPlan:
     """Return how many slices tell an ``effect`` from none at error rate ``alpha``, also if it stays: with ``stays`` by
     blocks of stays, whose slices are taken as independent where their noise is not known.
     """
-    block_slices = slices_a_block(configurations, order)
-    settled = settled_variance(configurations, order)
+    block_slices = slices_a_block(treatments, order)
+    settled = settled_variance(treatments, order)
     staying = stay_noise(1.0, PROJECTED) * noise.values if noise.staying is None else noise.staying
 
     def in_stays(shortfall: float, times: float) -> int | None:
@@ -111,10 +110,10 @@ def plan_slices(
 
 
 def noise_of_pilot(
-    pilot: NDArray[np.float64], configurations: int, order: SwitchbackOrder, *, ratio: bool
+    pilot: NDArray[np.float64], treatments: int, order: SwitchbackOrder, *, ratio: bool
 ) -> BlockNoise | None:
-    """Return the noise of consecutive slices under one configuration; ``None`` if too few, or without a ratio."""
-    length = slices_a_block(configurations, order)
+    """Return the noise of consecutive slices under one treatment; ``None`` if too few, or without a ratio."""
+    length = slices_a_block(treatments, order)
     if len(pilot) < max(FEWEST_SLICES, length) or (ratio and np.any(pilot <= 0)):
         return None
     figures = np.log(pilot) if ratio else pilot
@@ -124,16 +123,18 @@ def noise_of_pilot(
         staying = windows @ np.r_[-PROJECTED, PROJECTED]
     return BlockNoise(
         "ratio" if ratio else "difference",
-        pilot_differences(figures, configurations, order),
+        pilot_differences(figures, treatments, order),
         len(pilot) // length,
         float(np.mean(pilot)),
         staying,
     )
 
 
-def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, others: Sequence[str]) -> BlockNoise | None:
+def noise_of_blocks(
+    slices: Sequence[Slice], quantity: Quantity, baseline: str, others: Sequence[str]
+) -> BlockNoise | None:
     """Return the noise of an experiment's blocks; ``None`` where no blocks have two of the same scale."""
-    compared = (block_differences(slices, metric, baseline, name) for name in others)
+    compared = (block_differences(slices, quantity, baseline, name) for name in others)
     known = [differences for differences in compared if differences is not None]
     alike = [
         differences for differences in known if len(differences.values) > 1 and differences.scale == known[0].scale
@@ -145,25 +146,25 @@ def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, othe
     return BlockNoise(alike[0].scale, np.concatenate(residuals), max(map(len, residuals)), alike[0].baseline_mean)
 
 
-def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: SwitchbackOrder) -> NDArray[np.float64]:
-    """Return the differences of two of so many equal configurations within every block-long stretch of ``pilot``.
+def pilot_differences(pilot: NDArray[np.float64], treatments: int, order: SwitchbackOrder) -> NDArray[np.float64]:
+    """Return the differences of two of so many equal treatments within every block-long stretch of ``pilot``.
 
     Several orders are drawn for each stretch where there are several.
     """
-    length = slices_a_block(configurations, order)
+    length = slices_a_block(treatments, order)
     windows = np.lib.stride_tricks.sliding_window_view(pilot, length)
-    draws = 1 if configurations == 2 else _DRAWS
-    weights = _weights(configurations, order, draws * len(windows))
+    draws = 1 if treatments == 2 else _DRAWS
+    weights = _weights(treatments, order, draws * len(windows))
     return np.asarray(np.sum(weights.reshape(draws, len(windows), length) * windows, axis=2).ravel())
 
 
 @lru_cache(maxsize=32)
-def settled_variance(configurations: int, order: SwitchbackOrder) -> float:
-    """Return the variance of the effect of slices that follow their own configuration.
+def settled_variance(treatments: int, order: SwitchbackOrder) -> float:
+    """Return the variance of the effect of slices that follow their own treatment.
 
     As a multiple of that of the mean of differences (see ``evidence.carry_over``).
     """
-    names = [str(place) for place in range(configurations)]
+    names = [str(place) for place in range(treatments)]
     drawn = [order_of_block(number, names, 0, order) for number in range(_ORDERS)]
     before = [None, *(name for block in drawn for name in block)]
     follows, place = [], 0
@@ -176,8 +177,8 @@ def settled_variance(configurations: int, order: SwitchbackOrder) -> float:
 
 
 @lru_cache(maxsize=8)
-def _weights(configurations: int, order: SwitchbackOrder, blocks: int) -> NDArray[np.float64]:
-    names = [str(place) for place in range(configurations)]
+def _weights(treatments: int, order: SwitchbackOrder, blocks: int) -> NDArray[np.float64]:
+    names = [str(place) for place in range(treatments)]
     drawn = [order_of_block(number, names, 0, order) for number in range(blocks)]
     signs = np.array([[(name == "1") * 1.0 - (name == "0") for name in block] for block in drawn])
-    return np.asarray(signs * configurations / signs.shape[1])
+    return np.asarray(signs * treatments / signs.shape[1])
