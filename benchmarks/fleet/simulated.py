@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.fleet import differing_group
 from ajuste_stats.heterogeneity import equality_p_value
-from ajuste_stats.random_effects import pooled_variances, pool_effects
+from ajuste_stats.random_effects import pool_effects, pooled_variances
 
 SIZES: Final = (5, 20, 40)
 ALPHA: Final = 0.05

@@ -1,7 +1,7 @@
 """Verdicts for results that were measured elsewhere: their size is fixed, so fixed-sample inference is right.
 
 Where both configurations name blocks, values of the same block are compared; otherwise the samples as a whole. See
-``analysis.effects`` for the intervals and their sources.
+``ajuste_stats.fixed_samples`` for the intervals and their sources.
 """
 
 from __future__ import annotations

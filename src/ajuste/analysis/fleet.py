@@ -28,7 +28,7 @@ from ajuste.model.verdict import AcrossMachines
 from ajuste.model.wording import amount, change, count_of
 from ajuste_stats.effects import natural
 from ajuste_stats.permutation import greatest_difference
-from ajuste_stats.random_effects import pooled_variances, pool_effects
+from ajuste_stats.random_effects import pool_effects, pooled_variances
 from ajuste_stats.terms import Scale
 
 Floats = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """A metric over the versions of a kernel or a project, and between which of them it changed.
 
-Optimal partitioning as in ``analysis.surface.regions``, into stretches in which a metric stays the same: versions are
+Optimal partitioning as in ``ajuste_stats.regions``, into stretches in which a metric stays the same: versions are
 no numbers, with no slope between them. A further stretch costs as much as noise alone would gain by one with
 the error rate asked for.
 """

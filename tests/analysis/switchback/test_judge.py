@@ -9,7 +9,6 @@ import pytest
 from benchmarks.switchback.experiments import SMALLEST_EFFECT, Run, ajuste, switched
 from benchmarks.switchback.services import SERVICES, SimulatedService
 from benchmarks.switchback.stays import CASES, simulate_stays
-from numpy.typing import NDArray
 
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.model.metric import Metric
@@ -270,19 +269,3 @@ def test_a_plan_with_stays_is_right_to_a_factor_of_2() -> None:
     typical = np.median([plan.typical or np.inf for plan in plans])
     assert typical / 2 < cell.slices_with_stays < typical * 2
     assert all(60 <= plan.in_stays < (plan.slices or np.inf) for plan in plans)
-
-
-def test_mirrored_blocks_are_planned_shorter_where_load_changes_quickly_and_noise_needs_enough_values() -> None:
-    random = np.random.default_rng(8)
-    ramps = np.exp(np.abs(np.arange(96) % 48 - 24) * 0.05 + random.normal(0, 0.01, 96))
-    flat = np.exp(random.normal(0, 0.01, 96))
-
-    def slices(pilot: NDArray[np.float64], order: SwitchbackOrder) -> int:
-        noise = noise_of_pilot(pilot, 4, order, ratio=True)
-        assert noise is not None
-        return plan_slices(noise, np.log1p(0.03), 0.05, 4, order).slices or 10**9
-
-    assert slices(ramps, "mirrored") < slices(ramps, "random")
-    assert slices(flat, "random") <= slices(flat, "mirrored")
-    assert noise_of_pilot(flat[:5], 2, "random", ratio=True) is None
-    assert noise_of_pilot(np.zeros(20), 2, "random", ratio=True) is None

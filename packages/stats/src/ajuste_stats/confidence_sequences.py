@@ -32,7 +32,7 @@ error rates from 5 % down to 0.1 %; any fixed value is valid."""
 
 @dataclass(frozen=True)
 class Interval:
-    """``mean`` ± ``half_width`` of ``n`` values; ``half_width`` is infinite while the values are too few.
+    """From ``low`` to ``high``: ``mean`` ± ``half_width`` of ``n`` values; infinite while the values are too few.
 
     ``variance`` is the biased one (divided by ``n``), with its floor applied.
     """
@@ -44,10 +44,12 @@ class Interval:
 
     @property
     def low(self) -> float:
+        """Return the lower end."""
         return self.mean - self.half_width
 
     @property
     def high(self) -> float:
+        """Return the upper end."""
         return self.mean + self.half_width
 
 
@@ -93,7 +95,7 @@ def fewest(alpha: float) -> int:
 
 
 def mean_interval(values: NDArray[np.float64], *, alpha: float, floor: float = 0.0) -> Interval:
-    """Return the interval for the mean of ``values``.
+    """Return the interval for the mean of ``values``; those of all numbers of values hold together, but for ``alpha``.
 
     ``floor`` is the least variance that is believed (from the resolution of the figures), so that a few identical
     values are not taken for certainty.
@@ -177,7 +179,7 @@ def fewest_for(p: float, alpha: float) -> int | None:
 
 
 def quantile_bounds(values: NDArray[np.float64], p: float, alpha: float) -> tuple[float, float]:
-    """Return bounds for the ``p``-quantile: with probability 1 − ``alpha`` those after 1, 2, 3 … values all hold.
+    """Return bounds for the ``p``-quantile of ``values``: those after 1, 2, 3 … values all hold, but for ``alpha``.
 
     They are values themselves (order statistics), or infinite where too few are known. Of values that are equal only
     those strictly beyond count, so that the bounds hold for distributions with atoms too.

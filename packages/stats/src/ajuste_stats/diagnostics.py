@@ -32,7 +32,7 @@ HARM: Final = 0.06
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one diagnostic, before all are weighed together.
+    """The result of one diagnostic of a ``kind``, before all are weighed together.
 
     ``value`` is its size: a share of the level where values are compared by ratios, a difference in their unit
     otherwise; of *outliers* their number, of *unequal variance* the ratio of standard deviations, of *autocorrelation*

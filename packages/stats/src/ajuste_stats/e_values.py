@@ -45,7 +45,7 @@ def improvement_log_value(
 
 
 def improvement_value(interval: Interval, direction: str) -> float:
-    """Return the e-value of an improvement from the interval of a change; ``direction`` says what is better."""
+    """Return the e-value of an improvement from the ``interval`` of a change; ``direction`` says what is better."""
     if interval.n < FEWEST_PAIRS or not math.isfinite(interval.variance):
         return 0.0
     sign = 1.0 if direction == "higher" else -1.0

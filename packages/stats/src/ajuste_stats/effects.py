@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tail:
-    """The ``quantile`` of the trials of the baseline and of the other configuration."""
+    """The ``quantile`` of the trials of the baseline and of the other treatment."""
 
     quantile: float
     baseline: float
@@ -55,7 +55,7 @@ def natural(value: float, scale: Scale) -> float | None:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a configuration, with an ``interval`` of the mean log ratio or of the mean difference.
+    """The effect of a treatment, with an ``interval`` of the mean log ratio or difference, as ``scale`` says.
 
     Differences, ``baseline_mean`` and ``step``, that of the figures, are in its unit. ``fell_back``: ratios were
     wanted but a value is not positive. ``same``: every pair has twice the same value. ``same_order``: the same of the
@@ -94,6 +94,7 @@ class Effect:
 
     @property
     def estimate(self) -> float | None:
+        """Return the estimated ratio or difference; ``None`` where it is not finite."""
         return self.natural(self.interval.mean)
 
     @property
@@ -218,10 +219,12 @@ class Effect:
 
     @property
     def low(self) -> float | None:
+        """Return the lower bound as a ratio or a difference; ``None`` where there is none."""
         return self.natural(self.interval.low)
 
     @property
     def high(self) -> float | None:
+        """Return the upper bound as a ratio or a difference; ``None`` where there is none."""
         return self.natural(self.interval.high)
 
 
@@ -292,7 +295,7 @@ CARRIES: Final = 0.01
 
 
 def settled_effect(differences: Array, baseline_first: NDArray[np.bool_]) -> float | None:
-    """Return the effect where each configuration follows itself; ``None`` unless trials change those after them.
+    """Return the effect where each treatment follows itself; ``None`` unless trials change those after them.
 
     What ran before the first of a block is random, as is the order within: differences are regressed on both (crossover
     designs: Grizzle 1965, "The two-period change-over design and its use in clinical trials", Biometrics 21).

@@ -11,7 +11,7 @@ def bonferroni(confidence: float, comparisons: int) -> float:
 
 
 def holm(p_values: Sequence[float | None], level: float) -> list[bool]:
-    """Return which are significant together at ``level``; ``None`` is no test.
+    """Return which of ``p_values`` are significant together at ``level``; ``None`` is no test.
 
     Holm 1979, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6: the
     chance that any true hypothesis is among those is at most ``level``, however the tests depend on each other.

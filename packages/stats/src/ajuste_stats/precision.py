@@ -77,7 +77,7 @@ def mean_precision(
     *,
     order_matters: bool = True,
 ) -> Precision[QuantityT]:
-    """Return how well the mean (or quantile) of ``values`` in the order of time is known, at error rate ``alpha``.
+    """Return how well the mean of ``values`` (a ``quantity``, in the order of time) is known, at error rate ``alpha``.
 
     Good enough is ``smallest_effect`` of the mean, and one step of the figure where the mean is 0. Where
     ``order_matters`` the interval is wider if values resemble the ones before: they carry less information than as many

@@ -35,7 +35,7 @@ LUCK: Final = 0.1
 
 @dataclass(frozen=True)
 class RankedTreatment:
-    """A treatment with its ``effect`` against the winner, and that in a ``word``.
+    """A treatment by its ``name``, with its ``effect`` against the winner, and that in a ``word``.
 
     It is certainly worse than each of ``worse_than``: it cannot be the best. ``through_others``: only these say so, and
     not its effect against the winner.

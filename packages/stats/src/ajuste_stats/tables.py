@@ -35,7 +35,7 @@ def rank(
     ``positions`` says in the same way when in its block each was measured; give it for what was measured in time. The
     ``contenders`` of the ranking have the truly best treatment with probability at least ``confidence``, at all looks
     together. ``baseline`` is the first unless named. ``None`` where some two were never measured in one block, or where
-    each is worse than another, so that some interval is wrong.
+    each is worse than another, so that some interval is wrong. Other arguments are those of ``compare``.
 
     Raises ValueError for fewer than three treatments, sequences of unequal length, and a direction of *none*.
     """
@@ -79,7 +79,7 @@ class Diagnosed:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What every diagnostic found that had enough values, and how a ``naive`` comparison would have fared."""
+    """The ``findings`` of every diagnostic that had enough values, and how a ``naive`` comparison would have fared."""
 
     findings: tuple[Diagnosed, ...]
     naive: Naive | None
@@ -104,8 +104,9 @@ def diagnose(
 
     ``treatments`` has the name of each value's treatment, ``blocks`` the number of its block, a whole number from 0 on
     that never falls. On clean data any alarm is raised with probability at most ``level``. Two groups of values count
-    if they are ``smallest_effect`` apart, a share of the smallest mean. Without ``in_time`` only the shape of the noise is
-    looked at. Groups are found only if the package ``diptest`` is installed (``ajuste-stats[modes]``).
+    if they are ``smallest_effect`` apart, a share of the smallest mean. Without ``in_time`` only the shape of the noise
+    is looked at. Logarithms are taken if ``scale`` is *ratio* and all ``values`` are positive. Groups are found only if
+    the package ``diptest`` is installed (``ajuste-stats[modes]``).
 
     Raises ValueError for sequences of unequal length, values that are no finite numbers, and blocks out of order.
     """
@@ -130,7 +131,8 @@ def diagnose(
     if not residuals.vary:
         return Diagnosis((), None)
     averages = np.bincount(codes, measured) / np.bincount(codes)
-    apart_by = math.log1p(smallest_effect) if residuals.scale == "ratio" else smallest_effect * np.min(np.abs(averages))
+    share = smallest_effect
+    apart_by = math.log1p(share) if residuals.scale == "ratio" else share * np.min(np.abs(averages))
     every = list(findings(residuals, apart_by=float(apart_by), in_time=in_time))
     present = significant(every, level)
     return Diagnosis(

@@ -65,7 +65,11 @@ class Quantity(Protocol):
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity and nothing else. Whole numbers without a ``unit`` are counts, which no rounding has made whole."""
+    """A quantity and nothing else: the ``direction`` that is better, and the ``scale`` on which it is compared.
+
+    ``resolution`` and ``quantile`` are as in ``Quantity``. Whole numbers without a ``unit``, compared by differences,
+    are counts, which no rounding has made whole.
+    """
 
     direction: Direction = "none"
     scale: Scale = "ratio"

@@ -121,7 +121,7 @@ def measure_spread(values: NDArray[np.float64]) -> NoiseSpread:
 
 
 def blocks_for(spread: NoiseSpread, effect_percent: float) -> NoiseEffect:
-    """Return the blocks that distinguish a difference of that size from none, by ``analysis.confidence_sequences``."""
+    """Return the blocks that distinguish a difference of that size from none, by ``confidence_sequences``."""
     # The variance of this estimator is 2 σ⁴ (3n − 4)/(n − 1)² for independent runs: that of chi-square with so many
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)

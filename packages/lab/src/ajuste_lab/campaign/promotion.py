@@ -1,11 +1,7 @@
 """Promotion in campaigns: many proposals for one goal, each judged by its confirmations, under one error budget.
 
-The evidence of an improvement is an e-value: a figure that is at most 1 on average where there is none. For pairs whose
-improvements are normal with unknown variance it is the mixture behind the intervals of
-``analysis.confidence_sequences``, which is at least 1/α exactly where the interval of error rate α excludes zero. It is
-taken twice where the estimate is an improvement, and 0 where it is not. By symmetry its mean is 1 where nothing
-changes; where things get worse it is smaller, since the distribution of t only moves down. That holds for a number of
-pairs that was fixed beforehand. docs/explanation/campaigns.md says what follows.
+The evidence of an improvement is an e-value (see ``ajuste_stats.e_values``). docs/explanation/campaigns.md says what
+follows.
 
 An e-value is about typical pairs. An optimiser finds settings that cost much in a few trials and save a little in the
 others, and 40 pairs may have none of these few. So what passes is measured until ``PROOF_BLOCKS``: what happens in

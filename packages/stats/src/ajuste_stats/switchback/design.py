@@ -21,7 +21,7 @@ _MIRRORED = 2
 
 
 def slices_a_block(treatments: int, order: SwitchbackOrder = "random") -> int:
-    """Return the number of slices of a block."""
+    """Return the number of slices of a block of so many ``treatments`` in that ``order``."""
     if order == "random":
         return treatments
     if order == "mirrored":
@@ -32,7 +32,7 @@ def slices_a_block(treatments: int, order: SwitchbackOrder = "random") -> int:
 def order_of_block(
     number: int, treatments: Sequence[str], seed: int, order: SwitchbackOrder = "random", *, stay: int = 1
 ) -> tuple[str, ...]:
-    """Return the treatments of the slices of block ``number`` (0 …), in the order drawn by ``seed``.
+    """Return which of ``treatments`` each slice of block ``number`` (0 …) has, in the ``order`` drawn by ``seed``.
 
     A block whose treatments are fewer than before (some are decided) is drawn in the same way, and so is a block of
     stays, in which each treatment of the random order remains for ``stay`` slices.

@@ -36,8 +36,10 @@ def judge_switchback(
     ``blocks`` have the treatment of each and the number of its block, as ``order_of_block`` draws them. ``control`` is
     a figure of the load in each slice that treatments do not change, such as requests per second. ``stays`` has the
     place (1 …) of each slice in its stay in blocks of stays and 0 elsewhere; with it nothing improves that does not
-    when it stays. The verdicts on all treatments and so many ``metrics`` hold together with ``confidence`` at all looks,
-    whatever the load does, because the order of every block is random. Other arguments are those of ``compare``.
+    when it stays. ``baseline`` names a treatment.
+
+    The verdicts on all treatments and so many ``metrics`` hold together with ``confidence`` at all looks, whatever the
+    load does, because the order of every block is random. Other arguments are those of ``compare``.
 
     Raises ValueError for sequences of unequal length, and where the baseline or another treatment has no slice.
     """

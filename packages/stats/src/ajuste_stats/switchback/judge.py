@@ -62,11 +62,11 @@ class SliceJudgement:
     """What the slices so far say of one ``treatment`` against the baseline, in a ``word``.
 
     ``effect`` is ``None`` where no block has a slice of both that counts. ``withheld`` says what withholds a verdict
-    that the interval would give. ``more_blocks`` is about how many more blocks decide (of stays where these are
-    awaited); ``None`` where that is unknown. ``alpha`` is the error rate of the interval: a control
-    takes some of it. ``adjusted``: the noise is that at equal load, by the control.
-    ``changes_control``: it changes the control itself, which is not used. ``changes``: the effect changes over time.
-    ``untested``: the order does not show whether it does the same when it stays.
+    that the interval would give, ``carried`` what it does to the next slice, ``stays`` what it does when it stays.
+    ``more_blocks`` is about how many more blocks decide (of stays where these are awaited); ``None`` where that is
+    unknown. ``alpha`` is the error rate of the interval: a control takes some of it. ``adjusted``: the noise is that at
+    equal load, by the control. ``changes_control``: it changes the control itself, which is not used. ``changes``: the
+    effect changes over time. ``untested``: the order does not show whether it does the same when it stays.
     """
 
     treatment: str

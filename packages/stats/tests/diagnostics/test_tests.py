@@ -52,7 +52,7 @@ def test_the_variance_between_groups_is_fishers(residuals: Any) -> None:
 def test_unequal_variance_is_brown_and_forsythes(residuals: Any) -> None:
     made = residuals(normal, 4)
     finding = spread(made)
-    wanted = stats.levene(*made.by_configuration, center="median")
+    wanted = stats.levene(*made.by_treatment, center="median")
     assert finding is not None
     assert finding.p_value == pytest.approx(wanted.pvalue, rel=1e-9)
     assert finding.treatment == "c2"

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.model.metric import Metric
 from ajuste_stats.effects import effect, margin
 from ajuste_stats.pairs import Pairs
 from ajuste_stats.sign_intervals import sign_interval
+from ajuste_stats.terms import Measure
 
 POSITIVE = st.floats(1e-3, 1e6)
 
@@ -19,20 +19,20 @@ POSITIVE = st.floats(1e-3, 1e6)
 @given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=1, max_size=20))
 def test_a_ratio_is_the_geometric_mean_of_the_ratios_within_blocks(values: list[tuple[float, float]]) -> None:
     table = np.array(values)
-    metric = Metric(name="m", title="m", unit="s", direction="lower")
+    metric = Measure(unit="s", direction="lower")
     estimated = effect(Pairs(table[:, 0], table[:, 1]), metric, 0.05)
     assert estimated is not None
     assert estimated.scale == "ratio"
     assert estimated.estimate == pytest.approx(stats.gmean(table[:, 1] / table[:, 0]))
 
 
-def test_a_difference_is_the_mean_of_the_differences(switches: Metric) -> None:
+def test_a_difference_is_the_mean_of_the_differences(switches: Measure) -> None:
     estimated = effect(Pairs(np.array([10.0, 20, 30]), np.array([11.0, 19, 36])), switches, 0.05)
     assert estimated is not None
     assert (estimated.scale, estimated.estimate, estimated.fell_back) == ("difference", 2.0, False)
 
 
-def test_pairing_takes_what_a_block_shares_out_of_the_interval(elapsed: Metric) -> None:
+def test_pairing_takes_what_a_block_shares_out_of_the_interval(elapsed: Measure) -> None:
     """Blocks differ by a factor of two, the configurations within a block by exactly 10 %."""
     baseline = np.array([1.0, 2.0, 1.5, 1.2, 1.9, 1.1])
     estimated = effect(Pairs(baseline, 1.1 * baseline), elapsed, 0.05)
@@ -42,32 +42,32 @@ def test_pairing_takes_what_a_block_shares_out_of_the_interval(elapsed: Metric) 
     assert estimated.low != estimated.high
 
 
-def test_a_zero_makes_a_ratio_a_difference_and_says_so(elapsed: Metric) -> None:
+def test_a_zero_makes_a_ratio_a_difference_and_says_so(elapsed: Measure) -> None:
     estimated = effect(Pairs(np.array([0.0, 2, 3]), np.array([1.0, 3, 4])), elapsed, 0.05)
     assert estimated is not None
     assert (estimated.scale, estimated.estimate, estimated.fell_back) == ("difference", 1.0, True)
 
 
-def test_identical_counts_are_uncertain_by_the_rounding_of_both(switches: Metric) -> None:
+def test_identical_counts_are_uncertain_by_the_rounding_of_both(switches: Measure) -> None:
     estimated = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), switches, 0.05)
     assert estimated is not None
     assert math.sqrt(2 / 12) / 2 < estimated.interval.half_width < 1
 
 
 def test_without_a_resolution_identical_values_are_known_to_their_last_digit() -> None:
-    metric = Metric(name="m", title="m", unit="s", direction="lower", resolution=0)
+    metric = Measure(unit="s", direction="lower", resolution=0)
     estimated = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), metric, 0.05)
     assert estimated is not None
     assert (estimated.step, estimated.rounding) == (1.0, pytest.approx(1 / 8, rel=0.01))
     assert estimated.interval.half_width > estimated.rounding
 
 
-def test_no_pair_no_effect(elapsed: Metric) -> None:
+def test_no_pair_no_effect(elapsed: Measure) -> None:
     assert effect(Pairs(np.array([]), np.array([])), elapsed, 0.05) is None
 
 
 def test_the_zone_of_equivalence_is_symmetric_for_ratios_and_relative_for_differences(
-    elapsed: Metric, switches: Metric
+    elapsed: Measure, switches: Measure
 ) -> None:
     ratio = effect(Pairs(np.array([2.0, 2.0]), np.array([2.0, 2.1])), elapsed, 0.05)
     difference = effect(Pairs(np.array([200.0, 300.0]), np.array([2.0, 2.1])), switches, 0.05)
@@ -78,7 +78,7 @@ def test_the_zone_of_equivalence_is_symmetric_for_ratios_and_relative_for_differ
     assert margin(difference, 0.05) == pytest.approx(12.5)
 
 
-def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like_an_effect(elapsed: Metric) -> None:
+def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like_an_effect(elapsed: Measure) -> None:
     baseline, other = np.array([1.0, 1.01, 0.99, 1.0] * 2), np.array([1.2, 1.22, 1.19, 1.2] * 2)
     always = effect(Pairs(baseline, other, np.full(8, True)), elapsed, 0.05)
     mixed = effect(Pairs(baseline, other, np.array([True, True, False, True] * 2)), elapsed, 0.05)
@@ -97,7 +97,7 @@ def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like
     assert (mixed.of_seeds, unordered.of_seeds) == (False, True)
 
 
-def test_delays_of_one_configuration_only_make_the_interval_as_wide_as_that_of_normal_noise(elapsed: Metric) -> None:
+def test_delays_of_one_configuration_only_make_the_interval_as_wide_as_that_of_normal_noise(elapsed: Measure) -> None:
     """Exchanged, the two would not have given the same difference with the other sign."""
     random = np.random.default_rng(7)
     wrong = plain = 0

@@ -15,7 +15,11 @@ from ajuste_stats.sign_intervals import LONG, fewest_blocks, log_evidence, stand
 from ajuste_stats.switchback.evidence import adjusted, blocks_needed, sequence_interval
 
 RUNS, BLOCKS = 2_000, 120
+
+
 RANDOM = np.random.default_rng(1)
+
+
 NOISES = {
     "normal": RANDOM.normal(0, 1, (RUNS, BLOCKS)),
     "of heavy tails": RANDOM.standard_t(2, (RUNS, BLOCKS)),
