@@ -1,4 +1,4 @@
-"""Tests of each package pass with the core alone, without the other packages; those of the statistics without it, too."""
+"""Tests of each package pass with the core alone; those of the statistics pass without it, too."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def test_a_monitor_says_after_every_block_what_compare_says_of_all_of_them() -> 
     baseline, treatment = np.exp(random.normal(0, 0.05, (2, 25)))
     first = random.random(25) < 0.5
     monitor = Monitor(direction="lower", smallest_effect=0.02)
-    for block, (one, other, earlier) in enumerate(zip(baseline, 0.7 * treatment, first, strict=True), 1):
-        monitor.add(one, other, baseline_first=bool(earlier))
+    for block, (before, other, earlier) in enumerate(zip(baseline, 0.7 * treatment, first, strict=True), 1):
+        monitor.add(before, other, baseline_first=bool(earlier))
         expected = compare(
             baseline[:block],
             0.7 * treatment[:block],
@@ -150,10 +150,10 @@ def test_quantiles_are_compared_where_they_differ_and_means_hardly_do() -> None:
 def test_several_comparisons_share_the_error_rate() -> None:
     random = np.random.default_rng(9)
     baseline, treatment = np.exp(random.normal(0, 0.05, (2, 20)))
-    one, of_five = (compare(baseline, 0.9 * treatment, comparisons=count) for count in (1, 5))
-    assert one.low is not None
+    alone, of_five = (compare(baseline, 0.9 * treatment, comparisons=count) for count in (1, 5))
+    assert alone.low is not None
     assert of_five.low is not None
-    assert of_five.low < one.low
+    assert of_five.low < alone.low
 
 
 @pytest.mark.parametrize(

@@ -78,14 +78,18 @@ def test_alarms_on_clean_data_are_rare() -> None:
 def test_a_drift_is_found_and_a_naive_comparison_would_have_erred() -> None:
     values, treatments, numbers = blocks(np.random.default_rng(5))
     diagnosis = diagnose(values * np.exp(np.linspace(0, 1, len(values))), treatments, numbers)
-    drift = next(found for found in diagnosis.findings if found.finding.kind == "drift")
+    drift = next(diagnosed for diagnosed in diagnosis.findings if diagnosed.finding.kind == "drift")
     assert drift.present
     assert drift.matters
     assert drift.finding.value == pytest.approx(np.e - 1, rel=0.1)
     assert diagnosis.naive is not None
     assert diagnosis.naive.error > 0.5
     shape_only = diagnose(values, treatments, numbers, in_time=False)
-    assert {found.finding.kind for found in shape_only.findings} <= {"outliers", "unequal variance", "bimodality"}
+    assert {diagnosed.finding.kind for diagnosed in shape_only.findings} <= {
+        "outliers",
+        "unequal variance",
+        "bimodality",
+    }
 
 
 def test_two_groups_are_found_by_the_optional_package() -> None:

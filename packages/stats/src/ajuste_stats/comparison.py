@@ -20,7 +20,7 @@ from ajuste_stats.terms import Direction, Measure, Quantity, Scale, Word
 class Verdict:
     """A verdict on a treatment against the baseline.
 
-    ``word`` is *improves* or *worsens* (*differs* where neither direction is better), *equivalent* within the smallest
+    ``word`` is *improves* or *worsens* (*differs* where no direction is better), *equivalent* within the smallest
     effect that matters, or *undecided*: then ``doubt`` says why, and ``more_blocks`` about how many more blocks would
     decide (``None`` where that is unknown, or none would). ``estimate``, ``low`` and ``high`` are ratios to the
     baseline, or differences from it in its unit, as ``scale`` says; ``None`` where unbounded. ``confidence`` is that of
@@ -103,14 +103,14 @@ def judge_pairs(
     if estimated is None:
         return Verdict("undecided", "few blocks", quantity.scale, None, None, None, confidence, 0)
     decision = decide(estimated, quantity, smallest_effect=smallest_effect, alpha=alpha)
-    shown = stated(estimated, decision.word)
+    displayed = stated(estimated, decision.word)
     return Verdict(
         decision.word,
         decision.doubt,
-        shown.scale,
-        shown.estimate,
-        shown.low,
-        shown.high,
+        displayed.scale,
+        displayed.estimate,
+        displayed.low,
+        displayed.high,
         confidence,
         len(pairs),
         decision.more_blocks,

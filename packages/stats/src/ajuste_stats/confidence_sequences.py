@@ -32,7 +32,7 @@ error rates from 5 % down to 0.1 %; any fixed value is valid."""
 
 @dataclass(frozen=True)
 class Interval:
-    """From ``low`` to ``high``: ``mean`` ± ``half_width`` of ``n`` values; infinite while the values are too few.
+    """Interval from ``low`` to ``high``: ``mean`` ± ``half_width`` of ``n`` values; infinite while these are few.
 
     ``variance`` is the biased one (divided by ``n``), with its floor applied.
     """

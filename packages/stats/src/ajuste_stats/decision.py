@@ -25,7 +25,7 @@ Doubt = Literal[
     "same",
     "wide",
 ]
-"""Why nothing is decided:
+"""Reasons that nothing is decided:
 
 - *few blocks*: no interval yet; *one order*: the same of the two ran first in every block
 - *carry-over*: a trial changes the one after it, by so much that the effect may have another sign
@@ -262,7 +262,7 @@ def blocks_for_interval(quantity: Quantity, alpha: float) -> int | None:
 
 @dataclass(frozen=True)
 class LimitDecision:
-    """Whether a change for the worse exceeds a limit, in a ``word``; about how many ``more_blocks`` decide it.
+    """Answer in a ``word`` whether a change for the worse exceeds a limit; about how many ``more_blocks`` decide.
 
     What is ``too_coarse`` no number of blocks decides.
     """

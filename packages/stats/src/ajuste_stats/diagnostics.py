@@ -427,7 +427,7 @@ def significant(every: Sequence[Finding], level: float = ALARMS) -> list[bool]:
 
 @dataclass(frozen=True)
 class Naive:
-    """What a t test of two equal batches at any moment of this very run would have found.
+    """Result of t tests of two equal batches at all moments of this very run.
 
     ``error`` is the share of false differences, over so many ``windows``. ``narrowing`` is the factor by which a
     difference varies less within blocks; ``None`` if unknown.

@@ -1,4 +1,4 @@
-"""How well a mean or a quantile is known, and how much more would be enough."""
+"""Precision of a mean or a quantile, and how many more values would be enough."""
 
 from __future__ import annotations
 

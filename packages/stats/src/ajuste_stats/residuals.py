@@ -1,4 +1,4 @@
-"""Residuals: what is left of measurements without the means of their treatments, in the order of running."""
+"""Residuals: measurements without the means of their treatments, in the order of running."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def diagnose(
     every = list(findings(residuals, apart_by=float(apart_by), in_time=in_time))
     present = significant(every, level)
     return Diagnosis(
-        tuple(Diagnosed(found, there or found.certain) for found, there in zip(every, present, strict=True)),
+        tuple(Diagnosed(finding, there or finding.certain) for finding, there in zip(every, present, strict=True)),
         naive(residuals) if in_time else None,
     )
 

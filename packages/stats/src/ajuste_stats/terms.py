@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 Direction = Literal["lower", "higher", "none"]
-"""Which direction of a quantity is better; of *none* a change only differs."""
+"""The better direction of a quantity; of *none* a change only differs."""
 
 Scale = Literal["ratio", "difference"]
-"""How two treatments are compared: by ratios for what is always positive, by differences for what can be 0."""
+"""The way to compare two treatments: by ratios for what is always positive, by differences for what can be 0."""
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 """A verdict in a word."""
@@ -18,7 +18,7 @@ LimitWord = Literal["beyond", "within", "undecided"]
 """A change for the worse against a limit: the whole interval lies beyond it, or none of it does."""
 
 SwitchbackOrder = Literal["random", "mirrored", "latin"]
-"""How a block of a switchback is drawn.
+"""The way to draw a block of a switchback.
 
 *random*: each treatment once a block, in an order drawn anew. *mirrored*: that order, then the same backwards, so that
 a steady drift hits all alike, for load that changes within a few slices. *latin*: a whole square of Williams (two for
@@ -38,14 +38,14 @@ Kind = Literal[
     "outliers",
     "unequal variance",
 ]
-"""What a diagnostic of noise looks for."""
+"""A defect of noise that a diagnostic looks for."""
 
 SEEN: Final = 0.1
 """*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
 
 
 class Quantity(Protocol):
-    """What is compared. Any object with these attributes will do, such as a ``Measure``.
+    """A figure to compare. Any object with these attributes will do, such as a ``Measure``.
 
     ``resolution`` is the smallest step the figure can take (1 for a count), in ``unit``; 0 where the printed digits
     show it. With a ``quantile`` (between 0 and 1) that quantile of the values is compared, not their mean.
@@ -84,5 +84,5 @@ def by_difference(quantity: Quantity) -> Measure:
 
 
 def undirected(quantity: Quantity) -> Measure:
-    """Return ``quantity``, of which neither direction is better."""
+    """Return ``quantity``, of which no direction is better."""
     return Measure("none", quantity.scale, quantity.resolution, quantity.quantile, quantity.unit)

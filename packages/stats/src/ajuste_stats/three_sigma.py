@@ -23,7 +23,7 @@ SIGMAS: Final = 3.0
 
 @dataclass(frozen=True)
 class Rule:
-    """Whether single ``values`` and ``averages`` differ by the rule; ``None`` below two values in either sample."""
+    """Answers of the rule: whether single ``values`` and ``averages`` differ; ``None`` below two values of either."""
 
     values: bool | None
     averages: bool | None

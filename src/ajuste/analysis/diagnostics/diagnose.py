@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ajuste.analysis.diagnostics.residuals import compute_residuals
-from ajuste.analysis.diagnostics.sentences import MEASURES, says
+from ajuste.analysis.diagnostics.sentences import MEASURES, describe
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.model.measurements import different
 from ajuste.model.metric import Metric
@@ -57,7 +57,7 @@ def _margin(clean: Clean, metric: Metric, residuals: Residuals, smallest_effect:
 
 def _diagnostic(metric: Metric, residuals: Residuals, finding: Finding, *, significant: bool) -> Diagnostic:
     present = significant or finding.certain
-    sentence, why = says(finding, residuals, metric.unit) if present else ("No problems found.", "")
+    sentence, why = describe(finding, residuals, metric.unit) if present else ("No problems found.", "")
     return Diagnostic(
         kind=finding.kind,
         metric=metric.name,

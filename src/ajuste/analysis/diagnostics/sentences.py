@@ -1,4 +1,4 @@
-"""What each finding on noise says to people, and why a verdict holds all the same."""
+"""Sentences on what diagnostics found, and why a verdict holds all the same."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MEASURES: Final[dict[Kind, str]] = {
     "carry-over": "largest effect of the previous trial",
     "warm-up": "deviation of the first blocks",
 }
-"""What the value of each finding is."""
+"""The meaning of each finding's value."""
 
 
-def says(finding: Finding, residuals: Residuals, unit: str) -> tuple[str, str]:
+def describe(finding: Finding, residuals: Residuals, unit: str) -> tuple[str, str]:
     """Return what ``finding`` says, and why verdicts hold or do not; ``unit`` is that of the metric."""
 
     def words(figure: str) -> str:
@@ -47,8 +47,8 @@ def says(finding: Finding, residuals: Residuals, unit: str) -> tuple[str, str]:
                 "The verdict is about the mean over both groups; its interval includes their distance.",
             )
         case "outliers":
-            one = finding.value == 1
-            noun, under, make = ("outlier", "", "it makes") if one else ("outliers", "most of them ", "they make")
+            single = finding.value == 1
+            noun, under, make = ("outlier", "", "it makes") if single else ("outliers", "most of them ", "they make")
             if not name:
                 return "", ""
             return (

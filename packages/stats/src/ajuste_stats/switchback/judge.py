@@ -32,7 +32,7 @@ HELPS: Final = 0.9
 """A control helps where less than this share of the variance is left with it."""
 
 Withheld = Literal["unknown carry-over", "carry-over", "not settled", "stays"]
-"""What withholds a verdict that the interval would give:
+"""Reasons that withhold a verdict which the interval would give:
 
 - *unknown carry-over*: too few slices follow each treatment to know whether its effect reaches into the next
 - *carry-over*: a treatment changes the slice after its own by more than the smallest effect
@@ -43,7 +43,7 @@ Withheld = Literal["unknown carry-over", "carry-over", "not settled", "stays"]
 
 @dataclass(frozen=True)
 class StayJudgement:
-    """Whether a gain remains when its treatment stays: it ``agrees``, or ``reverses`` for certain.
+    """Judgement on whether a gain remains when its treatment stays: it ``agrees``, or ``reverses`` for certain.
 
     ``settled`` and ``projected`` are the intervals of the effect at the end of stays, and once more as long after it;
     ``None`` without any. ``more_blocks`` is about how many more blocks of stays decide, ``fewest`` how many it takes.
@@ -59,7 +59,7 @@ class StayJudgement:
 
 @dataclass(frozen=True)
 class SliceJudgement:
-    """What the slices so far say of one ``treatment`` against the baseline, in a ``word``.
+    """Judgement on one ``treatment`` by the slices so far, against the baseline, in a ``word``.
 
     ``effect`` is ``None`` where no block has a slice of both that counts. ``withheld`` says what withholds a verdict
     that the interval would give, ``carried`` what it does to the next slice, ``stays`` what it does when it stays.
