@@ -15,13 +15,14 @@ from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
-from ajuste.design.combinations import subset_name, subsets
+from ajuste.design.combinations import subset_name
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
 from ajuste_stats.best_sets import best_set
 from ajuste_stats.rounding import rounding_error
+from ajuste_stats.subsets import subsets
 from ajuste_stats.switchback.slices import Slice
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")

@@ -41,7 +41,6 @@ from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.combinations import principal
 from ajuste.design.stopping import Why
 from ajuste.model.fleet import FLEET, CanaryRecord, FleetEffect
 from ajuste.model.measurements import Measurements
@@ -56,6 +55,7 @@ from ajuste.study.explain import design_words
 from ajuste.study.factors import line_sets
 from ajuste.study.resolved import ResolvedStudy
 from ajuste_stats.precision import Precision
+from ajuste_stats.subsets import principal
 
 MOST_NOTES = 4
 """Maximum number of notes of one kind; more are counted."""
