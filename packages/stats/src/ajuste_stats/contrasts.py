@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ContrastTable:
-    """One quantity in complete blocks (across) by treatment (down), as logarithms where ``scale`` is *ratio*.
+    """Table of one quantity in complete blocks (across) by treatment (down), as logarithms where ``scale`` is *ratio*.
 
     ``rounding`` is the values' variance from their resolution, ``errors`` how far it may move their means.
     ``fell_back``: ratios were wanted, but a value is not positive.

@@ -96,7 +96,7 @@ def block_sums(values: Weights, blocks: Sequence[int], parts: int) -> Mapping[Sh
 
 @dataclass(frozen=True)
 class SubsetTable:
-    """One quantity by subset (down) and block (across), as logarithms if ``ratio``, NaN where there is no value.
+    """Table of one quantity by subset (down) and block (across), NaN where there is none; as logarithms if ``ratio``.
 
     ``blocks`` has the numbers of the blocks. ``rounding`` is the variance from the ``step`` of the figures, ``error``
     how far it may have moved any mean. ``fell_back``: ratios were wanted, but a value is not positive.
