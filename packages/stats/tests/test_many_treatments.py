@@ -111,3 +111,14 @@ def test_sequences_that_do_not_match_are_refused() -> None:
         diagnose([1.0, 2.0], ["a"], [0, 1])
     with pytest.raises(ValueError, match="never fall"):
         diagnose([1.0, 2.0], ["a", "b"], [1, 0])
+
+
+def test_what_is_drawn_follows_from_the_seed() -> None:
+    values, treatments, numbers = blocks(np.random.default_rng(7))
+    values[::40] *= 3
+
+    def error(seed: int) -> float | None:
+        every = diagnose(values, treatments, numbers, seed=seed).findings
+        return next(each.finding.naive_error for each in every if each.finding.kind == "outliers")
+
+    assert error(1) == error(1) != error(2)

@@ -103,8 +103,8 @@ def _dip_p_value(values: Floats) -> float | None:
         return float(diptest(values)[1])
 
 
-def bimodality(residuals: Residuals, apart_by: float = 0.0) -> Finding | None:
-    """Return the configuration whose values look most like two groups that are at least ``apart_by`` apart, on the
+def bimodality(residuals: Residuals, apart_by: float = 0.0, seed: int = 1) -> Finding | None:
+    """Return the treatment whose values look most like two groups that are at least ``apart_by`` apart, on the
     residuals' scale; ``None`` with too few values of each, and without the package ``diptest``.
 
     Hartigan's dip test (Hartigan and Hartigan 1985, Annals of Statistics 13) on each, Bonferroni over them. Values that
@@ -126,7 +126,7 @@ def bimodality(residuals: Residuals, apart_by: float = 0.0) -> Finding | None:
         kind="bimodality",
         value=float(np.expm1(apart)) if residuals.scale == "ratio" else apart,
         p_value=min(1.0, p_value * len(tested)),
-        naive_error=error_of_shape(group),
+        naive_error=error_of_shape(group, np.random.default_rng(seed)),
         treatment=name,
         spoils=True,
         figures={"apart": apart, "upper share": share},
@@ -160,7 +160,7 @@ WIDER: Final = 1.2
 """Least factor by which outliers must widen the standard deviation to matter."""
 
 
-def far_values(residuals: Residuals) -> Finding | None:
+def far_values(residuals: Residuals, seed: int = 1) -> Finding | None:
     """Return how many outliers there are, as in ``outliers``; ``None`` with too few values of any."""
     groups = residuals.by_treatment
     if min(map(len, groups)) < FEWEST_VALUES_OF_EACH:
@@ -175,7 +175,7 @@ def far_values(residuals: Residuals) -> Finding | None:
         kind="outliers",
         value=float(count),
         certain=count > 0,
-        naive_error=error_of_shape(group) if count else None,
+        naive_error=error_of_shape(group, np.random.default_rng(seed)) if count else None,
         treatment=name if count else "",
         spoils=wider >= WIDER,
         figures={"values": float(len(residuals)), "times as wide": wider},
@@ -304,7 +304,7 @@ def lag_1_correlation(values: Floats) -> float | None:
 
 
 def _paired_autocorrelation(residuals: Residuals) -> tuple[float, float]:
-    # Return the same within blocks, of all configurations together, and its distance from none in standard errors.
+    # Return the same within blocks, of all treatments together, and its distance from none in standard errors.
     within = residuals.values - residuals.block_averages[residuals.block]
     order = np.argsort(residuals.treatment, kind="stable")
     codes, values = residuals.treatment[order], within[order]
@@ -322,10 +322,10 @@ FEWEST_AFTER: Final = 5
 
 
 def carry_over(residuals: Residuals) -> Finding | None:
-    """Return the effect of what ran before; ``None`` with fewer than ``FEWEST_AFTER`` trials after any configuration.
+    """Return the effect of what ran before; ``None`` with fewer than ``FEWEST_AFTER`` trials after any treatment.
 
-    One-way analysis of variance (Fisher) of the residuals by the configuration of the trial before. With two
-    configurations only the first trials of blocks: there the one before is either of them.
+    One-way analysis of variance (Fisher) of the residuals by the treatment of the trial before. With two
+    treatments only the first trials of blocks: there the one before is either of them.
     """
     values, before = residuals.values[1:], residuals.treatment[:-1]
     if len(residuals.names) == 2:
@@ -406,17 +406,18 @@ ALARMS: Final = 0.05
 FEWEST_TRIALS: Final = 10 * BATCH
 """Fewer give too few pieces of a run to tell how often anything happens."""
 
-_OF_SHAPE: Final = (far_values, spread)
 _OF_TIME: Final = (drift, warm_up, order, carry_over, autocorrelation)
 
 
-def findings(residuals: Residuals, *, apart_by: float = 0.0, in_time: bool = True) -> Iterator[Finding]:
+def findings(residuals: Residuals, *, apart_by: float = 0.0, in_time: bool = True, seed: int = 1) -> Iterator[Finding]:
     """Yield what each diagnostic finds in ``residuals``; two groups count if they are ``apart_by`` apart.
 
-    Without ``in_time`` nothing can depend on when it ran, as where every trial starts from the same snapshot.
+    Without ``in_time`` nothing can depend on when it ran, as where every trial starts from the same snapshot. What is
+    drawn at random follows from ``seed``.
     """
-    tests: Sequence[Callable[[Residuals], Finding | None]] = _OF_TIME + _OF_SHAPE if in_time else _OF_SHAPE
-    every = (*(test(residuals) for test in tests), bimodality(residuals, apart_by))
+    tests: Sequence[Callable[[Residuals], Finding | None]] = _OF_TIME if in_time else ()
+    in_order = [test(residuals) for test in tests]
+    every = (*in_order, far_values(residuals, seed), spread(residuals), bimodality(residuals, apart_by, seed))
     return (finding for finding in every if finding is not None)
 
 

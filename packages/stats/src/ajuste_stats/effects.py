@@ -358,7 +358,7 @@ def _intervals(
 
 
 def _quantile_effect(pairs: Pairs, quantity: Quantity, quantile: float, alpha: float) -> Effect:
-    # Return the ratio (or difference) of the two configurations' quantiles.
+    # Return the ratio (or difference) of the two treatments' quantiles.
     #
     # Each has an interval of half the error rate, and where both hold, so does the one from the least to the largest
     # ratio (Bonferroni). Bounds are widened by half a step of the figure.

@@ -72,9 +72,9 @@ def error_of_unequal_spread(ratio: float) -> float:
     return float(2 * stdtr(freedom, -_CRITICAL))
 
 
-def error_of_shape(values: Floats) -> float:
+def error_of_shape(values: Floats, random: np.random.Generator) -> float:
     """Two batches drawn at random from ``values``: the effect of their shape alone, without any order (a bootstrap)."""
-    drawn = np.random.default_rng(1).choice(values - np.mean(values), (2, _DRAWS, BATCH))
+    drawn = random.choice(values - np.mean(values), (2, _DRAWS, BATCH))
     return float(np.mean(_significant(drawn[0], drawn[1])))
 
 

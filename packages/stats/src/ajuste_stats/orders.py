@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Latin squares balanced for what comes before: each configuration once at each position, each after every other.
+# Latin squares balanced for what comes before: each treatment once at each position, each after every other.
 #
 # By E. J. Williams (1949), "Experimental designs balanced for the estimation of residual effects of treatments",
 # Australian Journal of Scientific Research A 2. docs/reference/designs.md says what the random relabelling is good for.
@@ -28,18 +28,18 @@ def square(size: int) -> list[list[int]]:
     return [[(place + shift) % size for place in first] for shift in range(size)]
 
 
-def latin_order(place: int, configurations: Sequence[str], entropy: Sequence[int]) -> list[str]:
-    """Return the order of the block at ``place`` (0 …) of an endless series of squares over ``configurations``.
+def latin_order(place: int, treatments: Sequence[str], entropy: Sequence[int]) -> list[str]:
+    """Return the order of the block at ``place`` (0 …) of an endless series of squares over ``treatments``.
 
     Each square (each two, of an odd number) has its treatments relabelled at random, and its rows in random order.
     """
-    size = len(configurations)
+    size = len(treatments)
     number, row = divmod(place, size)
     group, mirrored = divmod(number, 2) if size % 2 else (number, 0)
     words = raw_bits((*entropy, group, _SQUARES), 3 * size)
     labels, rows = _shuffled(words[:size]), _shuffled(words[size * (1 + mirrored) : size * (2 + mirrored)])
     latin_row = square(size)[rows[row]]
-    return [configurations[labels[which]] for which in (reversed(latin_row) if mirrored else latin_row)]
+    return [treatments[labels[which]] for which in (reversed(latin_row) if mirrored else latin_row)]
 
 
 def _shuffled(keys: Sequence[int]) -> list[int]:

@@ -1,6 +1,6 @@
 """Rare counts: what so few events say of the ratio of two rates.
 
-Given that an event happened, it happened under the other configuration with probability p = r / (1 + r) if rates have
+Given that an event happened, it happened under the other treatment with probability p = r / (1 + r) if rates have
 the ratio r and both were measured equally long (Przyborowski and Wilenski 1940, "Homogeneity of results in testing
 samples from Poisson series", Biometrika 31). The evidence of k of n events against p is the mixture of Robbins (1970,
 "Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41) with weight

@@ -73,7 +73,7 @@ class Residuals:
         """Return the outliers' places in ``by_treatment``; none where values are few or mostly alike."""
         if min(map(len, self.from_median)) < FEWEST_OF_EACH:
             return [[] for _ in self.names]
-        # Of many configurations with few values some have a small spread by chance: an outlier is far by that of all.
+        # Of many treatments with few values some have a small spread by chance: an outlier is far by that of all.
         usual = MAD_SCALE * median(np.concatenate(self.from_median))
         return [[place for place in far_places(away) if away[place] > FAR * usual] for away in self.from_median]
 

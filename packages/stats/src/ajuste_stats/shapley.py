@@ -42,7 +42,7 @@ TERMS: Final[Mapping[Share, int]] = {"share": 1, "alone": 2, "last": 2, "between
 
 @cache
 def weights(parts: int, block: int) -> tuple[NDArray[np.int64], Mapping[Share, Weights]]:
-    """Return the places among ``subsets(parts)`` of a block's configurations, and each part's weights by figure."""
+    """Return the places among ``subsets(parts)`` of a block's treatments, and each part's weights by figure."""
     every = {subset: place for place, subset in enumerate(subsets(parts))}
     held = of_block(parts, block)
     place = {subset: column for column, subset in enumerate(held)}

@@ -1,6 +1,6 @@
 """Evidence against an effect from differences within blocks, by their signs.
 
-Had the two configurations of a block been exchanged, a setting that does nothing would have given the same difference
+Had the two treatments of a block been exchanged, a setting that does nothing would have given the same difference
 with the other sign. Which of the two it was is a fair coin, thrown anew for each block: given how large the differences
 are, their signs are independent, whatever drift, period, bursts and changing spread made them so large. Of such signs
 E[exp(λx) / cosh(λx)] = 1 for every λ, so the product over blocks is a test martingale (de la Peña 1999, "A general
@@ -148,7 +148,7 @@ MOST_ALIKE: Final = 0.98
 def wider_in_time(differences: Floats) -> Floats:
     """Return the factor by which an interval must widen, along the last axis, because neighbouring blocks are alike.
 
-    Differences of neighbouring blocks resemble each other more than by chance where a configuration has a state that
+    Differences of neighbouring blocks resemble each other more than by chance where a treatment has a state that
     lasts over blocks; 1 where they do not. Bayley and Hammersley 1946, "The effective number of independent
     observations in an autocorrelated time series", Supplement to the Journal of the Royal Statistical Society 8, for a
     first-order autoregression.

@@ -99,6 +99,7 @@ def diagnose(
     scale: Scale = "ratio",
     in_time: bool = True,
     level: float = ALARMS,
+    seed: int = 1,
 ) -> Diagnosis:
     """Diagnose the noise of ``values`` in the order in which they were measured.
 
@@ -106,7 +107,7 @@ def diagnose(
     that never falls. On clean data any alarm is raised with probability at most ``level``. Two groups of values count
     if they are ``smallest_effect`` apart, a share of the smallest mean. Without ``in_time`` only the shape of the noise
     is looked at. Logarithms are taken if ``scale`` is *ratio* and all ``values`` are positive. Groups are found only if
-    the package ``diptest`` is installed (``ajuste-stats[modes]``).
+    the package ``diptest`` is installed (``ajuste-stats[modes]``). What is drawn at random follows from ``seed``.
 
     Raises ValueError for sequences of unequal length, values that are no finite numbers, and blocks out of order.
     """
@@ -133,7 +134,7 @@ def diagnose(
     averages = np.bincount(codes, measured) / np.bincount(codes)
     share = smallest_effect
     apart_by = math.log1p(share) if residuals.scale == "ratio" else share * np.min(np.abs(averages))
-    every = list(findings(residuals, apart_by=float(apart_by), in_time=in_time))
+    every = list(findings(residuals, apart_by=float(apart_by), in_time=in_time, seed=seed))
     present = significant(every, level)
     return Diagnosis(
         tuple(Diagnosed(finding, there or finding.certain) for finding, there in zip(every, present, strict=True)),

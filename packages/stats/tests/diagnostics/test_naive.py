@@ -78,5 +78,8 @@ def test_pieces_of_a_series_are_tested_as_scipy_tests_them() -> None:
 
 def test_the_shape_alone_hardly_misleads_a_t_test() -> None:
     random = np.random.default_rng(2)
-    assert error_of_shape(random.normal(0, 1, 500)) == pytest.approx(0.05, abs=0.015)
-    assert error_of_shape(np.where(random.random(500) < 0.03, 20.0, random.normal(0, 1, 500))) < 0.05
+    assert error_of_shape(random.normal(0, 1, 500), np.random.default_rng(1)) == pytest.approx(0.05, abs=0.015)
+    assert (
+        error_of_shape(np.where(random.random(500) < 0.03, 20.0, random.normal(0, 1, 500)), np.random.default_rng(1))
+        < 0.05
+    )
