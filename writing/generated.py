@@ -159,8 +159,9 @@ def study_fields() -> str:
 def file_fields() -> str:
     """The fields of the other files that people write."""
     parts = [
-        "# Fields of other files\n\nThis page lists the fields of [suite files](../how-to/suite.md) and of "
-        "[ajuste.toml](../how-to/gate.md), whose `[[benchmark]]` tables say what is measured.\n",
+        "# Fields of other files\n\nThis page lists the fields of [suite files](../how-to/suite.md), of "
+        "[ajuste.toml](../how-to/gate.md), whose `[[benchmark]]` tables say what is measured, and of [exercise "
+        "sheets](../how-to/teach.md).\n",
         NOTE,
     ]
     for title, table in file_tables().items():

@@ -27,6 +27,17 @@ from ajuste.report.markdown import markdown
 from ajuste.study.metrics import MODELLED, PARTS_OF_INSTRUCTIONS
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 from ajuste_ci.project import BenchmarkTable, ReproducerTable
+from ajuste_course.sheet import (
+    AskStep,
+    Draw,
+    ExpectedVerdict,
+    Figure,
+    MeasureStep,
+    PredictStep,
+    Sheet,
+    SimulateStep,
+    TextStep,
+)
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)
@@ -175,6 +186,15 @@ def file_tables() -> dict[str, dict[str, Any]]:
         "`guest` of a suite or member": GuestTable.model_json_schema(),
         "ajuste.toml": BenchmarkTable.model_json_schema(),
         "`[[reproducer]]` of ajuste.toml": ReproducerTable.model_json_schema(),
+        "Sheets": Sheet.model_json_schema(),
+        "`[draw.NAME]` of a sheet": Draw.model_json_schema(),
+        '`kind = "text"`, a `[[step]]` of a sheet': TextStep.model_json_schema(),
+        '`kind = "predict"`': PredictStep.model_json_schema(),
+        '`kind = "measure"`': MeasureStep.model_json_schema(),
+        "`[[step.expect]]` of a measure": ExpectedVerdict.model_json_schema(),
+        '`kind = "simulate"`': SimulateStep.model_json_schema(),
+        '`kind = "ask"`': AskStep.model_json_schema(),
+        "`figure` and `per` of a question": Figure.model_json_schema(),
     }
 
 

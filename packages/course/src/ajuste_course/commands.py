@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -117,7 +118,7 @@ def open_(
     path = find_sheet(sheet)
     texts, code = _texts(sheet, language)
     shelf = Shelf(home())
-    workbook = _begun(shelf, read_sheet(path), student, code, fresh=fresh)
+    workbook = _workbook_of(shelf, read_sheet(path), student, code, fresh=fresh)
     if notebook is not None:
         from ajuste_course.notebook import notebook_text
 
@@ -234,7 +235,7 @@ def data(
         listed = ", ".join(each.name for each in plain.kind(SimulateStep)) or "none"
         raise RequestError(f"{name} has no made data", hint=f"name one of {listed}")
     file = _data_file(plain, step, Shelf(home()).find(plain, student), output, force=force)
-    typer.echo(f"{file}: ajuste analyse {file} --three-sigma")
+    typer.echo(f"{file}: ajuste analyse {file} --baseline base --three-sigma")
 
 
 @app.command()
@@ -314,7 +315,8 @@ def mark(
 ) -> int:
     """Mark hand-ins: measure a sample again, check that figures are each student's own, and give points.
 
-    Writes marks.csv, moodle.csv and class.html to DIR. Exit code 3 if a hand-in is not accepted.
+    Writes marks.csv, moodle.csv, class.html and feedback for each student to DIR. Exit code 3 if a hand-in is not
+    accepted.
     """
     from ajuste.catalogue.loader import catalogue
     from ajuste.run.testbed import RunOptions
@@ -341,6 +343,7 @@ def mark(
         if (output / "class.html").exists() and not force:
             raise RequestError(f"{output / 'class.html'} exists", hint="add --force to replace it")
         write_report(class_report(plain, marked), output / "class.html")
+        _write_feedback(find_sheet(sheet), marked, output, force=force)
     refused = [each for each in marked if each.decision == "not accepted"]
     if as_json:
         from ajuste_course.gradebook import marks_document
@@ -426,7 +429,7 @@ def _texts(sheet: str, language: str | None) -> tuple[Sheet, str]:
     return translated(path, code), code
 
 
-def _begun(shelf: Shelf, sheet: Sheet, student: str | None, code: str, *, fresh: bool) -> Workbook:
+def _workbook_of(shelf: Shelf, sheet: Sheet, student: str | None, code: str, *, fresh: bool) -> Workbook:
     from ajuste_course.student import check_student
 
     if student is None:
@@ -478,6 +481,19 @@ def _write(file: Path, text: str, *, force: bool) -> None:
         write_text(file, text)
     except OSError as failure:
         raise RequestError(f"{file}: {failure.strerror or failure}", hint="choose a FILE that you can write") from None
+
+
+def _write_feedback(sheet_file: Path, marked: list[Marked], output: Path, *, force: bool) -> None:
+    from ajuste_course.feedback import feedback_text
+
+    known = (read_sheet(sheet_file).language, *languages(sheet_file))
+    texts = {code: translated(sheet_file, code) for code in known}
+    (output / "feedback").mkdir(exist_ok=True)
+    for each in marked:
+        if each.decision != "not accepted":
+            code = each.language if each.language in texts else known[0]
+            name = re.sub(r"[^A-Za-z0-9._-]", "_", each.student).lstrip(".")
+            _write(output / "feedback" / f"{name}.md", feedback_text(texts[code], each, code), force=force)
 
 
 def _next(sheet: Sheet, workbook: Workbook, named: str) -> None:

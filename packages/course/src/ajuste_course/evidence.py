@@ -37,7 +37,7 @@ Weight = Literal["proof", "remark"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What speaks against a hand-in: a *proof* that its figures are not the student's own or were changed, or a
+    """A fact that speaks against a hand-in: a *proof* that its figures are not the student's own or were changed, or a
     *remark* on what a person has to look at.
     """
 
@@ -78,8 +78,8 @@ def _levels(resolved: ResolvedStudy) -> list[object]:
 
 
 def _difference(measured: ResolvedStudy, expected: Mapping[str, object]) -> str:
-    found = measured.study.document()
-    parts = [name for name in {**found, **expected} if found.get(name) != expected.get(name)]
+    other = measured.study.document()
+    parts = [name for name in {**other, **expected} if other.get(name) != expected.get(name)]
     levels = "; ".join(f"{factor.name} {', '.join(factor.levels)}" for factor in measured.factors)
     return f"the study differs from this student's in {', '.join(parts)}; it has {levels or 'one configuration'}"
 
@@ -192,7 +192,7 @@ def asked_metrics(sheet: Sheet, step: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Prints:
-    """What of a hand-in cannot be that of two students: trials by what the guest sent, and longer texts."""
+    """Parts of a hand-in that two students cannot have alike: trials by what the guest sent, and longer texts."""
 
     student: str
     trials: Mapping[str, str]

@@ -52,7 +52,7 @@ class Outcome:
 
 
 Outcomes: TypeAlias = Mapping[str, Outcome]
-"""What was measured, by the name of its step."""
+"""The outcomes of a sheet by the name of the step."""
 
 
 def run_outcome(run: Run, store: Store) -> Outcome:
@@ -72,7 +72,7 @@ def made_outcome(sheet: Sheet, step: SimulateStep, workbook: Workbook) -> Outcom
         file = Path(directory) / f"{step.name}.csv"
         file.write_text(data.text(), encoding="utf-8")
         table = read_files([file])
-    return Outcome(analyse_table(table, TableQuestion(smallest_effect=0.02, three_sigma=True)), None)
+    return Outcome(analyse_table(table, TableQuestion(baseline=BASE, smallest_effect=0.02, three_sigma=True)), None)
 
 
 def outcomes_of(sheet: Sheet, workbook: Workbook, runs: Mapping[str, Outcome]) -> dict[str, Outcome]:
@@ -204,7 +204,7 @@ def _rounding(right: float) -> float:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What came of a prediction: whether its direction, and its size, are right; None where that is not known.
+    """The outcome of a prediction: whether its direction, and its size, are right; None where that is not known.
 
     ``estimate`` is the measured ratio.
     """

@@ -1,4 +1,4 @@
-"""What a student hands in: one file with the workbook and a bundle of its runs, sealed with a digest."""
+"""Hand-ins: one file with the workbook and a bundle of its runs, sealed with a digest."""
 
 from __future__ import annotations
 

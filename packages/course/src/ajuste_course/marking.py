@@ -71,6 +71,7 @@ class Marked:
     marks: tuple[Mark, ...] = ()
     findings: tuple[Finding, ...] = ()
     measured_again: int = 0
+    language: str = ""
     predictions: dict[str, tuple[Prediction, Predicted]] = field(default_factory=dict)
 
     @property
@@ -93,7 +94,7 @@ class Marked:
 
 @dataclass(frozen=True)
 class Marking:
-    """How to mark: ``sample`` trials of each run are measured again; ``students`` are the numbers of the class."""
+    """The way to mark: ``sample`` trials of each run are measured again; ``students`` are the numbers of the class."""
 
     sample: int = DEFAULT_SAMPLE
     students: frozenset[str] = frozenset()
@@ -139,10 +140,10 @@ def mark_all(
         except AjusteError as failure:
             marked.append(Marked(str(file), problem=failure.message))
         done(marked[-1])
-    found = copies(_newest(prints))
+    common = copies(_newest(prints))
     again = _handed_in_twice(marked)
     return [
-        replace(each, findings=(*each.findings, *found.get(each.student, ()), *again.get(each.file, ())))
+        replace(each, findings=(*each.findings, *common.get(each.student, ()), *again.get(each.file, ())))
         for each in marked
     ]
 
@@ -188,8 +189,8 @@ def mark_one(
             continue
         stored = opened.runs[step.name]
         outcomes[step.name] = run_outcome(stored.run, stored.store)
-        found, resolved = study_findings(sheet, step, opened, known, options)
-        findings += found
+        against, resolved = study_findings(sheet, step, opened, known, options)
+        findings += against
         if resolved is None:
             continue
         trials = list(stored.trials)
@@ -216,6 +217,7 @@ def mark_one(
         marks=tuple(_marks(sheet, opened, outcomes)),
         findings=tuple(findings),
         measured_again=count,
+        language=workbook.language,
         predictions=predictions,
     )
 

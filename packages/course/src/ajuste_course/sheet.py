@@ -20,7 +20,7 @@ from ajuste.study.read import read_toml
 SUFFIX: Final = ".toml"
 FOLDER: Final = "sheets"
 _PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-_HINT: Final = "see docs/reference/sheets.md"
+_HINT: Final = "see `ajuste help file-fields`"
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$", description="Lower-case letters, digits, _ and -.")]
 Points = Annotated[float, Field(ge=0, le=100, description="Points for it.")]
@@ -40,7 +40,7 @@ Of = Literal[
     "peeks",
     "blocks",
 ]
-"""Which figure: of the trials of one configuration (``mean``, ``median``, ``sd``, ``n``), or of its comparison with the
+"""A figure of the trials of one configuration (``mean``, ``median``, ``sd``, ``n``), or of its comparison with the
 baseline (``estimate``, ``low`` and ``high`` are ratios, ``change`` is the estimate in per cent, ``verdict`` its word,
 ``three-sigma`` the word of that rule, ``ratio`` the plain quotient of the two means). ``blocks`` are those of the run.
 ``peeks``: after how many of the blocks from the third on a t-test at 5 % would have called the two different."""
@@ -63,26 +63,29 @@ class Figure(ClosedModel):
     """A figure of a student's own run."""
 
     study: Name = Field(description="The step that measures it.")
-    metric: str = Field(default="", description="The metric; not for ``blocks``.")
+    metric: str = Field(default="", description="The metric; not for blocks.")
     configuration: str = Field(default="", description="The configuration, by its name; empty: the baseline.")
-    of: Of = Field(default="mean", description="Which figure.")
+    of: Of = Field(
+        default="mean",
+        description="mean, median, sd, n, ratio, estimate, low, high, change, verdict, three-sigma, peeks or blocks.",
+    )
 
 
 class TextStep(ClosedModel):
     """Something to read."""
 
-    kind: Literal["text"]
+    kind: Literal["text"] = Field(description="Something to read.")
     text: str = Field(description="Markdown.")
 
 
 class PredictStep(ClosedModel):
     """A prediction, which is sealed before ``study`` can be measured: direction, size and why."""
 
-    kind: Literal["predict"]
+    kind: Literal["predict"] = Field(description="A prediction to make before a study is measured.")
     name: Name
     text: str = Field(description="The question, in Markdown.")
     study: Name = Field(description="The step that measures it, further down.")
-    metric: str
+    metric: str = Field(description="The metric that changes.")
     configuration: str = Field(description="The configuration that is compared with the baseline.")
     within: float = Field(default=2.0, gt=1, description="A size counts as right up to this factor away.")
     points: Points = 1.0
@@ -93,7 +96,7 @@ class MeasureStep(ClosedModel):
     other ``levels``, ``parameters`` and limits.
     """
 
-    kind: Literal["measure"]
+    kind: Literal["measure"] = Field(description="A study to run in guests under the virtual clock.")
     name: Name
     text: str = Field(description="What is measured, in Markdown.")
     base: str = Field(default="", description="A built-in study.")
@@ -104,15 +107,17 @@ class MeasureStep(ClosedModel):
         default={}, description="A whole study; of a base, the tables and fields to replace, table by table."
     )
     expect: tuple[ExpectedVerdict, ...] = Field(default=(), description="What every student's figures show.")
-    explanation: str = Field(default="", description="Why, in Markdown; for after the questions.")
+    explanation: str = Field(default="", description="Why, in Markdown; for after handing in.")
 
 
 class ExpectedVerdict(ClosedModel):
-    """What the mechanism brings about, whatever a student's levels are."""
+    """A verdict that the mechanism brings about, whatever a student's levels are."""
 
-    metric: str
-    configuration: str
-    verdict: tuple[Literal["improves", "worsens", "equivalent", "undecided", "differs"], ...] = Field(min_length=1)
+    metric: str = Field(description="The metric.")
+    configuration: str = Field(description="The configuration, by its levels as the sheet writes them.")
+    verdict: tuple[Literal["improves", "worsens", "equivalent", "undecided", "differs"], ...] = Field(
+        min_length=1, description="The verdicts that are as expected."
+    )
 
 
 class SimulateStep(ClosedModel):
@@ -122,15 +127,15 @@ class SimulateStep(ClosedModel):
     from the first to the last trial.
     """
 
-    kind: Literal["simulate"]
+    kind: Literal["simulate"] = Field(description="Made data, each student's own.")
     name: Name
-    text: str
+    text: str = Field(description="What the data are, in Markdown.")
     blocks: int | str = Field(default=30, description="How many blocks; or a value drawn, as {name}.")
     noise: float | str = Field(default=0.05, description="Standard deviation of a trial's logarithm.")
     ratio: float | str = Field(default=1.0, description="True ratio of other to base.")
     drift: float | str = Field(default=0.0, description="Growth from the first to the last block: 0.1 is 10 %.")
     order: Literal["random", "fixed"] = Field(default="random", description="fixed: all of base, then all of other.")
-    explanation: str = ""
+    explanation: str = Field(default="", description="Why, in Markdown; for after handing in.")
 
 
 class AskStep(ClosedModel):
@@ -140,13 +145,18 @@ class AskStep(ClosedModel):
     for each of the choices.
     """
 
-    kind: Literal["ask"]
+    kind: Literal["ask"] = Field(description="A question.")
     name: Name
-    text: str
-    answer_by: Literal["choice", "number", "text"] = Field(alias="by")
-    choices: tuple[str, ...] = Field(default=(), max_length=10)
-    values: tuple[str, ...] = Field(default=(), description="What the figure is where each choice is right.")
-    figure: Figure | None = None
+    text: str = Field(description="The question, in Markdown.")
+    answer_by: Literal["choice", "number", "text"] = Field(
+        alias="by", description="How it is answered: choice, number or text."
+    )
+    choices: tuple[str, ...] = Field(default=(), max_length=10, description="The choices.")
+    values: tuple[str, ...] = Field(
+        default=(),
+        description="What the figure is where each choice is right: a word, words (a|b), or a range (..0.05).",
+    )
+    figure: Figure | None = Field(default=None, description="The figure of the student's own that is right.")
     per: Figure | None = Field(default=None, description="Divide the figure by this one.")
     unit: str = Field(default="", description="The unit to answer in, such as ms or %.")
     tolerance: float = Field(default=0.02, ge=0, description="Share by which a number may be off.")
@@ -177,7 +187,7 @@ Step: TypeAlias = Annotated[TextStep | PredictStep | MeasureStep | SimulateStep 
 _S = TypeVar("_S", bound=ClosedModel)
 
 KEY_FIELDS: Final = ("answer", "rubric", "explanation")
-"""What a student's copy of a sheet does not have."""
+"""Fields that a student's copy of a sheet does not have."""
 
 
 class Sheet(ClosedModel):
@@ -186,7 +196,7 @@ class Sheet(ClosedModel):
     schema_version: Literal[1] = Field(alias="schema", description="The version of this format.")
     name: Name
     version: int = Field(ge=1, description="Of this sheet; a hand-in names it.")
-    title: str = Field(min_length=1, max_length=200)
+    title: str = Field(min_length=1, max_length=200, description="Its title.")
     summary: str = Field(min_length=1, max_length=500, description="What one learns, in a sentence.")
     minutes: int = Field(ge=1, le=600, description="How long a student needs.")
     language: str = Field(default="en", pattern=r"^[a-z]{2,3}$", description="Of its texts.")
@@ -194,7 +204,9 @@ class Sheet(ClosedModel):
         default=r"[A-Za-z0-9._-]{1,32}", description="What a student's number looks like: a regular expression."
     )
     draw: dict[Name, Draw] = Field(default={}, max_length=50, description="Values drawn for each student, by name.")
-    steps: tuple[Step, ...] = Field(alias="step", min_length=1, max_length=200)
+    steps: tuple[Step, ...] = Field(
+        alias="step", min_length=1, max_length=200, description="The steps, in their order, each of one kind."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Sheet:

@@ -1,4 +1,4 @@
-"""What is a student's own: values drawn by their number, and the seeds of their studies."""
+"""A student's own configuration: values drawn by their number, and the seeds of their studies."""
 
 from __future__ import annotations
 

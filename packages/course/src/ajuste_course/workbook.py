@@ -22,7 +22,7 @@ from ajuste_course.student import study_seed
 
 LONGEST_TEXT: Final = 10_000
 FEWEST_WORDS: Final = 3
-"""Of the reason of a prediction."""
+"""Words of the reason of a prediction."""
 _SIZE: Final = re.compile(r"(?P<number>\d+(?:[.,]\d+)?)\s*(?P<unit>%|x|×|times)?", re.IGNORECASE)
 
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
@@ -41,11 +41,11 @@ class Answer(ClosedModel):
     """An answer: the number of a choice from 1, a number in the unit that was asked for, or a text."""
 
     value: int | float | Text
-    given: str = Field(max_length=40)
+    answered: str = Field(max_length=40)
 
 
 class Workbook(ClosedModel):
-    """What one student has done of a sheet; ``runs`` are the runs of its steps."""
+    """The progress of one student on a sheet; ``runs`` are the runs of its steps."""
 
     format: Literal["ajuste workbook"] = "ajuste workbook"
     sheet: str = Field(max_length=60)
@@ -91,7 +91,7 @@ class Workbook(ClosedModel):
         step = sheet.find(name)
         if not isinstance(step, AskStep):
             raise RequestError(f"{name} is no question of the sheet {sheet.name}", hint=_listed(sheet, AskStep))
-        answer = Answer(value=read_answer(step, text), given=now())
+        answer = Answer(value=read_answer(step, text), answered=now())
         return self.model_copy(update={"answers": {**self.answers, name: answer}})
 
     def require_predictions(self, sheet: Sheet, step: str) -> None:
@@ -208,10 +208,9 @@ class Shelf:
             files = sorted((self._directory / sheet.name).glob("*.json"))
         workbooks = [self._read(file) for file in files if file.is_file()]
         if len(workbooks) != 1:
-            found = f"{len(workbooks)} students have begun" if workbooks else "nobody has begun"
+            who = f"{len(workbooks)} students have begun" if workbooks else "nobody has begun"
             raise RequestError(
-                f"{found} the sheet {sheet.name} here"
-                + (f" as {visible(student)}" if student and not workbooks else ""),
+                f"{who} the sheet {sheet.name} here" + (f" as {visible(student)}" if student and not workbooks else ""),
                 hint=f"ajuste course open {sheet.name} --student NUMBER",
             )
         (workbook,) = workbooks
