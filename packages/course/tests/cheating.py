@@ -15,18 +15,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.blocks import block
+from ajuste.executor.stream import read_trial
+from ajuste.kernel.spec import parse_study_spec
 from ajuste.machine.home import Home, ajuste_version
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.outputs.trial_status import trial as read_trial_again
-from ajuste.executor.stream import read_trial
-from ajuste.run.experiment import measured, resolved_study
+from ajuste.run.experiment import measured, prepare
 from ajuste.run.sharing import StoredRun
 from ajuste.run.testbed import RunOptions
 from ajuste.store.bundle import BundledRun, write_bundle
 from ajuste.store.store import Run, Store
 from ajuste.study.commands import plan_for, trial_reading
+from ajuste.study.overrides import with_factor_levels, with_parameters
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste_course.figures import outcomes_of, right_answer, run_outcome
@@ -122,7 +125,7 @@ class Classroom:
             for step in self.sheet.kind(AskStep):
                 right = right_answer(self.sheet, step, work.workbook.student, outcomes)
                 value = f"A turn ends in a tick of the timer, says {work.workbook.student}" if right is None else right
-                answers[step.name] = Answer(value=value, given=now())
+                answers[step.name] = Answer(value=value, answered=now())
         return work.with_workbook(answers=answers)
 
     def study(self, student: str, seed: int, step: str = STEP) -> Study:
@@ -130,8 +133,17 @@ class Classroom:
         assert isinstance(found, MeasureStep)
         return student_study(self.sheet, found, student, seed, catalogue())
 
-    def resolved(self, study: Study) -> ResolvedStudy:
-        return resolved_study(study, catalogue(), self.options)
+    def relabelled(self, run: Run, study: Study) -> tuple[Run, ResolvedStudy]:
+        """A run that says it is of another study: its name, seed, document and fingerprint."""
+        experiment = prepare(study, catalogue(), self.options)
+        resolved = experiment.resolved
+        return replace(
+            run,
+            study=study.name,
+            seed=study.design.seed,
+            resolved=resolved.model_dump_json(),
+            fingerprint=experiment.fingerprint,
+        ), resolved
 
 
 def classroom(home: Home, file: Path = LIGHT) -> Classroom:
@@ -140,7 +152,9 @@ def classroom(home: Home, file: Path = LIGHT) -> Classroom:
 
 def put(store: Store, run: Run, trials: Sequence[Trial]) -> Run:
     """Put a run that ended into a store: all its checksums are new."""
-    adopted = store.adopt(replace(run, stopped="", stopped_because="", base=""), kernel="debian:5.10", workload="matrix")
+    adopted = store.adopt(
+        replace(run, stopped="", stopped_because="", base=""), kernel="debian:5.10", workload="matrix"
+    )
     store.add_trials(adopted, list(trials))
     store.stop_run(adopted, run.stopped, run.stopped_because)
     return store.find_run(run.id)
@@ -224,7 +238,9 @@ def consistent(trial: Trial, resolved: ResolvedStudy) -> Trial:
 def moved(trial: Trial, slot: Slot) -> Trial:
     """Say that a trial was in another slot, with the identity that its events must have there."""
     identity = f"b{slot.block}p{slot.position}a{trial.attempt}"
-    events = trial.events.replace(f'"id":"b{trial.slot.block}p{trial.slot.position}a{trial.attempt}"', f'"id":"{identity}"')
+    events = trial.events.replace(
+        f'"id":"b{trial.slot.block}p{trial.slot.position}a{trial.attempt}"', f'"id":"{identity}"'
+    )
     return trial.model_copy(update={"slot": slot, "events": events})
 
 
@@ -249,11 +265,8 @@ def renamed_run(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """The friend's trials in a run with the own study: its name, levels, program and seed."""
     theirs, workbook = room.once(friend), room.begun(student)
     seed = workbook.seed(room.sheet, STEP)
-    resolved = room.resolved(room.study(student, seed))
+    run, resolved = room.relabelled(theirs.runs[STEP][0], room.study(student, seed))
     names = dict(zip(theirs.resolved.names, resolved.names, strict=True))
-    run = replace(
-        theirs.runs[STEP][0], study=resolved.study.name, seed=seed, resolved=resolved.model_dump_json()
-    )
     trials = []
     for trial in theirs.trials:
         name = names[trial.slot.configuration]
@@ -271,8 +284,7 @@ def same_values(room: Classroom, student: str, friend: str, file: Path) -> Path:
     # What the friend measures: the same study with another name and seed.
     own = room.study(student, seed)
     friends, trials = room.measured(own.with_choices(seed=room.begun(friend).seed(room.sheet, STEP)))
-    resolved = room.resolved(own)
-    run = replace(friends, study=own.name, seed=seed, resolved=resolved.model_dump_json())
+    run, _ = room.relabelled(friends, own)
     return hand_in(room.answered(Work(workbook.with_run(STEP, run.id), {STEP: (run, trials)})), file)
 
 
@@ -310,15 +322,14 @@ def swapped(room: Classroom, student: str, friend: str, file: Path) -> Path:
     for one, other in by_block.values():
         for trial, slot in ((one, other.slot), (other, one.slot)):
             value = slot.configuration.rpartition("=")[2]
-            trials.append(consistent(with_event(moved(trial, slot), "written", "", asked=value, after=value), work.resolved))
+            trials.append(
+                consistent(with_event(moved(trial, slot), "written", "", asked=value, after=value), work.resolved)
+            )
     return hand_in(room.answered(work.with_trials(sorted(trials, key=lambda t: (t.slot.block, t.slot.position)))), file)
 
 
 def other_levels(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """Measured with levels that are not the student's, under the own name and seed."""
-    from ajuste.kernel.spec import parse_study_spec
-    from ajuste.study.overrides import with_factor_levels
-
     workbook = room.begun(student)
     own = room.study(student, workbook.seed(room.sheet, STEP))
     study = with_factor_levels(own, ["sched_min_granularity_ns=750us,50ms"], catalogue(), parse_study_spec)
@@ -329,9 +340,6 @@ def other_levels(room: Classroom, student: str, friend: str, file: Path) -> Path
 
 def hidden_levels(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """Measured with another level, which the run and the events do not show."""
-    from ajuste.kernel.spec import parse_study_spec
-    from ajuste.study.overrides import with_factor_levels
-
     workbook = room.begun(student)
     own = room.study(student, workbook.seed(room.sheet, STEP))
     study = with_factor_levels(own, ["sched_min_granularity_ns=750us,50ms"], catalogue(), parse_study_spec)
@@ -340,8 +348,6 @@ def hidden_levels(room: Classroom, student: str, friend: str, file: Path) -> Pat
 
 def other_program(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """All trials are genuine, of a job of another size, in a run that says it is the own one."""
-    from ajuste.study.overrides import with_parameters
-
     workbook = room.begun(student)
     own = room.study(student, workbook.seed(room.sheet, STEP))
     (size,) = drawn(room.sheet, student)["size"]
@@ -351,14 +357,14 @@ def other_program(room: Classroom, student: str, friend: str, file: Path) -> Pat
 
 def _grafted(room: Classroom, workbook: Workbook, own: Study, other: Study) -> Work:
     # The trials of `other` in the run of `own`, with its seed and names.
-    run, trials = room.measured(other)
-    resolved = room.resolved(own)
-    names = dict(zip(ResolvedStudy.model_validate_json(run.resolved).names, resolved.names, strict=True))
-    slots = {}
-    for number in {trial.slot.block for trial in trials}:
-        from ajuste.design.blocks import block
-
-        slots |= {(slot.block, slot.configuration): slot for slot in block(number, resolved.names, own.design.seed)}
+    foreign, trials = room.measured(other)
+    run, resolved = room.relabelled(foreign, own)
+    names = dict(zip(ResolvedStudy.model_validate_json(foreign.resolved).names, resolved.names, strict=True))
+    slots = {
+        (slot.block, slot.configuration): slot
+        for number in {trial.slot.block for trial in trials}
+        for slot in block(number, resolved.names, own.design.seed)
+    }
     grafts = []
     for trial in trials:
         slot = slots[trial.slot.block, names[trial.slot.configuration]]
@@ -374,7 +380,6 @@ def _grafted(room: Classroom, workbook: Workbook, own: Study, other: Study) -> W
         graft = graft.model_copy(update={"events": "\n".join(lines) + "\n"})
         grafts.append(consistent(graft, resolved))
     grafts.sort(key=lambda trial: (trial.slot.block, trial.slot.position))
-    run = replace(run, study=own.name, seed=own.design.seed, resolved=resolved.model_dump_json())
     return room.answered(Work(workbook.with_run(STEP, run.id), {STEP: (run, tuple(grafts))}))
 
 
@@ -391,8 +396,7 @@ def late_prediction_and_seed(room: Classroom, student: str, friend: str, file: P
     edited = read_prediction("falls", "72%", work.workbook.predictions["switches"].why)
     work = work.with_workbook(predictions={**work.workbook.predictions, "switches": edited})
     seed = work.workbook.seed(room.sheet, STEP)
-    resolved = room.resolved(room.study(student, seed))
-    run = replace(work.runs[STEP][0], seed=seed, resolved=resolved.model_dump_json())
+    run, _ = room.relabelled(work.runs[STEP][0], room.study(student, seed))
     return hand_in(work.with_run(run, work.trials), file)
 
 
@@ -418,6 +422,23 @@ def chosen_trials(room: Classroom, student: str, friend: str, file: Path) -> Pat
     return hand_in(room.answered(work.with_trials([*rest, lost])), file)
 
 
+def hidden_trial(room: Classroom, student: str, friend: str, file: Path) -> Path:
+    """As before, with events that are cut."""
+    work = room.once(student)
+    *rest, last = work.trials
+    events = "".join(last.events.splitlines(keepends=True)[:2])
+    lost = last.model_copy(update={"status": "failed", "reason": "the guest hung", "metrics": {}, "events": events})
+    return hand_in(room.answered(work.with_trials([*rest, lost])), file)
+
+
+def other_machine(room: Classroom, student: str, friend: str, file: Path) -> Path:
+    """Changed figures, in a run that says it was measured with another QEMU."""
+    work = room.once(student)
+    changed = [consistent(trial, work.resolved) for trial in shuffled_noise(work.trials, 1.2, random.Random(student))]
+    run = replace(work.runs[STEP][0], fingerprint="0" * 64)
+    return hand_in(room.answered(work.with_run(run, changed)), file)
+
+
 def fewer_blocks(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """The last block is left out."""
     work = room.once(student)
@@ -436,20 +457,27 @@ Cheat = Callable[[Classroom, str, str, Path], Path]
 
 CHEATS: Mapping[str, tuple[Cheat, str]] = {
     "other-number": (other_number, "not this student's"),
-    "renamed-run": (renamed_run, "seed"),
-    "same-values": (same_values, "seed"),
+    "renamed-run": (renamed_run, "not the one of this study and its seed"),
+    "same-values": (same_values, "not the one of this study and its seed"),
     "changed-metric": (changed_metric, "figures were changed"),
     "changed-events": (changed_events, "measured again differ"),
     "changed-outlier": (changed_outlier, "measured again differ"),
     "swapped": (swapped, "measured again differ"),
-    "other-levels": (other_levels, "study differs"),
+    "other-levels": (other_levels, "differs from this student's in factor"),
     "hidden-levels": (hidden_levels, "measured again differ"),
     "other-program": (other_program, "measured again differ"),
-    "late-prediction": (late_prediction, "prediction was changed"),
-    "late-prediction-and-seed": (late_prediction_and_seed, "seed"),
-    "foreign-seed": (foreign_seed, "prediction was changed after measuring, or"),
+    "late-prediction": (late_prediction, "prediction was changed after measuring"),
+    "late-prediction-and-seed": (late_prediction_and_seed, "not the one of this study and its seed"),
+    "foreign-seed": (foreign_seed, "the figures are somebody else's"),
     "friends-run": (friends_run, "not this student's"),
-    "chosen-trials": (chosen_trials, "failed"),
-    "fewer-blocks": (fewer_blocks, "blocks"),
+    "chosen-trials": (chosen_trials, "it is failed, by what the guest sent ok"),
+    "fewer-blocks": (fewer_blocks, "some were left out"),
 }
 """Cheats that must not be accepted, and words of the reason."""
+
+DOUBTS: Mapping[str, tuple[Cheat, str]] = {
+    "hidden-trial": (hidden_trial, "trials that failed do not count"),
+    "other-machine": (other_machine, "measured again differ"),
+    "edited-results": (edited_results, "do not follow from its trials"),
+}
+"""What may be no fault of a student: a person has to look at it, and words of the remark."""

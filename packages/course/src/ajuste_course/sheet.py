@@ -43,7 +43,7 @@ Of = Literal[
 """A figure of the trials of one configuration (``mean``, ``median``, ``sd``, ``n``), or of its comparison with the
 baseline (``estimate``, ``low`` and ``high`` are ratios, ``change`` is the estimate in per cent, ``verdict`` its word,
 ``three-sigma`` the word of that rule, ``ratio`` the plain quotient of the two means). ``blocks`` are those of the run.
-``peeks``: after how many of the blocks from the third on a t-test at 5 % would have called the two different."""
+``peeks``: after how many of the blocks from the third on a paired t-test at 5 % would have called the two different."""
 
 
 class Draw(ClosedModel):
