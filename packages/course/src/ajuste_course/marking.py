@@ -20,6 +20,7 @@ from ajuste_course.evidence import (
     Prints,
     asked_metrics,
     copies,
+    design_findings,
     digest_findings,
     measured_again,
     prints_of,
@@ -188,15 +189,18 @@ def mark_one(
         if step.name not in opened.runs:
             continue
         stored = opened.runs[step.name]
-        outcomes[step.name] = run_outcome(stored.run, stored.store)
         against, resolved = study_findings(sheet, step, opened, known, options)
         findings += against
         if resolved is None:
-            continue
+            continue  # The figures of another study answer no question.
+        outcomes[step.name] = run_outcome(stored.run, stored.store)
         trials = list(stored.trials)
-        changed = trial_findings(step.name, resolved, trials)
+        changed = [
+            *design_findings(step.name, resolved, stored.run.stopped, trials),
+            *trial_findings(step.name, resolved, trials),
+        ]
         findings += changed
-        if marking.sample and not changed:
+        if marking.sample and not any(finding.weight == "proof" for finding in changed):
             sample = sample_of(trials, asked_metrics(sheet, step.name), marking.sample, marking.generator)
             findings += measured_again(step.name, opened, resolved, sample, known, options, watcher)
             count += len(sample)

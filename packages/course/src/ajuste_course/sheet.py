@@ -43,7 +43,7 @@ Of = Literal[
 """A figure of the trials of one configuration (``mean``, ``median``, ``sd``, ``n``), or of its comparison with the
 baseline (``estimate``, ``low`` and ``high`` are ratios, ``change`` is the estimate in per cent, ``verdict`` its word,
 ``three-sigma`` the word of that rule, ``ratio`` the plain quotient of the two means). ``blocks`` are those of the run.
-``peeks``: after how many of the blocks from the third on a t-test at 5 % would have called the two different."""
+``peeks``: after how many of the blocks from the third on a paired t-test at 5 % would have called the two different."""
 
 
 class Draw(ClosedModel):
@@ -217,6 +217,7 @@ class Sheet(ClosedModel):
         names = [step.name for step in self.steps if not isinstance(step, TextStep)]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two steps are called {twice}")
+        studies = [step.name for step in self.steps if isinstance(step, MeasureStep | SimulateStep)]
         measured: list[str] = []
         for step in self.steps:
             for figure in figures_of(step):
@@ -226,8 +227,8 @@ class Sheet(ClosedModel):
                     )
             if isinstance(step, PredictStep) and step.study in measured:
                 raise ValueError(f"{step.name} predicts {step.study}, which is measured before it")
-            if isinstance(step, PredictStep) and step.study not in names:
-                raise ValueError(f"{step.name} predicts {step.study}, which is no step")
+            if isinstance(step, PredictStep) and step.study not in studies:
+                raise ValueError(f"{step.name} predicts {step.study}, which is no step that measures")
             if isinstance(step, MeasureStep | SimulateStep):
                 measured.append(step.name)
         known = {*self.draw, *RESERVED}
