@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
@@ -328,7 +328,7 @@ def parse_sheet(document: dict[str, Any], source: StudySource | None = None) -> 
         raise error(problems, source) from None
 
 
-def filled(value: Any, drawn: dict[str, tuple[str | int | float, ...]]) -> Any:
+def filled(value: Any, drawn: Mapping[str, tuple[str | int | float, ...]]) -> Any:
     """Return a document with its placeholders, as in ``"{size}"``, filled with what was drawn.
 
     A text that is one placeholder becomes the value itself; an element of a list becomes all values.
@@ -344,12 +344,12 @@ def filled(value: Any, drawn: dict[str, tuple[str | int | float, ...]]) -> Any:
     return _PLACEHOLDER.sub(lambda match: _words(match, drawn), value)
 
 
-def _elements(value: Any, drawn: dict[str, tuple[str | int | float, ...]]) -> list[Any]:
+def _elements(value: Any, drawn: Mapping[str, tuple[str | int | float, ...]]) -> list[Any]:
     replaced = filled(value, drawn)
     return replaced if isinstance(value, str) and isinstance(replaced, list) else [replaced]
 
 
-def _words(match: re.Match[str], drawn: dict[str, tuple[str | int | float, ...]]) -> str:
+def _words(match: re.Match[str], drawn: Mapping[str, tuple[str | int | float, ...]]) -> str:
     return ", ".join(map(str, drawn[match[1]])) if match[1] in drawn else match[0]
 
 
