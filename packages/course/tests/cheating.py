@@ -202,10 +202,10 @@ def hand_in_with_results(work: Work, file: Path, edit: Callable[[Results], Resul
     return file
 
 
-def write_members(file: Path, workbook: Workbook, runs: bytes, **about: Any) -> HandIn:
-    """Write a hand-in of its two members, with the digests that they need."""
-    digest = hashlib.sha256(runs).hexdigest() if runs else ""
-    head = HandIn(**{"workbook": workbook, "made": now(), "ajuste": ajuste_version(), "runs": digest, **about})
+def write_members(file: Path, workbook: Workbook, runs: bytes, digest: str = "") -> HandIn:
+    """Write a hand-in of its two members, with the digests that they need, or another ``digest`` of the runs."""
+    digest = digest or (hashlib.sha256(runs).hexdigest() if runs else "")
+    head = HandIn(workbook=workbook, made=now(), ajuste=ajuste_version(), runs=digest)
     head = head.model_copy(update={"digest": head.computed})
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("hand-in.json", head.model_dump_json())
