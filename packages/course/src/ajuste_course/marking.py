@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.machine.home import ajuste_version
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.wording import count_of, visible
 from ajuste.run.runner import Watcher
@@ -196,7 +197,7 @@ def mark_one(
         outcomes[step.name] = run_outcome(stored.run, stored.store)
         trials = list(stored.trials)
         changed = [
-            *design_findings(step.name, resolved, stored.run.stopped, trials),
+            *_by_version(design_findings(step.name, resolved, stored.run.stopped, trials), opened),
             *trial_findings(step.name, resolved, trials),
         ]
         findings += changed
@@ -224,6 +225,14 @@ def mark_one(
         language=workbook.language,
         predictions=predictions,
     )
+
+
+def _by_version(findings: Sequence[Finding], opened: OpenedHandIn) -> list[Finding]:
+    # Another version may order its trials, or end, in another way.
+    if opened.about.ajuste == ajuste_version():
+        return list(findings)
+    by = f"by Ajuste {visible(opened.about.ajuste)}, here {ajuste_version()}"
+    return [Finding("remark", f"{finding.text} ({by})") for finding in findings]
 
 
 def _of_clock(opened: OpenedHandIn) -> list[Finding]:
