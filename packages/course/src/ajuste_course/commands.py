@@ -19,7 +19,7 @@ from ajuste.machine.home import ajuste_version, home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of, visible_line
 from ajuste_course.sheet import MeasureStep, Sheet, SimulateStep, find_sheet, read_sheet, sheet_files
-from ajuste_course.translation import chosen_language, languages, say, translated, update_translation
+from ajuste_course.translation import chosen_language, copy_translations, languages, say, translated, update_translation
 from ajuste_course.workbook import Shelf, Workbook, next_step, read_prediction
 
 if TYPE_CHECKING:
@@ -407,7 +407,8 @@ def students(
 
     plain = read_sheet(find_sheet(sheet))
     _write(output, tomlkit.dumps(student_document(plain)), force=force)
-    typer.echo(f"{output}: give this file to the students; mark with {sheet}")
+    files = [output, *copy_translations(find_sheet(sheet), output)]
+    typer.echo(f"{' '.join(map(str, files))}: give this to the students; mark with {sheet}")
 
 
 @app.command()

@@ -66,9 +66,25 @@ def update_translation(sheet_file: Path, language: str) -> tuple[Path, int]:
     sheet = read_sheet(sheet_file)
     file = _translation_file(sheet_file, language)
     words = _messages(file) if file.exists() else {}
-    catalog = Catalog(locale=language, project=sheet.name, version=str(sheet.version))
-    for text in messages(sheet):
-        catalog.add(text, words.get(text, ""))
+    _write(file, language, {text: words.get(text, "") for text in messages(sheet)})
+    return file, sum(text not in words for text in messages(sheet))
+
+
+def copy_translations(sheet_file: Path, copy: Path) -> tuple[Path, ...]:
+    """Write the translations of a sheet for a ``copy`` that has only some of its texts. Raises RequestError."""
+    written = []
+    for language in languages(sheet_file):
+        words = _messages(_translation_file(sheet_file, language))
+        file = _translation_file(copy, language)
+        _write(file, language, {text: words.get(text, "") for text in messages(read_sheet(copy))})
+        written.append(file)
+    return tuple(written)
+
+
+def _write(file: Path, language: str, words: Mapping[str, str]) -> None:
+    catalog = Catalog(locale=language)
+    for text, translation in words.items():
+        catalog.add(text, translation)
     written = BytesIO()
     write_po(written, catalog, width=100, omit_header=True, no_location=True)
     header = f'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n\n'
@@ -78,7 +94,6 @@ def update_translation(sheet_file: Path, language: str) -> tuple[Path, int]:
         raise RequestError(
             f"{file}: {failure.strerror or failure}", hint="copy the sheet to a directory of yours"
         ) from None
-    return file, sum(text not in words for text in messages(sheet))
 
 
 def _translation_file(sheet_file: Path, language: str) -> Path:
