@@ -31,7 +31,7 @@ HONEST: Final = 200
 PLANTED: Final = 20
 SAMPLE: Final = 4
 MOST_SECONDS: Final = 10.0
-"""To mark a hand-in, with its sample."""
+"""Seconds that marking a hand-in may take, with its sample."""
 
 
 def measure(students: int = STUDENTS, honest: int = HONEST) -> Iterator[Comparison]:
@@ -87,8 +87,8 @@ def _planted(
     for number, (kind, (cheat, words)) in enumerate(cheats):
         file = cheat(room, f"{9_000_000 + 2 * number}", f"{9_000_001 + 2 * number}", root / f"{name}-{number}.ajuste")
         (marked,) = _marked(room, [file])
-        told = marked.decision == decision and any(words in finding.text for finding in marked.findings)
-        figures.setdefault(kind, []).append(float(told))
+        as_expected = marked.decision == decision and any(words in finding.text for finding in marked.findings)
+        figures.setdefault(kind, []).append(float(as_expected))
     return Comparison(
         name=name,
         what=f"{sum(map(sum, figures.values())):g} of {len(cheats)} are {decision}, with their reason",

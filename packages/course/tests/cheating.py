@@ -47,7 +47,7 @@ METRIC = "involuntary-switches"
 
 @dataclass(frozen=True)
 class Work:
-    """What a student did of a sheet: the workbook, and for each measured step its run with the trials."""
+    """The work of a student on a sheet: the workbook, and for each measured step its run with the trials."""
 
     workbook: Workbook
     runs: Mapping[str, tuple[Run, tuple[Trial, ...]]]
@@ -82,7 +82,7 @@ class Classroom:
     def options(self) -> RunOptions:
         return RunOptions(self.home)
 
-    def begun(self, student: str, *, direction: Any = "falls", size: str = "50%") -> Workbook:
+    def predicted(self, student: str, *, direction: Any = "falls", size: str = "50%") -> Workbook:
         """A workbook with all predictions."""
         sheet = self.sheet
         workbook = Workbook(
@@ -94,8 +94,8 @@ class Classroom:
         return workbook
 
     def honest(self, student: str, **prediction: Any) -> Work:
-        """All steps measured, and all questions answered right; the texts are the student's own."""
-        workbook = self.begun(student, **prediction)
+        """Measure all steps, and answer all questions right; the texts are the student's own."""
+        workbook = self.predicted(student, **prediction)
         runs = {}
         for step in self.sheet.kind(MeasureStep):
             study = student_study(self.sheet, step, student, workbook.seed(self.sheet, step.name), catalogue())
@@ -129,9 +129,9 @@ class Classroom:
         return work.with_workbook(answers=answers)
 
     def study(self, student: str, seed: int, step: str = STEP) -> Study:
-        found = self.sheet.find(step)
-        assert isinstance(found, MeasureStep)
-        return student_study(self.sheet, found, student, seed, catalogue())
+        wanted = self.sheet.find(step)
+        assert isinstance(wanted, MeasureStep)
+        return student_study(self.sheet, wanted, student, seed, catalogue())
 
     def relabelled(self, run: Run, study: Study) -> tuple[Run, ResolvedStudy]:
         """A run that says it is of another study: its name, seed, document and fingerprint."""
@@ -263,7 +263,7 @@ def other_number(room: Classroom, student: str, friend: str, file: Path) -> Path
 
 def renamed_run(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """The friend's trials in a run with the own study: its name, levels, program and seed."""
-    theirs, workbook = room.once(friend), room.begun(student)
+    theirs, workbook = room.once(friend), room.predicted(student)
     seed = workbook.seed(room.sheet, STEP)
     run, resolved = room.relabelled(theirs.runs[STEP][0], room.study(student, seed))
     names = dict(zip(theirs.resolved.names, resolved.names, strict=True))
@@ -279,17 +279,17 @@ def renamed_run(room: Classroom, student: str, friend: str, file: Path) -> Path:
 
 def same_values(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """The trials of somebody with the same values, in a run with the own name and seed."""
-    workbook = room.begun(student)
+    workbook = room.predicted(student)
     seed = workbook.seed(room.sheet, STEP)
     # What the friend measures: the same study with another name and seed.
-    own = room.study(student, seed)
-    friends, trials = room.measured(own.with_choices(seed=room.begun(friend).seed(room.sheet, STEP)))
-    run, _ = room.relabelled(friends, own)
+    local = room.study(student, seed)
+    friends, trials = room.measured(local.with_choices(seed=room.predicted(friend).seed(room.sheet, STEP)))
+    run, _ = room.relabelled(friends, local)
     return hand_in(room.answered(Work(workbook.with_run(STEP, run.id), {STEP: (run, trials)})), file)
 
 
 def changed_metric(room: Classroom, student: str, friend: str, file: Path) -> Path:
-    """One figure is changed, and not in the events."""
+    """A figure is changed, and not in the events."""
     work = room.once(student)
     first, *rest = work.trials
     changed = first.model_copy(update={"metrics": {**first.metrics, METRIC: first.metrics[METRIC] + 3}})
@@ -304,7 +304,7 @@ def changed_events(room: Classroom, student: str, friend: str, file: Path) -> Pa
 
 
 def changed_outlier(room: Classroom, student: str, friend: str, file: Path) -> Path:
-    """One trial is changed, in events and metrics alike."""
+    """A trial is changed, in events and metrics alike."""
     work = room.once(student)
     first, *rest = work.trials
     value = round(first.metrics[METRIC] * 2)
@@ -313,14 +313,14 @@ def changed_outlier(room: Classroom, student: str, friend: str, file: Path) -> P
 
 
 def swapped(room: Classroom, student: str, friend: str, file: Path) -> Path:
-    """In each block the trials of the two configurations are swapped, with what was written of the setting."""
+    """The trials of the two configurations are swapped in each block, with what was written of the setting."""
     work = room.once(student)
     by_block: dict[int, list[Trial]] = {}
     for trial in work.trials:
         by_block.setdefault(trial.slot.block, []).append(trial)
     trials = []
-    for one, other in by_block.values():
-        for trial, slot in ((one, other.slot), (other, one.slot)):
+    for first, second in by_block.values():
+        for trial, slot in ((first, second.slot), (second, first.slot)):
             value = slot.configuration.rpartition("=")[2]
             trials.append(
                 consistent(with_event(moved(trial, slot), "written", "", asked=value, after=value), work.resolved)
@@ -330,9 +330,9 @@ def swapped(room: Classroom, student: str, friend: str, file: Path) -> Path:
 
 def other_levels(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """Measured with levels that are not the student's, under the own name and seed."""
-    workbook = room.begun(student)
-    own = room.study(student, workbook.seed(room.sheet, STEP))
-    study = with_factor_levels(own, ["sched_min_granularity_ns=750us,50ms"], catalogue(), parse_study_spec)
+    workbook = room.predicted(student)
+    local = room.study(student, workbook.seed(room.sheet, STEP))
+    study = with_factor_levels(local, ["sched_min_granularity_ns=750us,50ms"], catalogue(), parse_study_spec)
     run, trials = room.measured(study)
     work = Work(workbook.with_run(STEP, run.id), {STEP: (run, trials)})
     return hand_in(work.with_workbook(answers=room.once(friend).workbook.answers), file)
@@ -340,30 +340,30 @@ def other_levels(room: Classroom, student: str, friend: str, file: Path) -> Path
 
 def hidden_levels(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """Measured with another level, which the run and the events do not show."""
-    workbook = room.begun(student)
-    own = room.study(student, workbook.seed(room.sheet, STEP))
-    study = with_factor_levels(own, ["sched_min_granularity_ns=750us,50ms"], catalogue(), parse_study_spec)
-    return hand_in(_grafted(room, workbook, own, study), file)
+    workbook = room.predicted(student)
+    local = room.study(student, workbook.seed(room.sheet, STEP))
+    study = with_factor_levels(local, ["sched_min_granularity_ns=750us,50ms"], catalogue(), parse_study_spec)
+    return hand_in(_grafted(room, workbook, local, study), file)
 
 
 def other_program(room: Classroom, student: str, friend: str, file: Path) -> Path:
-    """All trials are genuine, of a job of another size, in a run that says it is the own one."""
-    workbook = room.begun(student)
-    own = room.study(student, workbook.seed(room.sheet, STEP))
+    """The trials are genuine, of a job of another size, in a run that says it is the own one."""
+    workbook = room.predicted(student)
+    local = room.study(student, workbook.seed(room.sheet, STEP))
     (size,) = drawn(room.sheet, student)["size"]
-    study = with_parameters(own, {"size": str(int(size) + 8)}, catalogue())
-    return hand_in(_grafted(room, workbook, own, study), file)
+    study = with_parameters(local, {"size": str(int(size) + 8)}, catalogue())
+    return hand_in(_grafted(room, workbook, local, study), file)
 
 
-def _grafted(room: Classroom, workbook: Workbook, own: Study, other: Study) -> Work:
-    # The trials of `other` in the run of `own`, with its seed and names.
+def _grafted(room: Classroom, workbook: Workbook, local: Study, other: Study) -> Work:
+    # The trials of `other` in the run of `local`, with its seed and names.
     foreign, trials = room.measured(other)
-    run, resolved = room.relabelled(foreign, own)
+    run, resolved = room.relabelled(foreign, local)
     names = dict(zip(ResolvedStudy.model_validate_json(foreign.resolved).names, resolved.names, strict=True))
     slots = {
         (slot.block, slot.configuration): slot
         for number in {trial.slot.block for trial in trials}
-        for slot in block(number, resolved.names, own.design.seed)
+        for slot in block(number, resolved.names, local.design.seed)
     }
     grafts = []
     for trial in trials:
@@ -402,15 +402,15 @@ def late_prediction_and_seed(room: Classroom, student: str, friend: str, file: P
 
 def foreign_seed(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """The own study, measured with the seed of another student."""
-    workbook = room.begun(student)
-    run, trials = room.measured(room.study(student, room.begun(friend).seed(room.sheet, STEP)))
+    workbook = room.predicted(student)
+    run, trials = room.measured(room.study(student, room.predicted(friend).seed(room.sheet, STEP)))
     return hand_in(room.answered(Work(workbook.with_run(STEP, run.id), {STEP: (run, trials)})), file)
 
 
 def friends_run(room: Classroom, student: str, friend: str, file: Path) -> Path:
     """The run of a friend in a workbook of one's own."""
     theirs = room.once(friend)
-    workbook = room.begun(student).with_run(STEP, theirs.workbook.runs[STEP])
+    workbook = room.predicted(student).with_run(STEP, theirs.workbook.runs[STEP])
     return hand_in(Work(workbook.model_copy(update={"answers": theirs.workbook.answers}), theirs.runs), file)
 
 
@@ -423,7 +423,7 @@ def chosen_trials(room: Classroom, student: str, friend: str, file: Path) -> Pat
 
 
 def hidden_trial(room: Classroom, student: str, friend: str, file: Path) -> Path:
-    """As before, with events that are cut."""
+    """A trial that does not suit is said to have failed, with events that are cut."""
     work = room.once(student)
     *rest, last = work.trials
     events = "".join(last.events.splitlines(keepends=True)[:2])
@@ -480,4 +480,4 @@ DOUBTS: Mapping[str, tuple[Cheat, str]] = {
     "other-machine": (other_machine, "measured again differ"),
     "edited-results": (edited_results, "do not follow from its trials"),
 }
-"""What may be no fault of a student: a person has to look at it, and words of the remark."""
+"""Doubts that may be no fault of a student: a person has to look, and words of the remark."""

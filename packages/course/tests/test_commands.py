@@ -38,8 +38,8 @@ def test_the_sheets_are_listed(ajuste: Shell) -> None:
 
 def test_a_sheet_is_shown_with_the_values_of_a_student(course: Shell) -> None:
     plain, _ = course("course", "show", "./light.toml")
-    own, _ = course("course", "show", "./light.toml", "--student", "1001")
-    assert ("{size}" in plain, "{size}" in own, "60 × 60" in own) == (True, False, True)
+    filled, _ = course("course", "show", "./light.toml", "--student", "1001")
+    assert ("{size}" in plain, "{size}" in filled, "60 × 60" in filled) == (True, False, True)
     spanish, _ = course("course", "show", "granularity", "--language", "es")
     assert spanish != course("course", "show", "granularity", "--language", "en")[0]
     assert "xx" in refused(course, "course", "show", "granularity", "--language", "xx")

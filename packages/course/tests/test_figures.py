@@ -84,8 +84,8 @@ def test_peeks_are_those_of_the_program_that_the_sheet_prints(student: str) -> N
 
 
 def test_peeking_deceives_about_one_student_in_four() -> None:
-    found = sum(bool(figure(of("peeks"), outcome(made_sheet(), str(n))[1])) for n in range(60))
-    assert 5 <= found <= 30
+    deceived = sum(bool(figure(of("peeks"), outcome(made_sheet(), str(n))[1])) for n in range(60))
+    assert 5 <= deceived <= 30
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(0.5, "differs"), (1.0, "same")])

@@ -20,7 +20,7 @@ from ajuste_course.workbook import Workbook, read_prediction
 from small_stores import DECIDED, small_store
 
 TRIALS = 7
-"""Of the small store's run."""
+"""Trials of the small store's run."""
 
 
 @pytest.fixture(scope="module")

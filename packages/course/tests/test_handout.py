@@ -61,9 +61,9 @@ def test_whatever_a_run_says_stays_text(results: Results, tmp_path: Path) -> Non
     source.write_text(handout_text(hostile, "", "en"), encoding="utf-8")
     # Typst finds the whole text as text, not as markup.
     assert HOSTILE.split()[0] in source.read_text()
-    found = typst.query(str(source), "heading.where(level: 1)")
-    assert "panic" in found
-    assert "passwd" in found
+    headings = typst.query(str(source), "heading.where(level: 1)")
+    assert "panic" in headings
+    assert "passwd" in headings
 
 
 def test_control_characters_do_not_reach_the_page(results: Results, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_wrong_answer_costs_its_points_and_a_missing_one_is_said(room: Classro
 
 
 def test_a_workbook_without_a_run_is_marked_without_figures(room: Classroom, tmp_path: Path) -> None:
-    workbook = room.begun("1009")
+    workbook = room.predicted("1009")
     (only,) = marked(room, [hand_in(Work(workbook, {}), tmp_path / "empty.ajuste")])
     assert (only.problem, only.points, only.decision) == ("", 2.0, "accepted")
 

@@ -23,7 +23,7 @@ from ajuste_course.sheet import (
     sheet_files,
     student_document,
 )
-from ajuste_course.student import drawn, ways
+from ajuste_course.student import Drawn, drawn, ways
 from ajuste_course.study import student_study
 from ajuste_course.translation import TRANSLATED, languages, messages, translated, update_translation
 
@@ -173,7 +173,7 @@ def test_a_study_that_nobody_could_check_is_refused() -> None:
 
 
 def test_placeholders_become_values_lists_and_words() -> None:
-    values = {"one": (3,), "two": ("a", "b")}
+    values: Drawn = {"one": (3,), "two": ("a", "b")}
     assert filled("{one}", values) == 3
     assert filled(["x", "{two}"], values) == ["x", "a", "b"]
     assert filled("of {two} and {other}", values) == "of a, b and {other}"

@@ -51,12 +51,12 @@ def test_a_drift_goes_from_the_first_to_the_last_trial(sheet: Sheet) -> None:
 def test_blocks_take_the_drift_out_and_a_fixed_order_does_not(sheet: Sheet) -> None:
     false = {}
     for order in ("random", "fixed"):
-        found = 0
+        significant = 0
         for seed in range(200):
             data = made_data(sheet, step(blocks=30, noise=0.05, drift=0.2, order=order), "1", seed)
             base, other = np.log(data.values(BASE)), np.log(data.values(OTHER))
-            found += ttest_1samp(other - base, 0).pvalue < 0.05
-        false[order] = found
+            significant += ttest_1samp(other - base, 0).pvalue < 0.05
+        false[order] = significant
     assert false["random"] < 25  # 10 of 200 are expected; 25 come once in 20,000 times
     assert false["fixed"] > 195
 
