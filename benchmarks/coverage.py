@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from ajuste.analysis.confidence_sequences import half_width
+from ajuste_stats.confidence_sequences import half_width
 from benchmarks.comparison import Comparison
 
 STUDIES = 20_000

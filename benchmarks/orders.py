@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import half_width
 from ajuste.design.blocks import Order, block
+from ajuste_stats.confidence_sequences import half_width
 from benchmarks.comparison import Comparison
 
 STUDIES: Final = 1500

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.surface.regions import GridLine, Stretch, regions
-from ajuste.analysis.surface.surfaces import Blocks, best_set
+from ajuste_stats.best_sets import best_set
+from ajuste_stats.block_tables import Blocks
+from ajuste_stats.regions import GridLine, Stretch, regions
 from benchmarks.comparison import Comparison
 
 STUDIES: Final = 200

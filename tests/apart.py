@@ -10,7 +10,6 @@ import numpy as np
 
 from ajuste.analysis.results import assemble
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.combinations import of_block, subsets
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
@@ -24,6 +23,7 @@ from ajuste.study.factors import ablation_names
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.subsets import of_block, subsets
 
 SETS = {
     "vm.swappiness": "10",

@@ -70,8 +70,9 @@ class Installed:
 
 
 def install(wheel: Path, prefix: Path, *, alone: bool = False) -> Installed:
-    """The wheel and, unless ``alone``, those beside it, installed beside links to the packages of the environment that
-    runs the tests.
+    """The wheel and those beside it, installed beside links to the packages of the environment that runs the tests.
+
+    If ``alone``, without those of other packages than the statistics, which the core needs.
     """
     installation = Installed(prefix)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", installation.prefix], check=True)
@@ -80,6 +81,6 @@ def install(wheel: Path, prefix: Path, *, alone: bool = False) -> Installed:
             (installation.packages / entry.name).symlink_to(entry)
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     install_only = ["pip", "install", "--quiet", "--offline", "--no-index", "--no-deps", "--link-mode", "copy"]
-    wheels = map(str, [wheel] if alone else wheel.parent.glob("*.whl"))
+    wheels = map(str, {wheel, *wheel.parent.glob("ajuste_stats-*.whl")} if alone else wheel.parent.glob("*.whl"))
     subprocess.run([uv, *install_only, "--python", str(installation.prefix / "bin" / "python"), *wheels], check=True)
     return installation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ajuste.model.results import Results
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
+from ajuste_stats.terms import Word
 
 
 def verdict(name: str = "knob=2", word: Word = "undecided", **more: Any) -> Verdict:

@@ -19,15 +19,8 @@ from scipy.special import stdtrit
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste_lab.campaign.model import Campaign
-from ajuste_lab.campaign.promotion import (
-    PROOF_BLOCKS,
-    ConfirmedPart,
-    ErrorBudget,
-    improvement_log_value,
-    is_promoted,
-    judgement,
-    rare_costs,
-)
+from ajuste_lab.campaign.promotion import PROOF_BLOCKS, ConfirmedPart, judgement, rare_costs
+from ajuste_stats.e_values import ErrorBudget, improvement_log_value, is_promoted
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, NOISE, promoted
 from benchmarks.comparison import Comparison
 

@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.fleet import differing_group, pooled_variances, random_effects
-from ajuste.analysis.machines import equality_p_value
+from ajuste.analysis.fleet import differing_group
+from ajuste_stats.heterogeneity import equality_p_value
+from ajuste_stats.random_effects import pool_effects, pooled_variances
 
 SIZES: Final = (5, 20, 40)
 ALPHA: Final = 0.05
@@ -92,7 +93,7 @@ def simulated(cell: Cell, fleets: int, seed: int = 1, *, permutations: bool = Tr
         effects = np.array([np.mean(block_effects) for block_effects in values])
         variances = pooled_variances(values)
         assert variances is not None
-        combined = random_effects(effects, variances)
+        combined = pool_effects(effects, variances)
         low, high = combined.interval(ALPHA)
         new_low, new_high = combined.prediction(ALPHA)
         p_value = equality_p_value(values)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from ajuste.analysis.switchback.plan import noise_of_pilot, plan_slices
+from ajuste_stats.switchback.plan import noise_of_pilot, plan_slices
 from benchmarks.switchback.experiments import (
     A_BLOCK,
     ALPHA,

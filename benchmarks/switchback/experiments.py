@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ajuste.analysis.sign_intervals import log_evidence
-from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL, CARRIES, TURNS, adjusted
+from ajuste_stats.sign_intervals import log_evidence
+from ajuste_stats.switchback.evidence import CARRIES, TURNS, adjusted
+from ajuste_stats.switchback.judge import ALPHA_OF_CONTROL
 from benchmarks.switchback.services import Array, Random, SimulatedService
 
 Flags = NDArray[np.bool_]
@@ -103,7 +104,7 @@ def ajuste(run: Run, *, at_equal_load: bool) -> Looks:
 
 
 def _carry_over(run: Run, values: Array, control: Array | None, zone: float) -> tuple[Flags, Array]:
-    """Judge as ``analysis.switchback.evidence.carry_over``, after each block: whether it withholds any verdict, and the
+    """Judge as ``switchback.evidence.carry_over``, after each block: whether it withholds any verdict, and the
     sign of the effect that stays, 0 where that is not certain.
     """
     before = np.concatenate([np.full((len(values), 1), np.nan), run.other[:, :-1]], axis=1)

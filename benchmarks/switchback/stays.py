@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from ajuste.analysis.sign_intervals import SHORT, log_evidence
-from ajuste.analysis.switchback.judge import adjusted
-from ajuste.analysis.switchback.stays import StayDifferences, stay_differences
-from ajuste.design.switchback import STAY
+from ajuste_stats.sign_intervals import SHORT, log_evidence
+from ajuste_stats.switchback.design import STAY
+from ajuste_stats.switchback.evidence import adjusted
+from ajuste_stats.switchback.stays import StayDifferences, stay_differences
 from benchmarks.switchback.experiments import A_BLOCK, ALPHA, ALPHA_LEFT, Flags, Run, ajuste
 from benchmarks.switchback.later import Response, settling
 from benchmarks.switchback.services import SERVICES, Array

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 from scipy import stats
 
-from ajuste.analysis.effects import unpaired
 from ajuste.analysis.elsewhere import compare_samples
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
+from ajuste_stats.fixed_samples import unpaired
 from benchmarks.verdicts.cells import MOST_BLOCKS, SEED, STUDIES, wilson
 from benchmarks.verdicts.methods import (
     ALPHA,
@@ -233,7 +233,7 @@ def _forks(studies: int) -> list[CaseCell]:
         first, second = (
             Values(tuple(np.exp(logarithms)), units=units, level="fork") for logarithms in (baseline, other)
         )
-        counts["signs"] += compare_samples(first, second, metric, ALPHA).contrast.p_value < ALPHA
+        counts["signs"] += compare_samples(first, second, metric, ALPHA).fixed.contrast.p_value < ALPHA
         counts["mixture"] += unpaired(baseline, other).p_value < ALPHA
     return [
         CaseCell(

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel
 from scipy.special import betaln
 
-from ajuste.analysis.confidence_sequences import half_width
+from ajuste_stats.confidence_sequences import half_width
 from benchmarks.verdicts.cells import MOST_BLOCKS, SEED, STUDIES
 from benchmarks.verdicts.methods import ALPHA
 from benchmarks.verdicts.noise import Array
@@ -17,7 +17,7 @@ RATES: Final = (0.1, 0.3, 1.0, 5.0)
 FACTORS: Final = (1.0, 2.0, 10.0)
 KINDS: Final = {"poisson": "Poisson’s", "overdispersed": "overdispersed"}
 FLOOR: Final = 2 / 12
-"""The least variance of a difference of two whole numbers, as in ``ajuste.analysis.effects``."""
+"""The least variance of a difference of two whole numbers, as in ``ajuste_stats.effects``."""
 
 
 class Counts(BaseModel):

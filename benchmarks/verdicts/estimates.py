@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel
 
-from ajuste.analysis.ranking import shrunken
+from ajuste_stats.ranking import shrunken
 from benchmarks.verdicts.cells import MOST_BLOCKS, SEED, STUDIES
 from benchmarks.verdicts.methods import NOTHING, ajuste_words
 from benchmarks.verdicts.noise import Array

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel
 
-from ajuste.analysis.confidence_sequences import fewest
-from ajuste.analysis.sign_intervals import SHORT, log_evidence
+from ajuste_stats.confidence_sequences import fewest
+from ajuste_stats.sign_intervals import SHORT, log_evidence
 from benchmarks.verdicts.cells import SEED, STUDIES
 from benchmarks.verdicts.methods import ALPHA, mixture_evidence
 from benchmarks.verdicts.noise import Array

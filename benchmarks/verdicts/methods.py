@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
-from ajuste.analysis.confidence_sequences import MIXTURE
-from ajuste.analysis.effects import ALSO, UNLIKE
-from ajuste.analysis.sign_intervals import FEWEST_IN_TIME, PLAIN, SHORT, log_evidence, wider_in_time
-from ajuste.analysis.summary import FAR, MAD_SCALE
-from ajuste.analysis.three_sigma import SIGMAS
-from ajuste.analysis.verdict import trials_needed
 from ajuste.study.schema import BudgetTable
+from ajuste_stats.confidence_sequences import MIXTURE
+from ajuste_stats.decision import trials_needed
+from ajuste_stats.effects import ALSO, UNLIKE
+from ajuste_stats.outliers import FAR, MAD_SCALE
+from ajuste_stats.sign_intervals import FEWEST_IN_TIME, PLAIN, SHORT, log_evidence, wider_in_time
+from ajuste_stats.three_sigma import SIGMAS
 from benchmarks.verdicts.noise import Array
 from benchmarks.verdicts.studies import Runs, Studies
 
@@ -106,7 +106,7 @@ def _has_far(differences: Array) -> Flags:
 
 
 def mixture_evidence(differences: Array, _: int = 0) -> Array:
-    """The same by the normal mixture of ``ajuste.analysis.confidence_sequences``, of both sides."""
+    """The same by the normal mixture of ``ajuste_stats.confidence_sequences``, of both sides."""
     n = np.arange(1, differences.shape[1] + 1)
     squares, total = np.cumsum(differences**2, axis=1) + 1e-300, np.cumsum(differences, axis=1)
     whole = n + MIXTURE
@@ -174,7 +174,7 @@ def ajuste_words(
 
 def _of_means(baseline: Array, other: Array, zone: float) -> tuple[Flags, Flags]:
     """Return whether mean trials may change by more than the zone, and whether they may change the other way than
-    typical ones, as ``ajuste.analysis.effects`` asks.
+    typical ones, as ``ajuste_stats.effects`` asks.
     """
     n = np.arange(1, baseline.shape[1] + 1)
     logs, trials = other - baseline, np.exp(other) - np.exp(baseline)

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel
 
-from ajuste.analysis.sign_intervals import sign_interval
-from ajuste.analysis.verdict import blocks_in_all
+from ajuste_stats.decision import blocks_in_all
+from ajuste_stats.sign_intervals import sign_interval
 from benchmarks.verdicts.cells import SEED
 from benchmarks.verdicts.methods import ALPHA, SMALLEST_EFFECT, ajuste
 from benchmarks.verdicts.noise import NOISES

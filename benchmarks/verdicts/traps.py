@@ -21,16 +21,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.elsewhere import compare_samples
 from ajuste.analysis.history import histories
-from ajuste.analysis.pairs import Pairs, clean_trials
+from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.summary import precisions
 from ajuste.analysis.surface.surfaces import Promise, surfaces
-from ajuste.analysis.verdict import verdict_word
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste_stats.decision import verdict_word
+from ajuste_stats.effects import Effect, effect, margin
+from ajuste_stats.pairs import Pairs
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], tuple[Array, ...]]

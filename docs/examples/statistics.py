@@ -2,37 +2,31 @@
 
 import numpy as np
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval, values_needed
-from ajuste.analysis.effects import effect, margin
-from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.verdict import verdict_word
-from ajuste.model.metric import Metric
+from ajuste_stats import Monitor, blocks_needed, compare, pair_variance, rank
 
-# The confidence sequence for the mean of roughly normal values: look after every value.
+# A verdict that you may ask for after every block. baseline_first says which of the two ran first.
 random = np.random.default_rng(7)
-baseline = random.normal(10.0, 0.1, 40)  # seconds
-changed = random.normal(9.5, 0.1, 40)
-ratios = np.log(changed / baseline)
+monitor = Monitor(direction="lower", smallest_effect=0.01)
+while not monitor.decided:
+    baseline, changed = random.normal(10.0, 0.1), random.normal(9.5, 0.1)  # seconds
+    monitor.add(baseline, changed, baseline_first=bool(random.random() < 0.5))
 
-for n in range(fewest(0.05), 21):  # below three values nothing can be said
-    interval = mean_interval(ratios[:n], alpha=0.05)
-    if interval.high < 0:
-        break
+verdict = monitor.verdict
+print(f"{verdict.word} after {verdict.blocks} blocks: {verdict.low:.3f} to {verdict.high:.3f} of the baseline")
+assert verdict.word == "improves"
+assert verdict.low < 0.95 < verdict.high < 1
 
-low, high = np.exp([interval.low, interval.high])
-print(f"after {n} pairs: {low:.3f} to {high:.3f} of the baseline")
-assert low < 0.95 < high < 1
+# How many blocks would show 1 %, if single runs scatter by 1 %?
+needed = blocks_needed(0.01, pair_variance(0.01), alpha=0.05)
+print(f"{needed} blocks")
+assert needed > verdict.blocks
 
-# How many pairs would show 1 %, with the present scatter?
-needed = values_needed(float(np.var(ratios, ddof=1)), np.log(1.01), 0.05, most=10_000)
-print(f"{needed} pairs")
-assert needed > n
+# From arrays, with another smallest effect that matters.
+baselines, others = random.normal(10.0, 0.1, 40), random.normal(9.5, 0.1, 40)
+assert compare(baselines, others, smallest_effect=0.20).word == "equivalent"
 
-# Effects and the zone of equivalence. baseline_first says which of a pair ran first, where that can matter.
-elapsed = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
-pairs = Pairs(baseline, changed, baseline_first=random.random(40) < 0.5)
-found = effect(pairs, elapsed, alpha=0.05)
-
-assert found.scale == "ratio"
-assert verdict_word(found, elapsed, margin(found, smallest_effect=0.01)) == "improves"
-assert verdict_word(found, elapsed, margin(found, smallest_effect=0.20)) == "equivalent"
+# Which of several is the best, and which may be as good?
+table = {"a": baselines, "b": others, "c": random.normal(9.5, 0.1, 40)}
+ranking = rank(table, direction="lower")
+print(f"best: {', '.join(ranking.contenders)}")
+assert "a" not in ranking.contenders

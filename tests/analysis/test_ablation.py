@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import permutations
 
 import numpy as np
 import pytest
 
-from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, effects_from_values
+from ajuste.analysis.ablation import Lines, Rates, ablation, effects_from_values
 from ajuste.analysis.answer import lines_answer
-from ajuste.analysis.confidence_sequences import mean_interval
-from ajuste.design.combinations import Subset, block_order, of_block, subset_name, subsets
+from ajuste.design.combinations import subset_name
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import LineEffect
+from ajuste_stats.confidence_sequences import mean_interval
+from ajuste_stats.shapley import block_sums
+from ajuste_stats.subsets import Subset, of_block, subsets
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
 RATE = ELAPSED.model_copy(update={"name": "rate", "direction": "higher"})
@@ -30,15 +31,6 @@ def profile(lines: int) -> Lines:
     return Lines(
         {name: {name: "1"} for name in names(lines)}, [subset_name(subset, names(lines)) for subset in subsets(lines)]
     )
-
-
-def by_definition(game: Game, lines: int) -> list[float]:
-    """Shapley values as the mean over all orders of what each line adds."""
-    added = np.zeros(lines)
-    for order in permutations(range(lines)):
-        for place, line in enumerate(order):
-            added[line] += game(frozenset(order[: place + 1])) - game(frozenset(order[:place]))
-    return list(added / math.factorial(lines))
 
 
 def values(game: Game, lines: int, blocks: int, noise: float = 0.0, seed: int = 1) -> np.ndarray:
@@ -62,54 +54,6 @@ def line_effects(
 def additive(**effects: float) -> Game:
     by_number = {int(name.removeprefix("line")): effect for name, effect in effects.items()}
     return lambda subset: sum(effect for line, effect in by_number.items() if line in subset)
-
-
-def entangled(subset: Subset) -> float:
-    """Single effects, interactions of two and one of three."""
-    return (
-        0.3 * (0 in subset)
-        - 0.2 * (1 in subset)
-        + 0.5 * ({0, 1} <= subset)
-        - 0.4 * ({1, 2} <= subset)
-        + 0.6 * ({0, 2, 3} <= subset)
-    )
-
-
-def pairwise(subset: Subset) -> float:
-    return 0.3 * (0 in subset) + 0.5 * ({0, 1} <= subset) - 0.4 * ({1, 2} <= subset) + 0.1 * ({4, 6} <= subset)
-
-
-@pytest.mark.parametrize("lines", [1, 3, 5])
-def test_shares_of_few_lines_are_the_shapley_values_by_their_definition(lines: int) -> None:
-    sums = block_sums(values(entangled, lines, 2), range(2), lines)
-    np.testing.assert_allclose(sums["share"], np.array([by_definition(entangled, lines)] * 2).T, atol=1e-12)
-
-
-def test_shares_of_many_lines_are_exact_in_each_block_where_only_two_interact() -> None:
-    sums = block_sums(values(pairwise, 7, 4), range(4), 7)
-    np.testing.assert_allclose(sums["share"], np.array([by_definition(pairwise, 7)] * 4).T, atol=1e-12)
-
-
-def test_shares_of_many_lines_come_near_over_the_blocks_where_three_interact() -> None:
-    sums = block_sums(values(entangled, 7, 20), range(20), 7)
-    np.testing.assert_allclose(sums["share"].mean(axis=1), by_definition(entangled, 7), atol=0.05)
-
-
-@pytest.mark.parametrize("lines", [4, 9])
-def test_the_shares_of_a_block_add_up_to_what_the_whole_does_in_it(lines: int) -> None:
-    measured = values(entangled, lines, 6, noise=0.1)
-    sums = block_sums(measured, range(6), lines)
-    np.testing.assert_allclose(sums["share"].sum(axis=0), measured[1] - measured[0], atol=1e-12)
-
-
-def test_alone_and_last_are_the_pairs_that_they_say() -> None:
-    measured = values(entangled, 7, 3, noise=0.1)
-    place = {subset: row for row, subset in enumerate(subsets(7))}
-    every = frozenset(range(7))
-    sums = block_sums(measured, range(3), 7)
-    np.testing.assert_allclose(sums["alone"][2], measured[place[frozenset({2})]] - measured[place[frozenset()]])
-    np.testing.assert_allclose(sums["last"][2], measured[place[every]] - measured[place[every - {2}]])
-    np.testing.assert_allclose(sums["between"], sums["last"] - sums["alone"])
 
 
 @pytest.mark.parametrize("lines", [4, 8])
@@ -169,15 +113,6 @@ def test_every_interval_has_the_width_that_its_share_of_the_error_gives() -> Non
     interval = mean_interval(block_sums(measured, range(9), 4)["share"][2], alpha=0.05 / 2 / 4)
     assert (of.low, of.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
     assert rates.share * 4 + rates.other * 13 == pytest.approx(0.05)
-
-
-def test_blocks_that_lack_something_are_left_out_of_what_needs_it_only() -> None:
-    measured = values(additive(line1=-0.1), 8, 6)
-    measured[subsets(8).index(frozenset({2})), 0] = np.nan
-    sums = block_sums(measured, range(6), 8)
-    order = block_order(8, 0)
-    shares = 5 if 2 in (order[0], order[-1]) else 6
-    assert [sums[kind].shape[1] for kind in ("share", "alone", "last", "between")] == [shares, 5, 6, 5]
 
 
 def trials(measured: np.ndarray, lines: Lines, metric: Metric) -> list[Trial]:

@@ -12,18 +12,18 @@ import pytest
 from ajuste.analysis.ablation import Lines, Rates, effects_from_values
 from ajuste.analysis.elsewhere import compare_samples, judge_comparison
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.rare_counts import rate_ratio
-from ajuste.analysis.rounding import printed_step, rounding_error
-from ajuste.analysis.summary import estimate_interval
-from ajuste.analysis.surface.surfaces import best_set, measured_points, tabulate_blocks
+from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
-from ajuste.design.combinations import subset_name, subsets
-from ajuste.model.live import Slice
+from ajuste.design.combinations import subset_name
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
+from ajuste_stats.best_sets import best_set
+from ajuste_stats.rounding import rounding_error
+from ajuste_stats.subsets import subsets
+from ajuste_stats.switchback.slices import Slice
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 EVENTS = Metric(name="time", title="Events", unit="", direction="lower", scale="difference", resolution=1)
@@ -72,34 +72,6 @@ def test_noise_that_crosses_many_steps_resolves_them(configurations: Any, trials
     assert judged(configurations, trials, TIME, base.tolist(), other.tolist()).verdict == "equivalent"
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.1, 0.3, 0.5, 1.0, 3.0])
-def test_the_bound_of_the_rounding_error_holds(spread: float) -> None:
-    random = np.random.default_rng(2)
-    for centre in np.linspace(10, 11, 21):
-        values = np.round(random.normal(centre, spread, 2000))
-        assert abs(float(np.mean(values)) - centre) <= rounding_error(values, 1.0) + 4 * max(spread, 0.01) / math.sqrt(
-            2000
-        )
-
-
-@pytest.mark.parametrize(
-    ("values", "step"),
-    [((0.1, 0.1), 0.1), ((0.1, 0.25), 0.01), ((3.0, 7.0), 1.0), ((0.00123, 0.0012), 1e-5), ((0.0, 0.0), 1.0)],
-)
-def test_the_step_is_that_of_the_last_digit(values: Sequence[float], step: float) -> None:
-    assert printed_step(np.array(values)) == pytest.approx(step)
-
-
-def test_figures_of_a_clock_have_no_step_that_matters() -> None:
-    assert printed_step(np.array([1.123456789, 2.5])) <= 1e-8
-    assert printed_step(np.array([math.pi, 1e6 * math.e])) <= 1e-2
-
-
-def test_the_mean_of_one_configuration_is_known_to_its_step() -> None:
-    interval = estimate_interval([0.1] * 40, TIME, 0.05)
-    assert interval.high >= 0.149
-
-
 def test_results_of_others_are_as_coarse() -> None:
     both = Values((0.1,) * 20), Values((0.1,) * 20)
     comparison = compare_samples(*both, TIME, 0.05)
@@ -139,19 +111,6 @@ def test_many_events_decide_although_some_trials_have_none(configurations: Any, 
     base, other = np.random.default_rng(4).poisson(4, (2, 600)).tolist()
     assert 0 in base
     assert judged(configurations, trials, EVENTS, base, other, 0.2).verdict == "equivalent"
-
-
-@pytest.mark.parametrize("shape", [None, 0.5])
-def test_the_ratio_of_rates_holds_at_all_looks(shape: float | None) -> None:
-    """Counts are of Poisson, and of bursts: with rates of a gamma distribution for each trial."""
-    random = np.random.default_rng(5)
-    wrong = 0
-    for _ in range(200):
-        rates = np.full((2, 40), 0.5) if shape is None else 0.5 * random.gamma(shape, 1 / shape, (2, 40))
-        counts = random.poisson(rates).astype(float)
-        bounds = [rate_ratio(counts[0, :n], counts[1, :n], 0.05) for n in range(6, 41, 2)]
-        wrong += any(not bound.low <= 1 <= bound.high for bound in bounds)
-    assert wrong <= 0.05 * 200
 
 
 def test_lines_of_a_profile_are_not_useless_where_rounding_hides_them() -> None:

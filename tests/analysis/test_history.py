@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ajuste.analysis.history import change_points, histories
+from ajuste.analysis.history import histories
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import Promise
 from ajuste.model.metric import Metric
@@ -108,13 +108,6 @@ def test_each_flavour_has_a_line_of_its_own() -> None:
 )
 def test_what_is_no_line_of_versions_has_no_history(levels: tuple[str, ...]) -> None:
     assert simulated_histories(levels, {}) == []
-
-
-def test_noise_makes_no_changes() -> None:
-    random = np.random.default_rng(2)
-    weights = np.full(6, 1.0)
-    wrong = sum(change_points(random.normal(size=6), weights, 30, 0.05) != [0] for _ in range(400))
-    assert wrong <= 0.05 * 400 + 2 * math.sqrt(400 * 0.05 * 0.95)
 
 
 def test_levels_in_order_are_versions_whatever_they_are_called() -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.effects import effect
 from ajuste.analysis.pairs import clean_trials, pairs
-from ajuste.analysis.verdict import is_precise, judge
+from ajuste.analysis.verdict import judge
 from ajuste.design.blocks import members
 from ajuste.design.stopping import StoppingLimits, remaining, stop
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste_stats.decision import is_precise
+from ajuste_stats.effects import effect
 from tiers import slow
 from verdicts import verdict
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.diagnostics.order import outlier_notes
+from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.summary import precisions
 from ajuste.model.metric import Metric

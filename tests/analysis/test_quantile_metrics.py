@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.confidence_sequences import with_quantile_columns, with_quantiles
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.summary import measured
+from ajuste.analysis.summary import measured, with_quantile_columns, with_quantiles
 from ajuste.analysis.verdict import judge
 from ajuste.model.measurements import measurements
 from ajuste.model.metric import Metric

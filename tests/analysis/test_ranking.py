@@ -13,13 +13,13 @@ from scipy import optimize, stats
 
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.ranking import MOST, rankings
-from ajuste.analysis.sign_intervals import SHORT
 from ajuste.analysis.verdict import Family, family, judge
 from ajuste.design.blocks import members
 from ajuste.design.stopping import reviews
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Slot, Trial
 from ajuste.model.verdict import AcrossMachines, Ranking, Verdict
+from ajuste_stats.sign_intervals import SHORT
 from tiers import slow
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")

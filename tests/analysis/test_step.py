@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ajuste.design.bisection import Outcome
-from ajuste.model.metric import Scale
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.run.bisection.session import is_difference, outcome_of
+from ajuste_stats.terms import Scale, Word
 
 
 def verdict(

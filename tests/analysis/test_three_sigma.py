@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.three_sigma import chance, three_sigma
+from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.results import ThreeSigma
@@ -114,14 +114,3 @@ def test_below_two_values_the_rule_says_nothing(compare: Callable[..., tuple[Thr
     _, row = compare([5.0], [6.0])
     assert row.values is None
     assert (row.values_differ, row.means_differ, row.disagrees) == (None, None, False)
-
-
-@pytest.mark.parametrize("n", [2, 5, 20])
-def test_how_often_the_rule_is_wrong_by_chance(n: int) -> None:
-    random = np.random.default_rng(5)
-    baseline, other = random.normal(size=(2, 20_000, n))
-    apart = np.abs(baseline.mean(axis=1) - other.mean(axis=1))
-    wrong = apart > 3 * np.hypot(stats.sem(baseline, axis=1), stats.sem(other, axis=1))
-    expected = chance(n)
-    assert expected == pytest.approx(2 * stats.t.sf(3, 2 * n - 2))
-    assert np.mean(wrong) == pytest.approx(expected, abs=4 * np.sqrt(expected / 20_000))

@@ -16,10 +16,11 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
 from ajuste.report.method import clock_notes
+from ajuste_stats.terms import Word
 from small_stores import DECIDED, GOING_ON, Commands, small_store
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.effects import trend
 from ajuste.analysis.pairs import by_round, clean_trials
 from ajuste.analysis.summary import measured
+from ajuste.analysis.trend import trend
 from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Factor

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.verdict import family, judge
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
+from ajuste_stats.sign_intervals import fewest_blocks
 
 BASE = [10.0, 11.0, 10.5, 9.8, 10.2, 10.9, 10.1, 10.4, 10.3, 10.6, 9.9, 10.7] * 3
 

@@ -50,7 +50,8 @@ EXAMPLES = [
     # Those that stand in a document too are run from there: see tests/docs. A worker and a scheduler work until they
     # are ended: see test_cluster.py; so does the lab page: see tests/lab. Building kernels and bisecting takes minutes:
     # see tests/kernel. Two runs of the same in a guest and here are compared in tests/analysis/test_transfer.py,
-    # live experiments in test_live.py; agents' requests in tests/lab; a referee in test_referee.py.
+    # live experiments in test_live.py; agents' requests in tests/lab; a referee in test_referee.py. A student's way
+    # through a sheet, and marking, are in packages/course/tests.
     example
     for example in dict.fromkeys(example for text in HELP.values() for example in examples_in(text))
     if f"$ {example}\n" not in DOCUMENTS
@@ -60,6 +61,9 @@ EXAMPLES = [
             *("ajuste live status", "ajuste live stop", "ajuste live result"),
             *("ajuste mcp --http", "ajuste campaign propose", "ajuste campaign referee"),
             *("ajuste kernel build", "ajuste kernel bisect", "ajuste kernel remove"),
+            *("ajuste course predict", "ajuste course measure", "ajuste course data", "ajuste course answer"),
+            *("ajuste course status", "ajuste course hand-in", "ajuste course mark"),
+            *("ajuste course check my-sheet", "ajuste course students my-sheet", "ajuste course translate my-sheet"),
         )
     )
 ]

@@ -41,6 +41,12 @@ def test_no_command_loads_a_database_before_it_opens_a_store() -> None:
     assert not loaded.intersection(("sqlalchemy", "alembic"))
 
 
+def test_a_run_that_is_only_shown_or_refused_loads_no_analysis() -> None:
+    loaded = loaded_by("run", "compare")
+    assert "ajuste.run.experiment" in loaded
+    assert not loaded.intersection(("scipy", "ajuste.analysis.results", "ajuste.run.runner"))
+
+
 def test_models_are_built_when_they_are_needed() -> None:
     program = (
         "import ajuste.cli.compare\n"
@@ -102,3 +108,9 @@ def test_help_is_the_same_for_a_command_that_is_loaded(monkeypatch: pytest.Monke
         for words in (["compare", "--help-all"], ["kernel", "build", "--help"]):
             itself = CliRunner().invoke(application(words), words, prog_name="ajuste").output
             assert itself == help_text(words[:-1], everything=words[-1] == "--help-all")
+
+
+def test_a_first_experiment_loads_nothing_of_another_database_and_no_migrations() -> None:
+    loaded = loaded_for("compare", "--quiet", "--blocks", "3", "--", "true")
+    assert {"sqlalchemy", "ajuste.report.html"} <= loaded
+    assert not loaded.intersection(("alembic", "mako", "sqlalchemy.dialects.postgresql"))

@@ -201,6 +201,7 @@ def private() -> Iterator[Path]:
             wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr(f"{about}/entry_points.txt", "[console_scripts]\najuste = ajuste_here:main\n")
             wheel.writestr(f"{about}/RECORD", "")
+        (private / "ajuste_stats-1-py3-none-any.whl").touch()
         yield private
 
 
@@ -279,6 +280,7 @@ def test_from_the_file_to_a_verdict_in_a_guest_and_back_on_a_system_without_apt(
         ("touch a-1-py3-none-linux_riscv64.whl; sh install a-*.whl", "is for another kind of machine; this one is", {}),
         ("sh install ajuste-*.whl", "Ajuste requires Python 3.11 or later", {"PYTHON": "./old-python"}),
         ("sh install ajuste-*.whl", "cannot write to /proc/.local", {"HOME": "/proc"}),
+        ("rm ajuste_stats-*.whl; sh install ajuste-*.whl", "ajuste_stats-*.whl is not beside ajuste-", {}),
     ],
 )
 def test_a_wrong_request_is_one_message_and_changes_nothing(

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ajuste.analysis.sign_intervals import blind_spot
 from ajuste.model.boot import BootFindings, KeptBoots
-from ajuste.model.metric import Direction, Metric, PredictionRule
+from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.results import Explained, Measured, Prediction, Results, Summary
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import Ranked, Ranking, Verdict, Word
+from ajuste.model.verdict import Ranked, Ranking, Verdict
 from ajuste.report.format import result_labels
 from ajuste.report.headline import MOST_WORDS, headlines
 from ajuste.report.results import results_report
+from ajuste_stats.sign_intervals import blind_spot
+from ajuste_stats.terms import Direction, Word
 
 
 def headline_sentences(results: Results) -> list[str]:

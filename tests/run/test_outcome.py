@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.design.switchback import STAY, order_of_block
 from ajuste.model.live import BEGIN, BREACH, END, STAYED, LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
@@ -27,6 +26,7 @@ from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.target import TargetTable
 from ajuste_live.results import assemble_live, awaits_stays, live_answer
+from ajuste_stats.switchback.design import STAY, order_of_block
 from played import one_command
 from unfinished import start_run, undecided
 

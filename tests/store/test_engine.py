@@ -10,19 +10,36 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
+import sqlalchemy as sa
 
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.engine import unusable
+from ajuste.store.engine import unusable, upgrade
 from ajuste.store.salvage import inspect_store
 from ajuste.store.store import Store
 from postgresql import Server
+
+
+def test_a_new_store_is_what_the_layouts_make_step_by_step(tmp_path: Path) -> None:
+    def content(file: Path) -> list[list[object]]:
+        tables = "(SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name)"
+        with closing(sqlite3.connect(file)) as database:
+            names = (tables, "alembic_version", "store")
+            return [database.execute(f"SELECT * FROM {name}").fetchall() for name in names]
+
+    with Store(f"sqlite:///{tmp_path / 'new.sqlite'}"):
+        pass
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'steps.sqlite'}")
+    with engine.begin() as connection:
+        upgrade(connection)
+    engine.dispose()
+    assert content(tmp_path / "new.sqlite") == content(tmp_path / "steps.sqlite")
 
 
 def test_two_machines_that_share_a_store_do_not_measure_the_same_study_at_once(postgresql: Server) -> None:

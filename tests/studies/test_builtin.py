@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.results import assemble, configurations
-from ajuste.analysis.verdict import blocks_to_decide, family
+from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
@@ -22,6 +22,7 @@ from ajuste.study.builtin import builtin_studies, find_study
 from ajuste.study.read import read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.decision import blocks_to_decide
 from looped import each
 from tiers import slow
 

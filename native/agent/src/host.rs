@@ -8,6 +8,7 @@ use std::rc::Rc;
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 
 use crate::clock;
+use crate::counters::Standby;
 use crate::disk::fs::{self, File};
 use crate::errno;
 use crate::event::{Accepted, Event, Stage};
@@ -62,6 +63,7 @@ impl Default for Custody {
 pub struct Host {
     pub interrupts: Interrupts,
     keeper: Option<Keeper>,
+    standby: Standby,
     _held: Option<Rc<OwnedFd>>,
 }
 
@@ -75,7 +77,7 @@ impl Host {
         let registry = Registry::new(&system, &path::absolute(custody.registry)?);
         let journal = custody.journal.map(path::absolute).transpose()?;
         let keeper = journal.map(|directory| Keeper::new(&system, directory, registry));
-        Ok(Host { interrupts, keeper, _held: held })
+        Ok(Host { interrupts, keeper, standby: Standby::default(), _held: held })
     }
 
     /// Carry out one plan, and put everything back.
@@ -84,6 +86,7 @@ impl Host {
         if self.keeper.is_none() && changes_settings(plan) {
             return refuse(plan, stream);
         }
+        self.standby.keep(&plan.counters);
         let realtime = |attributes: &Attributes| attributes.is_realtime();
         let nice = if plan.commands().any(|(_, command)| realtime(&command.attributes)) { lift_above() } else { None };
         let surroundings = Surroundings { event_port: None, die_with_agent: true, nice, roll: None };

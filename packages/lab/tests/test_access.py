@@ -40,6 +40,7 @@ from ajuste_lab.access import (
 )
 from ajuste_lab.application import application, lab_routes
 from ajuste_lab.jobs import Jobs
+from ajuste_lab.rendering import added_pages
 from ajuste_lab.service import LabService
 from headless import until
 from namespace import needs_root
@@ -396,7 +397,7 @@ def test_every_route_is_for_the_owner_or_also_for_viewers(
     monkeypatch.setattr(Jobs, "start", start)
     service = LabService(home)
     routes = {route.path: route for route in lab_routes(service)}
-    assert set(routes) == OWNERS | VIEWED
+    assert set(routes) == OWNERS | VIEWED | {route.path for module in added_pages() for route in module.ROUTES}
     headers = {"authorization": f"Bearer {token}"} if token else {}
     with TestClient(application(service, token=TOKEN, port=8642), base_url="http://127.0.0.1:8642") as client:
         for path, route in routes.items():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste_live.adoption import NotProvedError, proved_winner
+from ajuste_stats.terms import Word
 
 
 def verdict(configuration: str, metric: str, word: Word) -> Verdict:

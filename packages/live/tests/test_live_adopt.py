@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.design.switchback import STAY
+from ajuste_stats.switchback.design import STAY
 from namespace import needs_root, with_service
 
 SERVICE = """\

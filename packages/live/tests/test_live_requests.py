@@ -11,7 +11,6 @@ import pytest
 
 import warm
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.switchback import STAY
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.store.store import Store
@@ -19,6 +18,7 @@ from ajuste.study.command_line.request import Request
 from ajuste_live.experiment import LiveOptions, prepare_live
 from ajuste_live.request import LiveRequest, live_design, live_study
 from ajuste_live.state import keep_state, own_state
+from ajuste_stats.switchback.design import STAY
 
 GUARD = ("--guard", "dirty < 1TB")
 

@@ -10,7 +10,6 @@ import pytest
 from benchmarks.switchback.experiments import Run, ajuste, switched
 from benchmarks.switchback.services import SERVICES
 
-from ajuste.analysis.switchback.plan import FEWEST_BLOCKS
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.home import home
 from ajuste.model.live import BEGIN, END
@@ -22,6 +21,7 @@ from ajuste_live.experiment import LiveOptions, prepare_live
 from ajuste_live.prediction import OWN_BLOCKS, known_before, longest, predictions
 from ajuste_live.reading import NothingShownError, Past, Source, level
 from ajuste_live.request import LiveRequest, live_design, live_study
+from ajuste_stats.switchback.plan import FEWEST_BLOCKS
 from tiers import slow
 
 PLANTED = 0.03

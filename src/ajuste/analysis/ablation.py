@@ -7,33 +7,24 @@ is spent on the shares, which decide, the other half on the rest.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval, widened
-from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.rounding import figure_step, row_errors
-from ajuste.analysis.sign_intervals import blind_spot
-from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
-from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
-from ajuste.model.metric import Metric, Scale
-from ajuste.model.verdict import Bounds, LineEffect, Role, Word
+from ajuste.analysis.verdict import effect_fields, verdict_reason
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Bounds, LineEffect, Role
 from ajuste.model.wording import change, count_of, percent
-
-Kind = Literal["share", "alone", "last", "between"]
-Weights: TypeAlias = NDArray[np.float64]
-
-KINDS: Final[tuple[Kind, ...]] = ("share", "alone", "last", "between")
-# Values of one block that weigh as much as one in each.
-_TERMS: Final[Mapping[Kind, int]] = {"share": 1, "alone": 2, "last": 2, "between": 4}
+from ajuste_stats.confidence_sequences import fewest
+from ajuste_stats.decision import more_blocks, verdict_word
+from ajuste_stats.effects import Effect, margin
+from ajuste_stats.shapley import KINDS, TERMS, Share, SubsetTable, block_sums, effect_of_sums, subset_table
+from ajuste_stats.sign_intervals import blind_spot
+from ajuste_stats.terms import Word
 
 _ROLES: Final[Mapping[Word, Role]] = {
     "improves": "helps",
@@ -72,74 +63,6 @@ class Rates:
         )
 
 
-@cache
-def weights(lines: int, block: int) -> tuple[NDArray[np.int64], Mapping[Kind, Weights]]:
-    """Return the places among ``subsets(lines)`` of a block's configurations, and each line's weights by figure."""
-    every = {subset: place for place, subset in enumerate(subsets(lines))}
-    held = of_block(lines, block)
-    place = {subset: column for column, subset in enumerate(held)}
-    whole = frozenset(range(lines))
-    rows = {kind: np.zeros((lines, len(held))) for kind in KINDS}
-    for line in range(lines):
-        alone = frozenset({line})
-        _step(rows["alone"][line], place, frozenset(), alone)
-        _step(rows["last"][line], place, whole - alone, whole)
-    rows["between"] = rows["last"] - rows["alone"]
-    if is_exact(lines):
-        _exactly(rows["share"], lines, place)
-        return np.array([every[subset] for subset in held]), rows
-    order = block_order(lines, block)
-    for direction in (order, order[::-1]):
-        for line, (before, after) in zip(direction, pairwise(way(direction)), strict=True):
-            _step(rows["share"][line], place, before, after, 0.5)
-    return np.array([every[subset] for subset in held]), rows
-
-
-def _step(row: Weights, place: Mapping[Subset, int], before: Subset, after: Subset, weight: float = 1.0) -> None:
-    row[place[after]] += weight
-    row[place[before]] -= weight
-
-
-def _exactly(into: Weights, lines: int, place: Mapping[Subset, int]) -> None:
-    # Shapley's formula: what a line adds to each combination of others, weighted by how many orders have that.
-    for subset in place:
-        for line in set(range(lines)) - subset:
-            size = len(subset)
-            weight = math.factorial(size) * math.factorial(lines - size - 1) / math.factorial(lines)
-            _step(into[line], place, subset, subset | {line}, weight)
-
-
-def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Kind, Weights]:
-    """Return for each kind of figure a row for each line, a column for each block that has all it takes.
-
-    ``values`` has a row for each of ``subsets(lines)`` and a column for each of ``blocks``, by their numbers; NaN where
-    there is no value.
-    """
-    sums_by_kind: dict[Kind, list[Weights]] = {kind: [] for kind in KINDS}
-    for number, column in zip(blocks, values.T, strict=True):
-        places, rows = weights(lines, 0 if is_exact(lines) else number % ORDERS)
-        held = column[places]
-        missing = np.isnan(held)
-        for kind, sums in sums_by_kind.items():
-            if not missing.any() or not np.any(rows[kind][:, missing]):
-                sums.append(rows[kind] @ np.where(missing, 0.0, held))
-    return {kind: np.stack(sums, axis=1) if sums else np.empty((lines, 0)) for kind, sums in sums_by_kind.items()}
-
-
-@dataclass(frozen=True)
-class _Table:
-    # One metric by subset and block, as logarithms if `ratio`. `rounding` is the variance from its resolution, `error`
-    # how far it may have moved any mean.
-    values: Weights
-    blocks: Sequence[int]
-    ratio: bool
-    rounding: float
-    error: float
-    step: float
-    baseline_mean: float
-    fell_back: bool
-
-
 @dataclass(frozen=True)
 class Lines:
     """The lines by name with what each sets, and the names of the configurations in the order of ``subsets``."""
@@ -168,60 +91,42 @@ def ablation(
 
 
 def effects_from_values(
-    lines: Lines, values: Weights, blocks: Sequence[int], metric: Metric, rates: Rates, smallest_effect: float
+    lines: Lines,
+    values: NDArray[np.float64],
+    blocks: Sequence[int],
+    metric: Metric,
+    rates: Rates,
+    smallest_effect: float,
 ) -> list[LineEffect]:
     """Return the same from ``values``: a row for each of ``lines.configurations``, a column for each of ``blocks``."""
-    return _of_metric(lines, _table(values, blocks, metric), metric, rates, smallest_effect)
-
-
-def _table(values: Weights, blocks: Sequence[int], metric: Metric) -> _Table | None:
-    if not values.size or np.all(np.isnan(values[0])):
-        return None
-    baseline_mean = float(np.nanmean(values[0]))
-    step = figure_step(metric, values[np.isfinite(values)])
-    ratio = metric.scale == "ratio" and bool(np.nanmin(values) > 0)
-    rounding = step**2 / 12 / (baseline_mean**2 if ratio else 1)
-    fell_back = metric.scale == "ratio" and not ratio
-    error = float(np.max(row_errors(metric, values, as_ratio=ratio)))
-    return _Table(np.log(values) if ratio else values, blocks, ratio, rounding, error, step, baseline_mean, fell_back)
+    return _of_metric(lines, subset_table(values, blocks, metric), metric, rates, smallest_effect)
 
 
 def _of_metric(
-    lines: Lines, table: _Table | None, metric: Metric, rates: Rates, smallest_effect: float
+    lines: Lines, table: SubsetTable | None, metric: Metric, rates: Rates, smallest_effect: float
 ) -> list[LineEffect]:
     names = lines.names
     whole = None
     if table:
         difference = table.values[1] - table.values[0]
-        whole = _effect(table, rates.other, difference[~np.isnan(difference)])
+        whole = effect_of_sums(table, rates.other, difference[~np.isnan(difference)])
     finding = _finding(whole, "whole", "the whole", metric, rates, smallest_effect, rates.other)
     findings = [finding.model_copy(update={"part": _part(whole, whole)})]
     sums = block_sums(table.values, table.blocks, len(names)) if table else {}
     for place, name in enumerate(names):
-        effects: dict[Kind, Effect | None] = dict.fromkeys(KINDS)
+        effects: dict[Share, Effect | None] = dict.fromkeys(KINDS)
         if table:
             for kind in KINDS:
                 alpha = rates.share if kind == "share" else rates.other
-                effects[kind] = _effect(table, alpha, sums[kind][place], _TERMS[kind])
+                effects[kind] = effect_of_sums(table, alpha, sums[kind][place], TERMS[kind])
         findings.append(_of_line(name, lines.sets[name], effects, whole, metric, rates, smallest_effect))
     return findings
-
-
-def _effect(table: _Table, alpha: float, block_values: Weights, terms: int = 2) -> Effect | None:
-    # Return the mean of the blocks' sums, of about `terms` values each, whose rounding is the least variance.
-    if not len(block_values):
-        return None
-    error = max(2, terms) * table.error  # The weights of a share add up to 2 as well.
-    interval = widened(mean_interval(block_values, alpha=alpha, floor=terms * table.rounding), error)
-    same = bool(np.all(block_values == 0))
-    scale: Scale = "ratio" if table.ratio else "difference"
-    return Effect(scale, interval, table.baseline_mean, table.step, same, table.fell_back, rounding=error)
 
 
 def _of_line(
     name: str,
     sets: Mapping[str, str],
-    effects: Mapping[Kind, Effect | None],
+    effects: Mapping[Share, Effect | None],
     whole: Effect | None,
     metric: Metric,
     rates: Rates,

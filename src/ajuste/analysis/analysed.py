@@ -12,7 +12,6 @@ from typing import Final, Literal
 import numpy as np
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.effects import FixedContrast
 from ajuste.analysis.elsewhere import (
     Comparison,
     blind_notes,
@@ -32,6 +31,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, count_of, listed, percent
+from ajuste_stats.fixed_samples import FixedContrast
 
 UNPAIRED: Final = (
     "The configurations were not measured in common blocks. A change between their measurements (temperature, other "
@@ -309,7 +309,7 @@ def _three_sigma(
                     _summary(sample),
                     verdict_by_key[name, metric.name],
                     narrowing=_narrowing(first, sample, comparison),
-                    too_early=fixed_chance(comparison.n, comparison.contrast.freedom, len(comparisons)),
+                    too_early=fixed_chance(comparison.fixed.n, comparison.fixed.contrast.freedom, len(comparisons)),
                 )
             rows.append(row)
     return tuple(rows)
@@ -318,10 +318,10 @@ def _three_sigma(
 def _narrowing(first: Sample, other: Sample, comparison: Comparison) -> float:
     # Return the factor by which blocks narrow the standard deviation of the difference; 1 without any.
     baseline_summary, other_summary = summarise_sample(first), summarise_sample(other)
-    if comparison.basis != "blocks" or not comparison.spreads[0] > 0:
+    if comparison.basis != "blocks" or not comparison.fixed.spreads[0] > 0:
         return 1.0
     apart = [
         each.sem * math.sqrt(each.n) / (each.mean if comparison.effect.scale == "ratio" else 1)
         for each in (baseline_summary, other_summary)
     ]
-    return math.hypot(*apart) / comparison.spreads[0]
+    return math.hypot(*apart) / comparison.fixed.spreads[0]

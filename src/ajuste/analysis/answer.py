@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ajuste.analysis.effects import Trend
-from ajuste.analysis.summary import Precision
+from ajuste.analysis.trend import Trend
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
-from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word
+from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict
 from ajuste.model.wording import amount, count_of, listed, number, percent, quantity, sentence_start
+from ajuste_stats.precision import Precision
+from ajuste_stats.terms import Word
 
 MOST_NAMED = 4
 """More configurations than this are counted; only the best and worst are named."""
@@ -31,7 +32,7 @@ def answer(
     trends: Mapping[str, Trend],
     *,
     smallest_effect: float,
-    precisions: Sequence[Precision] = (),
+    precisions: Sequence[Precision[Metric]] = (),
 ) -> str:
     """Answer with a sentence for each deciding metric: the first in full, further ones counted without a trend.
 
@@ -42,7 +43,7 @@ def answer(
         decided = [v for v in verdicts if v.metric == metric.name and v.deciding]
         trend, alike = trends.get(metric.name), all(v.verdict == "equivalent" for v in decided)
         if not decided:
-            known = next((mean for mean in precisions if mean.metric == metric), None)
+            known = next((mean for mean in precisions if mean.quantity == metric), None)
             sentences.append(_only_described(metric, configurations, known))
         elif trend and trend.direction and not alike and not any(v.depends_on_machine for v in decided):
             sentences.append(_trend(metric, trend, decided, configurations))
@@ -56,7 +57,7 @@ def answer(
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Precision | None) -> str:
+def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Precision[Metric] | None) -> str:
     known = [(c.name, c.metrics[metric.name]) for c in configurations if metric.name in c.metrics]
     if not known:
         return ""

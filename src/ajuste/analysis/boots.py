@@ -16,21 +16,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.diagnostics.order import variance_between
-from ajuste.analysis.effects import paired
-from ajuste.analysis.pairs import Pairs
 from ajuste.model.boot import BootFindings, BootSpread, KeptBoots
 from ajuste.model.measurements import Measurements
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.wording import change, number, percent
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.fixed_samples import paired
+from ajuste_stats.heterogeneity import variance_between
+from ajuste_stats.pairs import Pairs
+from ajuste_stats.random_effects import variance_components
+from ajuste_stats.terms import Scale
 
 Floats = NDArray[np.float64]
 
 SEEN: Final = 0.05
 """Below this p-value boots certainly differ."""
-REFINEMENTS: Final = 8
-"""Number of refinements; a step narrows down the ratio of two variances tenfold."""
 TOO_SURE: Final = 1.5
 """Least factor from which a finding says how much too narrow an interval without boots would be."""
 
@@ -86,36 +86,6 @@ def boot_pairs(values: Sequence[BootValue], baseline: str, other: str, scale: Sc
     return Pairs(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]))
 
 
-def random_effects(values: Floats, groups: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the variances within and between ``groups``, at least two, by restricted maximum likelihood (REML)."""
-    _, groups = np.unique(groups, return_inverse=True)
-    count = np.bincount(groups).astype(np.float64)
-    averages = np.bincount(groups, values) / count
-    within = float(np.sum((values - averages[groups]) ** 2))
-    freedom = len(values) - 1
-
-    def fit(ratios: Floats) -> tuple[Floats, Floats]:
-        # For each ratio of the two variances, the one within and how unlikely the values are.
-        widened = 1 + count * ratios[:, None]
-        weights = count / widened
-        whole = np.sum(weights, axis=1)
-        middle = np.sum(weights * averages, axis=1) / whole
-        variance = (within + np.sum(weights * (averages - middle[:, None]) ** 2, axis=1)) / freedom
-        with np.errstate(divide="ignore"):
-            unlikely = freedom * np.log(variance) + np.sum(np.log(widened), axis=1) + np.log(whole)
-        return variance, unlikely
-
-    ratios = np.r_[0.0, np.geomspace(1e-6, 1e6, 121)]
-    for _ in range(REFINEMENTS):
-        best = int(np.argmin(fit(ratios)[1]))
-        if best == 0 and ratios[0] == 0:
-            break
-        ratios = np.linspace(ratios[max(best - 1, 0)], ratios[min(best + 1, len(ratios) - 1)], 21)
-    variance, unlikely = fit(ratios)
-    best = int(np.argmin(unlikely))
-    return float(variance[best]), float(ratios[best] * variance[best])
-
-
 def _mean(values: Sequence[float], scale: Scale) -> float:
     return math.exp(float(np.mean(np.log(values)))) if scale == "ratio" else float(np.mean(values))
 
@@ -167,7 +137,7 @@ def _spread(
     measured = np.array([sample.value for sample in values])
     table = np.log(measured) if scale == "ratio" else measured
     _, groups = np.unique([sample.boot for sample in values], return_inverse=True)
-    within, between = random_effects(table, groups.astype(np.int64))
+    within, between = variance_components(table, groups.astype(np.int64))
     p_value, _ = variance_between(table, groups.astype(np.int64))
     share = between / (within + between) if within + between > 0 else 0.0
     return known.model_copy(

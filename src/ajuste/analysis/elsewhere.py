@@ -1,79 +1,36 @@
 """Verdicts for results that were measured elsewhere: their size is fixed, so fixed-sample inference is right.
 
 Where both configurations name blocks, values of the same block are compared; otherwise the samples as a whole. See
-``analysis.effects`` for the intervals and their sources.
+``ajuste_stats.fixed_samples`` for the intervals and their sources.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from scipy.special import nctdtr, ndtri, stdtrit
+from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import Interval
-from ajuste.analysis.effects import (
-    ALSO,
-    Array,
-    Effect,
-    FixedContrast,
-    log_mean_contrast,
-    margin,
-    mean_contrast,
-    moments,
-    paired,
-    unpaired,
-)
-from ajuste.analysis.ranks import rank_p_value
-from ajuste.analysis.rare_counts import rate_ratio
-from ajuste.analysis.rounding import (
-    SMALLEST_RELATIVE_STEP,
-    figure_steps,
-    is_count,
-    log_rounding_error,
-    rounding_error,
-)
-from ajuste.analysis.sign_intervals import blind_spot
-from ajuste.analysis.verdict import build_verdict, is_too_coarse, unmeasured, verdict_reason, verdict_word
+from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
-from ajuste.model.metric import Metric, Scale
-from ajuste.model.verdict import SEEN, Verdict, Word
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, change, count_of, number, percent, sentence_start
-
-POWER: Final = 0.9
-MOST_VALUES: Final = 1_000_000
-"""Beyond this many values a prediction is not worth giving."""
-
-
-def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, power: float = POWER) -> int | None:
-    """Return how many values of each sample tell ``difference`` from none with this ``power``, two-sided at ``alpha``.
-
-    ``spreads`` are the standard deviations of the two samples, or the one of paired differences, in the unit of
-    ``difference``. ``None`` beyond ``MOST_VALUES``. By the power of the t test: Cohen 1988, "Statistical Power Analysis
-    for the Behavioral Sciences", 2nd ed., section 2.4; exact by the noncentral t distribution (Johnson and Welch 1940,
-    "Applications of the non-central t-distribution", Biometrika 31).
-    """
-    variance = math.fsum(spread**2 for spread in spreads)
-    if difference == 0 or variance == 0:
-        return None
-    z = ndtri(1 - alpha / 2) + ndtri(power)
-    normal = float(variance * (z / difference) ** 2)  # what it would take were the spread known
-    if normal > MOST_VALUES:
-        return None
-    share = variance**2 / math.fsum(spread**4 for spread in spreads)
-    n = max(2, math.floor(normal))
-    while _power(difference, variance, share * (n - 1), n, alpha) < power:
-        n += 1
-    return n
-
-
-def _power(difference: float, variance: float, freedom: float, n: int, alpha: float) -> float:
-    apart = abs(difference) / math.sqrt(variance / n)
-    critical = stdtrit(freedom, 1 - alpha / 2)
-    return float(1 - nctdtr(freedom, apart, critical))
+from ajuste_stats import fixed_comparison as statistics
+from ajuste_stats.decision import is_too_coarse, verdict_word
+from ajuste_stats.effects import Effect, margin
+from ajuste_stats.fixed_comparison import FixedComparison, Moments, average_units, compare_moments, compare_pairs
+from ajuste_stats.fixed_samples import (
+    MOST_VALUES,
+    FixedContrast,
+    moments,
+    values_needed,
+)
+from ajuste_stats.sign_intervals import blind_spot
+from ajuste_stats.terms import SEEN, Scale, Word
 
 
 def not_evidence(
@@ -122,22 +79,21 @@ _TOO_FEW: Final = "a single value has no spread, so no difference can be judged"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The effect of a configuration, and on how many values (or blocks) of what kind it rests.
+    """A comparison of a configuration with the baseline, and on what kind of values it rests.
 
-    ``spreads`` are the standard deviations of both samples on the effect's scale, or the one of the differences within
-    blocks; ``left_out`` counts values of blocks that only one of the configurations has. ``level`` is the kind of unit
-    whose means were compared (*fork*, *process*, *file*), empty where it is the values themselves. ``typical`` is the
-    change of the median where ranks differ for certain.
+    ``left_out`` counts values of blocks that only one of the configurations has. ``level`` is the kind of unit whose
+    means were compared (*fork*, *process*, *file*), empty where it is the values themselves.
     """
 
-    effect: Effect
-    contrast: FixedContrast
+    fixed: FixedComparison
     basis: Basis
-    n: tuple[int, int]
-    spreads: tuple[float, ...]
     left_out: int = 0
     level: str = ""
-    typical: float | None = None
+
+    @property
+    def effect(self) -> Effect:
+        """Return the effect of the configuration."""
+        return self.fixed.effect
 
 
 def count_comparisons(table: MeasuredTable, baseline: str, metrics: Collection[str]) -> int:
@@ -166,76 +122,40 @@ def compare_samples(first: Sample, second: Sample, metric: Metric, alpha: float)
     """Compare ``second`` with ``first`` (the baseline), with an interval of error rate ``alpha``."""
     if isinstance(first, Values) and isinstance(second, Values):
         return _compare_values(first, second, metric, alpha)
-    baseline, changed = summarise_sample(first), summarise_sample(second)
-    positive = baseline.mean > 0 and changed.mean > 0
-    scale: Scale = "ratio" if metric.scale == "ratio" and positive else "difference"
-    contrast = (log_mean_contrast if scale == "ratio" else mean_contrast)(
-        baseline.mean, baseline.sem, baseline.n, changed.mean, changed.sem, changed.n
-    )
-    spreads = tuple(
-        side.sem * math.sqrt(side.n) / (side.mean if scale == "ratio" else 1) for side in (baseline, changed)
-    )
-    effect = _effect(contrast, scale, metric, alpha, (baseline.mean, changed.mean), metric.resolution, 0.0)
-    return Comparison(effect, contrast, "summaries", (baseline.n, changed.n), spreads)
+    baseline, changed = (_moments(summarise_sample(side)) for side in (first, second))
+    return Comparison(compare_moments(baseline, changed, metric, alpha), "summaries")
+
+
+def _moments(sample: Summarised) -> Moments:
+    return Moments(sample.mean, sample.sem, sample.n)
 
 
 def summarise_sample(sample: Sample) -> Summarised:
     """Summarise the units of a sample; the standard error is NaN below two of them."""
     if isinstance(sample, Summarised):
         return sample
-    mean, sem, n = moments(_average_units(np.array(sample.values), sample.units))
+    mean, sem, n = moments(average_units(np.array(sample.values), _unit_places(sample)))
     return Summarised(n, mean, sem)
 
 
 def _compare_values(first: Values, second: Values, metric: Metric, alpha: float) -> Comparison:
-    baseline, changed = np.array(first.values), np.array(second.values)
-    averages = (float(np.mean(baseline)), float(np.mean(changed)))
-    basis: Basis = "samples"
-    left_out = 0
     if first.blocks and second.blocks:
         by_block, others_by_block = _by_block(first), _by_block(second)
         common = [name for name in by_block if name in others_by_block]
         if common:
-            baseline = np.array([by_block[name] for name in common])
-            changed = np.array([others_by_block[name] for name in common])
-            basis = "blocks"
+            baseline, changed = (np.array([table[name] for name in common]) for table in (by_block, others_by_block))
             left_out = _without_partner(first, second) + _without_partner(second, first)
-            averages = (float(np.mean(baseline)), float(np.mean(changed)))
-    positive = bool(np.all(baseline > 0) and np.all(changed > 0))
-    scale: Scale = "ratio" if metric.scale == "ratio" and positive else "difference"
-    left, right = (np.log(baseline), np.log(changed)) if scale == "ratio" else (baseline, changed)
-    level = "" if basis == "blocks" else first.level or second.level
-    if level:
-        left, right = _average_units(left, first.units), _average_units(right, second.units)
-    contrast = paired(left, right) if basis == "blocks" else unpaired(left, right)
-    samples = (right - left,) if basis == "blocks" else (left, right)
-    spreads = tuple(float(np.std(sample, ddof=1)) if len(sample) > 1 else math.nan for sample in samples)
-    both = np.concatenate([baseline, changed])
-    steps, rounding = figure_steps(metric, baseline, changed), 0.0
-    if not is_count(metric, both):
-        sides = tuple(zip((baseline, changed), steps, strict=True))
-        errors = (max(log_rounding_error(side, step)) for side, step in sides)
-        rounding = sum(errors if scale == "ratio" else (rounding_error(side, step) for side, step in sides))
-    typical = math.exp(float(np.mean(left))) if scale == "ratio" else float(np.mean(left))
-    effect = replace(
-        _effect(contrast, scale, metric, alpha, averages, max(steps), rounding),
-        baseline_level=typical,
-        mean_ratio=math.log(averages[1] / averages[0]) if scale == "ratio" else None,
-        rates=None if np.any(both) else rate_ratio(baseline, changed, alpha),
-        trials=(baseline, changed),
-    )
-    typical_change = None
-    if basis == "samples" and not level and rank_p_value(left, right) < ALSO * alpha:
-        typical_change = effect.natural(float(np.median(right) - np.median(left)))
-    return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level, typical_change)
+            return Comparison(compare_pairs(baseline, changed, metric, alpha), "blocks", left_out)
+    baseline, changed = np.array(first.values), np.array(second.values)
+    level = first.level or second.level
+    units = (_unit_places(first), _unit_places(second)) if level else None
+    return Comparison(statistics.compare_samples(baseline, changed, metric, alpha, units), "samples", level=level)
 
 
-def _average_units(values: Array, units: tuple[str, ...]) -> Array:
-    # Return the mean of each unit of replication: values of one unit are not independent.
-    if not units:
-        return values
-    _, places = np.unique(units, return_inverse=True)
-    return np.asarray(np.bincount(places, values) / np.bincount(places))
+def _unit_places(sample: Values) -> NDArray[np.int64]:
+    # The unit of each value; without units each is one.
+    _, places = np.unique(sample.units, return_inverse=True) if sample.units else (None, np.arange(len(sample.values)))
+    return np.asarray(places, np.int64)
 
 
 def _without_partner(sample: Values, other: Values) -> int:
@@ -253,33 +173,6 @@ def _by_block(sample: Values) -> dict[str, float]:
     return {block: math.fsum(values) / len(values) for block, values in by_block.items()}
 
 
-def _effect(
-    contrast: FixedContrast,
-    scale: Scale,
-    metric: Metric,
-    alpha: float,
-    averages: tuple[float, float],
-    step: float,
-    rounding: float,
-) -> Effect:
-    baseline, other = averages
-    step = step or SMALLEST_RELATIVE_STEP * max(abs(baseline), abs(other))
-    # Values that are all alike are known no better than a step of the figure (Sheppard's correction).
-    floor = step / math.sqrt(6)
-    if scale == "ratio":
-        floor /= min(baseline, other)
-    half = math.inf if math.isnan(contrast.error) else max(contrast.half_width(alpha), floor) + rounding
-    return Effect(
-        scale=scale,
-        interval=Interval(round(contrast.freedom) + 1, contrast.difference, contrast.error**2, half),
-        baseline_mean=baseline,
-        step=step,
-        same=contrast.difference == 0 and contrast.error == 0,
-        fell_back=metric.scale == "ratio" and scale == "difference",
-        rounding=rounding if contrast.error or not any(averages) else half,  # More values would not narrow it.
-    )
-
-
 def judge_comparison(
     comparison: Comparison,
     configuration: str,
@@ -293,18 +186,18 @@ def judge_comparison(
     """Return the verdict; ``alpha`` is its share of the family's error rate, 1 − ``confidence``."""
     effect = comparison.effect
     word = verdict_word(effect, metric, margin(effect, smallest_effect))
-    p_value = comparison.contrast.p_value
+    p_value = comparison.fixed.contrast.p_value
     return build_verdict(
         effect,
         configuration,
         metric,
         word,
         level=confidence,
-        blocks=comparison.n[0] if comparison.basis == "blocks" else 0,
-        values=None if comparison.basis == "blocks" else comparison.n,
+        blocks=comparison.fixed.n[0] if comparison.basis == "blocks" else 0,
+        values=None if comparison.basis == "blocks" else comparison.fixed.n,
         p_value=None if math.isnan(p_value) else p_value,
-        typical=comparison.typical if word == "undecided" else None,
-        unseen=None if comparison.basis == "summaries" else blind_spot(min(comparison.n), confidence),
+        typical=comparison.fixed.typical if word == "undecided" else None,
+        unseen=None if comparison.basis == "summaries" else blind_spot(min(comparison.fixed.n), confidence),
         too_coarse=word == "undecided" and is_too_coarse(effect, margin(effect, smallest_effect)),
         deciding=deciding,
         reason=_reason(comparison, word, metric, alpha, smallest_effect),
@@ -318,13 +211,13 @@ def without_partner(configuration: str, metric: Metric, confidence: float, lacki
 
 
 def _reason(comparison: Comparison, word: Word, metric: Metric, alpha: float, smallest_effect: float) -> str:
-    effect, contrast = comparison.effect, comparison.contrast
+    effect, contrast = comparison.effect, comparison.fixed.contrast
     coarse = is_too_coarse(effect, margin(effect, smallest_effect))
     if word == "undecided" and contrast.error > 0 and contrast.p_value >= alpha and not coarse:
         evidence = not_evidence(
             contrast,
-            comparison.spreads,
-            comparison.n,
+            comparison.fixed.spreads,
+            comparison.fixed.n,
             alpha,
             scale=effect.scale,
             unit=metric.unit,
@@ -332,8 +225,8 @@ def _reason(comparison: Comparison, word: Word, metric: Metric, alpha: float, sm
             level=comparison.level,
         )
         fell_back = " Compared by differences, because a value is 0 or negative." if effect.fell_back else ""
-        if comparison.typical is not None:
-            typical = change(comparison.typical, effect.scale, metric.unit)
+        if comparison.fixed.typical is not None:
+            typical = change(comparison.fixed.typical, effect.scale, metric.unit)
             evidence = f"Typical values differ by their ranks ({typical}); far values leave the mean open. {evidence}"
         left_out = _left_out(comparison)
         return evidence + fell_back + (f" {sentence_start(left_out)}." if comparison.left_out else "")
@@ -353,10 +246,10 @@ def comparison_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding
     """
     notes = set()
     for (name, metric), comparison in comparisons.items():
-        if metric in deciding and comparison.level and min(comparison.n) == 1:
+        if metric in deciding and comparison.level and min(comparison.fixed.n) == 1:
             notes.add(f"Cannot judge {name}: {_single_unit(comparison.level)}.")
         if metric in deciding and comparison.left_out:
-            compared = count_of(comparison.n[0], "block")
+            compared = count_of(comparison.fixed.n[0], "block")
             notes.add(f"{name} is compared in {compared}; {_left_out(comparison)}.")
     return tuple(sorted(notes))
 
@@ -371,7 +264,7 @@ def _left_out(comparison: Comparison) -> str:
 
 
 def _from(comparison: Comparison) -> str:
-    count, other_count = comparison.n
+    count, other_count = comparison.fixed.n
     if comparison.basis == "blocks":
         left = f"; {_left_out(comparison)}" if comparison.left_out else ""
         return f"{count_of(count, 'block')}, compared within blocks{left}"

@@ -10,17 +10,18 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import fewest, mean_interval, widened
-from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.rounding import figure_step, row_errors
-from ajuste.analysis.sign_intervals import blind_spot
-from ajuste.analysis.verdict import Family, effect_fields, more_blocks, verdict_reason, verdict_word
+from ajuste.analysis.verdict import Family, effect_fields, verdict_reason
 from ajuste.design.combinations import low_and_high
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import FactorCell, FactorEffect
 from ajuste.model.wording import change, count_of, percent
+from ajuste_stats.confidence_sequences import fewest
+from ajuste_stats.contrasts import ContrastTable, contrast_effect, contrast_table
+from ajuste_stats.decision import more_blocks, verdict_word
+from ajuste_stats.effects import Effect, margin
+from ajuste_stats.sign_intervals import blind_spot
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,6 @@ class Effects:
     findings: tuple[FactorEffect, ...] = ()
     cells: tuple[FactorCell, ...] = ()
     correction: str = ""
-
-
-@dataclass(frozen=True)
-class _Table:
-    # A metric in complete blocks by configuration; `rounding` is the values' variance from their resolution,
-    # `errors` is how far it may move their means.
-    values: NDArray[np.float64]
-    scale: Scale
-    rounding: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    baseline_mean: float
-    fell_back: bool
 
 
 def factor_effects(
@@ -69,7 +58,7 @@ def factor_effects(
     for metric in metrics:
         table = _table(clean, configurations, metric)
         for contrast in contrasts:
-            effect = _effect(table, contrast.weights, metric, family.alpha) if table else None
+            effect = contrast_effect(table, contrast.weights, metric, family.alpha) if table else None
             finding = _finding(effect, contrast, metric, family, smallest_effect, deciding=screening)
             findings.append(finding.model_copy(update={"of_rounds": clean.of_rounds}))
         if table and not screening:
@@ -77,7 +66,7 @@ def factor_effects(
     return Effects(tuple(findings), tuple(cells), _correction(family, len(contrasts), len(metrics)))
 
 
-def _table(clean: Clean, configurations: Sequence[Configuration], metric: Metric) -> _Table | None:
+def _table(clean: Clean, configurations: Sequence[Configuration], metric: Metric) -> ContrastTable | None:
     column = clean.measured.metrics.get(metric.name)
     if column is None:
         return None
@@ -86,23 +75,8 @@ def _table(clean: Clean, configurations: Sequence[Configuration], metric: Metric
     values = values[:, ~np.any(np.isnan(values), axis=0)]
     if not values.shape[1]:
         return None
-    averages = np.abs(np.mean(values, axis=1))
-    step = figure_step(metric, values)
-    rounding = np.full(len(values), step**2 / 12)
-    baseline_mean = float(np.mean(values[next(place for place, c in enumerate(configurations) if c.baseline)]))
-    as_ratio = metric.scale == "ratio" and bool(np.all(values > 0))
-    errors = row_errors(metric, values, as_ratio=as_ratio)
-    if as_ratio:
-        return _Table(np.log(values), "ratio", rounding / averages**2, errors, baseline_mean, fell_back=False)
-    return _Table(values, "difference", rounding, errors, baseline_mean, fell_back=metric.scale == "ratio")
-
-
-def _effect(table: _Table, weights: Weights, metric: Metric, alpha: float) -> Effect:
-    block_sums = weights @ table.values
-    error = float(np.abs(weights) @ table.errors)
-    interval = widened(mean_interval(block_sums, alpha=alpha, floor=float(weights**2 @ table.rounding)), error)
-    same = bool(np.all(block_sums == 0))
-    return Effect(table.scale, interval, table.baseline_mean, metric.resolution, same, table.fell_back, rounding=error)
+    baseline = next(place for place, c in enumerate(configurations) if c.baseline)
+    return contrast_table(values, baseline, metric)
 
 
 def _finding(
@@ -149,14 +123,18 @@ def _reason(effect: Effect | None, contrast: Contrast, metric: Metric, smallest_
 
 
 def _cells(
-    table: _Table, factors: Sequence[Factor], configurations: Sequence[Configuration], metric: Metric, alpha: float
+    table: ContrastTable,
+    factors: Sequence[Factor],
+    configurations: Sequence[Configuration],
+    metric: Metric,
+    alpha: float,
 ) -> list[FactorCell]:
     cells, rows = Cells(factors, configurations), []
     for first_factor, second_factor in interacting(factors):
         here = cells.mean((first_factor.name, first_factor.baseline), (second_factor.name, second_factor.baseline))
         for first, second in product(first_factor.levels, second_factor.levels):
             weights = cells.mean((first_factor.name, first), (second_factor.name, second)) - here
-            effect = _effect(table, weights, metric, alpha)
+            effect = contrast_effect(table, weights, metric, alpha)
             certain = not np.any(weights)  # against itself
             rows.append(
                 FactorCell(

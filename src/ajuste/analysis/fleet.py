@@ -17,75 +17,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
-from ajuste.analysis.effects import natural
 from ajuste.analysis.machines import MachineValues, counted, counts_in_words
 from ajuste.model.fleet import FactGroup, FleetEffect
-from ajuste.model.metric import Scale
 from ajuste.model.verdict import AcrossMachines
 from ajuste.model.wording import amount, change, count_of
+from ajuste_stats.effects import natural
+from ajuste_stats.permutation import greatest_difference
+from ajuste_stats.random_effects import pool_effects, pooled_variances
+from ajuste_stats.terms import Scale
 
 Floats = NDArray[np.float64]
 
 FEWEST_MACHINES: Final = 3
 """Fewer are no sample."""
-PERMUTATIONS: Final = 1999
-# Effects that change places at once, in all permutations together.
-_AT_ONCE: Final = 1 << 22
 # Limits tried between the values of one fact.
 _MOST_SPLITS: Final = 20
-
-
-@dataclass(frozen=True)
-class RandomEffects:
-    """``mean`` over machines with its standard ``error``, of ``freedom`` degrees; ``variance`` is between machines."""
-
-    mean: float
-    error: float
-    freedom: int
-    variance: float
-
-    def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the interval of the mean."""
-        return self._around(self.error, alpha)
-
-    def prediction(self, alpha: float) -> tuple[float, float]:
-        """Return the interval of the effect on one more machine."""
-        return self._around(math.hypot(self.error, math.sqrt(self.variance)), alpha)
-
-    def _around(self, error: float, alpha: float) -> tuple[float, float]:
-        half = float(stdtrit(self.freedom, 1 - alpha / 2)) * error
-        return self.mean - half, self.mean + half
-
-
-def random_effects(effects: Floats, variances: Floats) -> RandomEffects:
-    """Combine the ``effects`` of machines, whose squared standard errors are ``variances``; at least two of each."""
-    weights = 1 / variances
-    fixed = np.average(effects, weights=weights)
-    total = weights.sum()
-    excess = float(np.sum(weights * (effects - fixed) ** 2)) - (len(effects) - 1)
-    between = max(0.0, excess / float(total - np.sum(weights**2) / total))
-    weights = 1 / (variances + between)
-    mean = float(np.average(effects, weights=weights))
-    scatter = float(np.sum(weights * (effects - mean) ** 2)) / (len(effects) - 1)
-    return RandomEffects(mean, math.sqrt(max(1.0, scatter) / float(weights.sum())), len(effects) - 1, between)
-
-
-def pooled_variances(values: Sequence[Floats]) -> Floats | None:
-    """Return the squared standard error of each machine's mean, from one variance within machines; ``None`` if no
-    machine has two values that differ.
-    """
-    freedom = sum(len(block_effects) - 1 for block_effects in values)
-    within = sum(float(np.sum((block_effects - np.mean(block_effects)) ** 2)) for block_effects in values)
-    if not freedom or not within:
-        return None
-    return within / freedom / np.array([len(block_effects) for block_effects in values])
 
 
 def fleet_effects(
@@ -114,7 +65,7 @@ def _fleet_effect(
     alpha: float,
 ) -> FleetEffect:
     effects = np.array([np.mean(block_effects) for block_effects in values.values])
-    combined = random_effects(effects, variances)
+    combined = pool_effects(effects, variances)
     low, high = (natural(end, across.scale) for end in combined.interval(alpha))
     new_low, new_high = (natural(end, across.scale) for end in combined.prediction(alpha))
     counts = counted(across.machines)
@@ -266,16 +217,8 @@ def differing_group(
     if not candidates or np.ptp(effects) == 0:
         return None
     members = np.array([split.members for split in candidates], np.float64).T
-    observed = _differences(effects[None, :], members)[0]
-    best = int(np.argmax(observed))
-    random = np.random.default_rng(1)  # The same trials have the same answer.
-    reached, left = 0, PERMUTATIONS
-    while left:
-        count = min(left, max(1, _AT_ONCE // len(effects)))
-        shuffled = random.permuted(np.tile(effects, (count, 1)), axis=1)
-        reached += int(np.count_nonzero(_differences(shuffled, members).max(axis=1) >= observed[best] * (1 - 1e-9)))
-        left -= count
-    p_value = (1 + reached) / (1 + PERMUTATIONS)
+    # The same trials have the same answer.
+    best, p_value = greatest_difference(effects, members, np.random.default_rng(1))
     if p_value > alpha:
         return None
     selected = candidates[best].members
@@ -293,14 +236,3 @@ def differing_group(
         p_value=p_value,
         also=tuple(words for words in same if words != candidates[best].words),
     )
-
-
-def _differences(effects: Floats, members: Floats) -> Floats:
-    # Return |t| of members against others, for each row of `effects` and each column of `members`.
-    count, inside = effects.shape[1], members.sum(axis=0)
-    centred = effects - effects.mean(axis=1, keepdims=True)
-    sums = centred @ members
-    between = sums**2 * (1 / inside + 1 / (count - inside))
-    total = np.sum(centred**2, axis=1, keepdims=True)
-    statistics: Floats = np.sqrt(between / np.maximum(total - between, 1e-300))
-    return statistics

@@ -1,6 +1,6 @@
 """A metric over the versions of a kernel or a project, and between which of them it changed.
 
-Optimal partitioning as in ``analysis.surface.regions``, into stretches in which a metric stays the same: versions are
+Optimal partitioning as in ``ajuste_stats.regions``, into stretches in which a metric stays the same: versions are
 no numbers, with no slope between them. A further stretch costs as much as noise alone would gain by one with
 the error rate asked for.
 """
@@ -14,16 +14,10 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.surface.regions import partition
 from ajuste.analysis.surface.surfaces import (
-    Array,
-    Blocks,
     Promise,
-    at_least_pooled,
-    believed,
     measured_points,
     surface_margin,
     tabulate_blocks,
@@ -32,13 +26,14 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint
 from ajuste.model.trial import Configuration, Factor
+from ajuste_stats.block_tables import Blocks
+from ajuste_stats.change_points import stretches
 
 FEWEST_VERSIONS: Final = 3
 MOST_LINES: Final = 6
 """Flavours and combinations of other factors' levels that have their own histories."""
 
 _SPEC: Final = re.compile(r"[a-z]+:(\d+\.\d+)(?:\.\d+)?(?:/([a-z]+))?")
-_SMALLEST_ERROR: Final = 1e-9
 
 
 class _Named(NamedTuple):
@@ -127,7 +122,7 @@ def _history(
         )
         for point in measured_points(blocks, place, reference, alpha)
     )
-    starts = _stretches(blocks, alpha, surface_margin(blocks, reference, promise))
+    starts = stretches(blocks, alpha, surface_margin(blocks, reference, promise))
     return History(
         metric=metric.name,
         scale=blocks.scale,
@@ -152,42 +147,3 @@ def _changes(points: Sequence[VersionPoint], blocks: Blocks, starts: Sequence[in
             after=points[start].version,
             change=math.exp(change) if blocks.scale == "ratio" else change,
         )
-
-
-def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
-    # Return the start of each stretch; `None` while no noise is known.
-    variances, freedoms = believed(blocks)
-    freedom = float(np.sum(np.maximum(0, blocks.counts - 1)))
-    if freedom < 1 or not np.all(np.isfinite(variances)) or not np.all(freedoms > 0):
-        return None
-    errors = np.sqrt(at_least_pooled(variances, blocks) / np.maximum(1, blocks.counts))
-    weights = 1 / np.maximum(errors, _SMALLEST_ERROR * max(float(np.ptp(blocks.levels)), _SMALLEST_ERROR)) ** 2
-    return _joined(blocks.levels, change_points(blocks.levels, weights, freedom, alpha), margin)
-
-
-def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -> list[int]:
-    """Return the start of each stretch of ``levels``, whose variances are the inverse ``weights``.
-
-    These have ``freedom`` degrees of freedom. Noise alone makes several stretches with probability ``alpha`` at most.
-    """
-    # Two stretches can be parted at each place: the best gains as much as the largest of so many F(1, freedom).
-    penalty = fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1))
-
-    def cost(start: int, end: int) -> float:
-        # χ² about the mean.
-        stretch, known = levels[start:end], weights[start:end]
-        return float(np.sum(known * (stretch - np.average(stretch, weights=known)) ** 2))
-
-    return [0, *partition(len(levels), cost, penalty)[:-1]]
-
-
-def _joined(levels: Array, starts: list[int], margin: float) -> list[int]:
-    # Join neighbouring stretches, the most alike first, until all differ by more than `margin`.
-    while len(starts) > 1:
-        averages = [float(np.mean(stretch)) for stretch in np.split(levels, starts[1:])]
-        apart = [abs(after - before) for before, after in pairwise(averages)]
-        least = int(np.argmin(apart))
-        if apart[least] > margin:
-            break
-        starts = [*starts[: least + 1], *starts[least + 2 :]]
-    return starts

@@ -11,7 +11,6 @@ many machines have few blocks, the second one where noise differs (``python -m b
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,15 +18,18 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, fdtrc
 
-from ajuste.analysis.effects import Effect, effect, margin
-from ajuste.analysis.pairs import Clean, Pairs, pairs
-from ajuste.analysis.verdict import family, verdict_word
-from ajuste.model.metric import Metric, Scale
+from ajuste.analysis.pairs import Clean, pairs
+from ajuste.analysis.verdict import family
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, compared
-from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
+from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict
 from ajuste.model.wording import change, count_of, listed
+from ajuste_stats.decision import verdict_word
+from ajuste_stats.effects import Effect, effect, margin
+from ajuste_stats.heterogeneity import equality_p_value
+from ajuste_stats.pairs import Pairs
+from ajuste_stats.terms import Scale, Word
 
 Machines = Mapping[int, str]
 """The machine of every block; empty where there is only one."""
@@ -160,36 +162,6 @@ def _values(matched: Pairs, scale: Scale) -> NDArray[np.float64]:
     if scale == "ratio":
         return np.log(matched.other) - np.log(matched.baseline)
     return matched.other - matched.baseline
-
-
-def equality_p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
-    """Return the p-value of equal means; ``None`` where a sample does not show its spread."""
-    if len(samples) < 2 or any(len(sample) < 2 or np.ptp(sample) == 0 for sample in samples):
-        return None
-    # Alexander and Govern (1994), "A new and simpler approximation for ANOVA under variance heterogeneity", Journal of
-    # Educational Statistics 19: each mean's t against the weighted one, made normal (Hill 1970, algorithm 395).
-    averages = np.array([np.mean(sample) for sample in samples])
-    freedom = np.array([len(sample) - 1.0 for sample in samples])
-    errors = np.array([np.std(sample, ddof=1) / math.sqrt(len(sample)) for sample in samples])
-    t = (averages - np.average(averages, weights=errors**-2.0)) / errors
-    a = freedom - 0.5
-    b = 48 * a**2
-    c = np.sqrt(a * np.log1p(t**2 / freedom))
-    z = c + (c**3 + 3 * c) / b - (4 * c**7 + 33 * c**5 + 240 * c**3 + 855 * c) / (b * (10 * b + 8 * c**4 + 1000))
-    p_value = max(chdtrc(len(samples) - 1, float(np.sum(z**2))), _brown_forsythe(averages, freedom + 1, errors))
-    return None if math.isnan(p_value) else p_value
-
-
-def _brown_forsythe(means: NDArray[np.float64], sizes: NDArray[np.float64], errors: NDArray[np.float64]) -> float:
-    # Brown and Forsythe's F* with both degrees of freedom of Mehrotra (1997).
-    variances, total = errors**2 * sizes, float(np.sum(sizes))
-    between = float(np.sum(sizes * (means - np.average(means, weights=sizes)) ** 2))
-    shares = (1 - sizes / total) * variances
-    within = float(np.sum(shares))
-    above = float(
-        np.sum(variances**2) + np.sum(sizes * variances / total) ** 2 - 2 * np.sum(sizes * variances**2 / total)
-    )
-    return float(fdtrc(within**2 / above, within**2 / np.sum(shares**2 / (sizes - 1)), between / within))
 
 
 def _agreement(

@@ -22,6 +22,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.study.answerable import block_count_of_boot
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.pairs import Pairs
 
 
 @dataclass(frozen=True)
@@ -63,28 +64,6 @@ class Clean:
 
 Trials: TypeAlias = Iterable[Trial] | Measurements | Clean
 """Trials as they come, or prepared for a second look."""
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Values of one metric in the blocks where both trials are clean, in block order.
-
-    ``baseline_first`` says for each block which of the two ran first; ``None`` where that cannot matter. A value is
-    the mean of ``each`` trials.
-    """
-
-    baseline: NDArray[np.float64]
-    other: NDArray[np.float64]
-    baseline_first: NDArray[np.bool_] | None = None
-    each: int = 1
-
-    def __len__(self) -> int:
-        return len(self.baseline)
-
-    @property
-    def same_order(self) -> bool:
-        """Return whether the same of the two ran first in every block, so that a drift would look like an effect."""
-        return self.baseline_first is not None and bool(np.all(self.baseline_first == self.baseline_first[:1]))
 
 
 def clean_trials(trials: Trials) -> Clean:

@@ -10,10 +10,8 @@ import numpy as np
 
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
-from ajuste.analysis.confidence_sequences import with_quantile_columns, with_quantiles
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.diagnostics.order import outlier_notes
-from ajuste.analysis.effects import Trend, trend
+from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.fleet import fleet_effects, with_groups
 from ajuste.analysis.machines import (
@@ -30,11 +28,19 @@ from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import NO_MACHINES, Record, select_points, sort_trials, tally
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
-from ajuste.analysis.summary import AsRun, Precision, as_run, measured, precisions, with_intervals
+from ajuste.analysis.summary import (
+    AsRun,
+    as_run,
+    measured,
+    precisions,
+    with_intervals,
+    with_quantile_columns,
+    with_quantiles,
+)
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
+from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.combinations import principal
 from ajuste.design.stopping import Why
 from ajuste.model.fleet import FLEET, CanaryRecord, FleetEffect
 from ajuste.model.measurements import Measurements
@@ -48,6 +54,8 @@ from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
 from ajuste.study.factors import line_sets
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.precision import Precision
+from ajuste_stats.subsets import principal
 
 MOST_NOTES = 4
 """Maximum number of notes of one kind; more are counted."""
@@ -188,7 +196,7 @@ def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effec
     )
 
 
-def mean_precisions(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
+def mean_precisions(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision[Metric], ...]:
     """Return how well the deciding means are known, if nothing is compared; nothing otherwise."""
     if len(resolved.configurations) > 1:
         return ()

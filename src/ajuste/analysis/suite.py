@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Tally
 from ajuste.model.suite import SuiteEntry, SuiteMean, SuiteMember, SuiteRecord, SuiteResult
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
+from ajuste_stats.terms import Direction, Word
 
 FEWEST: Final = 2
 """A mean of fewer ratios is none."""

@@ -5,70 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import (
-    Interval,
-    interval_between,
-    mean_interval,
-    quantile_bounds,
-    values_needed,
-    widened,
-)
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.rounding import figure_step, is_count, rounding_error
-from ajuste.analysis.sign_intervals import wider_in_time
 from ajuste.model.event import Written
+from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tunable import same_value
-
-MOST_RUNS = 10_000
-"""Beyond this many runs a prediction is not worth giving."""
-UNDOUBTED: Final = 25
-"""Fewer runs of a single configuration do not show whether they resemble each other: no order protects their mean.
-
-If they seem to, that many times the factor by which the interval is wider for it.
-"""
-DOUBT: Final = math.sqrt((1 + 0.9) / (1 - 0.9))
-"""The factor for runs whose correlation with the one before is 0.9."""
-
-
-@dataclass(frozen=True)
-class Precision:
-    """The mean of ``metric`` with its anytime-valid ``interval``; ``None`` without a clean trial.
-
-    ``alpha`` is the error rate of the interval, ``wanted`` the half width that is good enough. ``doubt`` is the factor
-    by which the interval may be too narrow: fewer than ``until`` runs do not show how much they resemble each other.
-    """
-
-    metric: Metric
-    interval: Interval | None
-    wanted: float
-    alpha: float
-    doubt: float = 1.0
-    until: int = 0
-
-    @property
-    def known(self) -> bool:
-        return self.interval is not None and self.doubt * self.interval.half_width <= self.wanted
-
-    @property
-    def more_runs(self) -> int | None:
-        """Return about how many more runs would be enough at an unchanged mean and spread."""
-        if self.interval is None or self.interval.n < 2 or math.isnan(self.interval.variance):
-            return None
-        n = self.interval.n
-        variance = self.interval.variance * n / (n - 1)
-        needed = values_needed(variance, self.wanted, self.alpha, most=MOST_RUNS)
-        if needed is None:
-            return None
-        in_doubt = values_needed(self.doubt**2 * variance, self.wanted, self.alpha, most=MOST_RUNS)
-        return max(1, max(needed, min(self.until, in_doubt or self.until)) - n)
+from ajuste_stats.outliers import median
+from ajuste_stats.precision import Precision, mean_precision
 
 
 def precisions(
@@ -78,7 +27,7 @@ def precisions(
     confidence: float,
     smallest_effect: float,
     order_matters: bool = True,
-) -> tuple[Precision, ...]:
+) -> tuple[Precision[Metric], ...]:
     """Return how well the mean of each of ``metrics`` is known; all intervals together hold with ``confidence``.
 
     Good enough is ``smallest_effect`` of the mean, and one step of the figure where the mean is 0. Where
@@ -90,49 +39,9 @@ def precisions(
     known = []
     for metric in metrics:
         samples = [clean.values(name, metric.column) for name in clean.measured.configuration.values]
-        interval, zone, doubt, until = None, 0.0, 1.0, 0
-        if sum(map(len, samples)):
-            values = np.concatenate(samples)
-            interval = estimate_interval(values, metric, alpha)
-            if order_matters and metric.quantile is None and math.isfinite(interval.half_width):
-                times = float(wider_in_time(values))
-                interval = replace(
-                    interval, half_width=times * interval.half_width, variance=times**2 * interval.variance
-                )
-                until = math.ceil(UNDOUBTED * times)
-                doubt = max(1.0, DOUBT / times) if len(values) < until else 1.0
-            zone = smallest_effect * abs(interval.mean) or metric.resolution
-        known.append(Precision(metric, interval, zone, alpha, doubt, until))
+        values = np.concatenate([np.empty(0), *samples])
+        known.append(mean_precision(values, metric, alpha, smallest_effect, order_matters=order_matters))
     return tuple(known)
-
-
-def estimate_interval(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
-    """Return the interval for the mean or quantile of ``values``, at least one, with the floor of ``effects``."""
-    table = np.asarray(values, dtype=np.float64)
-    step = figure_step(metric, table)
-    if metric.quantile is not None:
-        low, high = quantile_bounds(table, metric.quantile, alpha)
-        return interval_between(len(table), float(np.quantile(table, metric.quantile)), low - step / 2, high + step / 2)
-    interval = mean_interval(table, alpha=alpha, floor=step**2 / 12)
-    return interval if is_count(metric, table) else widened(interval, rounding_error(table, step))
-
-
-MOST_BLOCKS: Final = 10_000
-"""Beyond this many blocks a prediction is not worth giving."""
-
-
-def pair_variance(run_spread: float) -> float:
-    """Return the variance of the log ratio of two independent runs with a scatter of ``run_spread`` (0.01 is 1 %)."""
-    return 2 * math.log1p(run_spread) ** 2
-
-
-def blocks_needed(effect: float, variance: float, alpha: float) -> int | None:
-    """Return about how many blocks tell an ``effect`` (0.02 is 2 %) from none at error rate ``alpha``.
-
-    That many make the interval of ``analysis.confidence_sequences`` narrow enough if the log ratios within blocks have
-    that ``variance``. ``None`` beyond ``MOST_BLOCKS``.
-    """
-    return values_needed(variance, math.log1p(effect), alpha, most=MOST_BLOCKS)
 
 
 @dataclass(frozen=True)
@@ -183,38 +92,6 @@ def _is_another_number(level: str, read: str) -> bool:
         return False
 
 
-MAD_SCALE: Final = 1.4826
-"""1/Φ⁻¹(3/4): for normal values the standard deviation is that many median absolute deviations."""
-
-FAR: Final = 10.0
-"""The modified z-score of an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers"), as in hyperfine.
-
-The book's 3.5 would flag one run in a hundred of every skewed, undisturbed benchmark.
-"""
-
-
-def distances_from_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how far each is from the median of all."""
-    return np.abs(values - median(values))
-
-
-def far_places(distances: NDArray[np.float64]) -> list[int]:
-    """Return the places of the outliers, by the distances from the median in units of their own median."""
-    unit = MAD_SCALE * median(distances)
-    if unit == 0:
-        return []
-    return [int(place) for place in np.flatnonzero(distances > FAR * unit)]
-
-
-def median(values: NDArray[np.float64]) -> float:
-    """Return the median faster than ``numpy.median``, of one or more values, none of them NaN."""
-    upper = len(values) // 2
-    if len(values) % 2:
-        return float(np.partition(values, upper)[upper])
-    parted = np.partition(values, (upper - 1, upper))
-    return float((parted[upper - 1] + parted[upper]) / 2)
-
-
 def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:
     """Return ``values`` in a few figures. ``sd`` is the sample standard deviation (n − 1), ``sem`` that of the mean."""
     table = np.asarray(values, dtype=np.float64)
@@ -231,16 +108,18 @@ def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:
     )
 
 
-def with_intervals(configurations: tuple[Measured, ...], precisions: Sequence[Precision]) -> tuple[Measured, ...]:
+def with_intervals(
+    configurations: tuple[Measured, ...], precisions: Sequence[Precision[Metric]]
+) -> tuple[Measured, ...]:
     """Return the only configuration with the intervals of ``precisions``; several as they are."""
     if len(configurations) != 1:
         return configurations
     only = configurations[0]
     metrics = dict(only.metrics)
-    for precision in precisions:
-        if precision.interval is not None and math.isfinite(precision.interval.half_width):
-            update = {"low": precision.interval.low, "high": precision.interval.high}
-            metrics[precision.metric.name] = metrics[precision.metric.name].model_copy(update=update)
+    for known in precisions:
+        if known.interval is not None and math.isfinite(known.interval.half_width):
+            update = {"low": known.interval.low, "high": known.interval.high}
+            metrics[known.quantity.name] = metrics[known.quantity.name].model_copy(update=update)
     return (only.model_copy(update={"metrics": metrics}),)
 
 
@@ -280,3 +159,30 @@ def _read_back(different: Sequence[Sequence[Written]]) -> dict[str, str]:
             if value not in values:
                 values.append(value)
     return {name: ", ".join(values) for name, values in seen.items()}
+
+
+def with_quantile_columns(measured: Measurements, metrics: Sequence[Metric]) -> Measurements:
+    """Return ``measured`` with the single values behind each quantile of ``metrics`` as a column."""
+    quantiles = [metric for metric in metrics if metric.quantile is not None and metric.column in measured.metrics]
+    if not quantiles:
+        return measured
+    return replace(measured, metrics={**measured.metrics, **{m.name: measured.metrics[m.column] for m in quantiles}})
+
+
+def with_quantiles(configurations: Sequence[Measured], clean: Clean, metrics: Sequence[Metric]) -> tuple[Measured, ...]:
+    """Return the summaries with each quantile of ``metrics`` in place of the mean; it has no standard error."""
+    quantiles = [metric for metric in metrics if metric.quantile is not None]
+    return tuple(_with_quantiles(configuration, clean, quantiles) for configuration in configurations)
+
+
+def _with_quantiles(configuration: Measured, clean: Clean, metrics: Sequence[Metric]) -> Measured:
+    summaries = dict(configuration.metrics)
+    missing = dict(configuration.not_supported)
+    for metric in metrics:
+        if metric.name in summaries and metric.quantile is not None:
+            values = clean.values(configuration.name, metric.column)
+            update = {"mean": float(np.quantile(values, metric.quantile)), "sd": None, "sem": None}
+            summaries[metric.name] = summaries[metric.name].model_copy(update=update)
+        elif metric.column in missing:
+            missing[metric.name] = missing[metric.column]
+    return configuration.model_copy(update={"metrics": summaries, "not_supported": missing})

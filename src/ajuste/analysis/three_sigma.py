@@ -9,32 +9,23 @@ deviations of single values, and with those of the means, s/√n.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 from scipy.special import stdtr
 
-from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
+from ajuste.analysis.pairs import Trials, clean_trials, pairs
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.verdict import family
 from ajuste.model.metric import Metric
 from ajuste.model.results import Summary, ThreeSigma
 from ajuste.model.trial import Configuration, compared
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import percent
+from ajuste_stats.terms import Word
+from ajuste_stats.three_sigma import SIGMAS, Rule, apply_rule, chance, pairing_gain
 
-SIGMAS: Final = 3.0
 _DIFFERENT: Final[frozenset[Word]] = frozenset({"improves", "worsens", "differs"})
-
-
-@dataclass(frozen=True)
-class _Rule:
-    # Whether single values and averages differ by the rule; `None` below two values in either sample.
-    values: bool | None
-    averages: bool | None
 
 
 def three_sigma(
@@ -63,7 +54,7 @@ def three_sigma(
             verdict = verdict_by_key.get((configuration.name, metric.name))
             first = clean.values(reference, metric.name) if reference else values[:0]
             if len(first) and verdict is not None:
-                narrowing = _narrowing(clean, reference, configuration.name, metric)
+                narrowing = pairing_gain(pairs(clean, reference, configuration.name, metric.name))
                 early = _too_early(verdict.blocks, comparisons)
                 row = compare_row(
                     row, summarise(first), summarise(values), verdict, narrowing=narrowing, too_early=early
@@ -109,27 +100,13 @@ def _range(mean: float, sd: float | None) -> tuple[float, float] | None:
     return None if sd is None else (mean - SIGMAS * sd, mean + SIGMAS * sd)
 
 
-def _apply_rule(first: Summary, other: Summary) -> _Rule:
-    if first.sd is None or other.sd is None or first.sem is None or other.sem is None:
-        return _Rule(None, None)
-    apart = abs(first.mean - other.mean)
-    return _Rule(
-        values=apart > SIGMAS * math.hypot(first.sd, other.sd),
-        averages=apart > SIGMAS * math.hypot(first.sem, other.sem),
-    )
+def _apply_rule(first: Summary, other: Summary) -> Rule:
+    if first.sd is None or other.sd is None:
+        return Rule(None, None)
+    return apply_rule((first.mean, first.sd, first.n), (other.mean, other.sd, other.n))
 
 
-def _narrowing(clean: Clean, baseline: str, other: str, metric: Metric) -> float:
-    # Return the factor by which comparing within blocks narrows the deviation of the difference; 1 if unknown.
-    matched = pairs(clean, baseline, other, metric.name)
-    if len(matched) < 2:
-        return 1.0
-    paired = float(np.std(matched.other - matched.baseline, ddof=1))
-    unpaired = math.hypot(float(np.std(matched.baseline, ddof=1)), float(np.std(matched.other, ddof=1)))
-    return unpaired / paired if paired > 0 else math.inf if unpaired > 0 else 1.0
-
-
-def _why(rule: _Rule, verdict: Verdict, narrowing: float, too_early: str) -> str:
+def _why(rule: Rule, verdict: Verdict, narrowing: float, too_early: str) -> str:
     if rule.values is None or rule.averages is None:
         return ""
     differs = verdict.verdict in _DIFFERENT
@@ -174,8 +151,3 @@ def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
         f"With {n[0]:,} and {n[1]:,} values the standard deviations are themselves uncertain: the rule finds a "
         f"difference where there is none in {share} of such samples{many}. The verdict allows for all of that."
     )
-
-
-def chance(n: int) -> float:
-    """Return how often the rule calls equal samples of ``n`` values different: Student's t with 2n − 2 degrees."""
-    return float(2 * stdtr(2 * n - 2, -SIGMAS))

@@ -15,11 +15,11 @@ from typing import Final, Literal
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
-from ajuste.model.metric import Direction, Scale
 from ajuste.model.results import Results
 from ajuste.model.trial import COMMAND_FACTOR, Factor
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed
+from ajuste_stats.terms import Direction, Scale, Word
 
 TransferAgreement = Literal["same", "opposite", "different", "undecided"]
 """*same*: both say the same for certain. *opposite*: both see an effect, in opposite directions. *different*: one sees

@@ -6,21 +6,32 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, Final
 
 import numpy as np
 
-from ajuste.analysis.confidence_sequences import MOST_VALUES, Interval, fewest_for, interval_between, values_needed
-from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
-from ajuste.analysis.rare_counts import RateRatio
-from ajuste.analysis.sign_intervals import blind_spot, fewest_blocks
-from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, compared
-from ajuste.model.verdict import SEEN, LimitWord, Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, change, count_of, number, percent
+from ajuste_stats.confidence_sequences import MOST_VALUES
+from ajuste_stats.decision import (
+    blocks_for_interval,
+    decide,
+    decide_limit,
+    doubt,
+    is_too_coarse,
+    is_within,
+    stated,
+    too_few_trials,
+    trials_needed,
+)
+from ajuste_stats.effects import Effect, effect, margin
+from ajuste_stats.multiplicity import bonferroni
+from ajuste_stats.rare_counts import RateRatio
+from ajuste_stats.sign_intervals import blind_spot
+from ajuste_stats.terms import SEEN, Word
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class Family:
     @property
     def alpha(self) -> float:
         """Return the error rate of one interval of the family."""
-        return (1 - self.confidence) / max(1, self.comparisons)
+        return bonferroni(self.confidence, self.comparisons)
 
     def describe(self, metrics: int) -> str:
         """Describe the correction for as many ``metrics`` that decide."""
@@ -110,13 +121,9 @@ class _Requirement:
 
 
 def _verdict(effect: Effect, configuration: str, metric: Metric, required: _Requirement, deciding: bool) -> Verdict:
-    zone = margin(effect, required.smallest_effect)
-    word = verdict_word(effect, metric, zone, required.alpha)
-    precise = None if required.precision is None else is_precise(effect, required.precision)
-    more = [more_blocks(effect, zone, required.alpha)] if word == "undecided" else []
-    if required.precision and not precise:
-        more.append(_more_for(effect, margin(effect, required.precision), required.alpha))
-    known = [blocks for blocks in more if blocks is not None]
+    smallest_effect, alpha = required.smallest_effect, required.alpha
+    decision = decide(effect, metric, smallest_effect=smallest_effect, alpha=alpha, precision=required.precision)
+    word, zone = decision.word, margin(effect, smallest_effect)
     return build_verdict(
         effect,
         configuration,
@@ -124,22 +131,13 @@ def _verdict(effect: Effect, configuration: str, metric: Metric, required: _Requ
         word,
         level=required.confidence,
         blocks=effect.interval.n,
-        more_blocks=max(known) if known and len(known) == len(more) else None,
+        more_blocks=decision.more_blocks,
         deciding=deciding,
-        precise=precise,
+        precise=decision.precise,
         few_trials=word == "undecided" and too_few_trials(effect) and is_within(effect, zone),
         too_coarse=word == "undecided" and is_too_coarse(effect, zone),
-        reason=verdict_reason(word, effect, metric, required.smallest_effect, _so_far(effect, metric, required.alpha)),
+        reason=verdict_reason(word, effect, metric, smallest_effect, _so_far(effect, metric, alpha)),
     )
-
-
-def is_precise(effect: Effect, precision: float) -> bool:
-    """Return whether the interval reaches no further than ``precision`` to each side, as a share of the baseline.
-
-    Ratios may be wrong by a factor of 1 + ``precision``, and differences from a baseline of 0 by one step of the
-    figure.
-    """
-    return (effect.interval.high - effect.interval.low) / 2 <= (margin(effect, precision) or effect.step)
 
 
 def build_verdict(effect: Effect, configuration: str, metric: Metric, word: Word, **more: Any) -> Verdict:
@@ -168,176 +166,16 @@ def _without_rounding(figure: float | None) -> float | None:
     return None if figure is None else float(f"{figure:.12g}")
 
 
-def verdict_word(effect: Effect, metric: Metric, zone: float, alpha: float = 0.05) -> Word:
-    """Return the verdict in a word. ``zone`` is the half width of the zone of equivalence, see ``effects.margin``."""
-    low, high = effect.interval.low, effect.interval.high
-    includes_none = low <= 0 <= high
-    if is_within(effect, zone):
-        unseen = too_few_trials(effect) or averages_exceed(effect, zone) or effect.ends_at is not None
-        return "undecided" if unseen or carries_over(effect, zone) else "equivalent"
-    if includes_none or disagree(effect, zone, alpha) or carries_over(effect, zone):
-        return "undecided"
-    if metric.direction == "none":
-        return "differs"
-    return "improves" if (low > 0) == (metric.direction == "higher") else "worsens"
-
-
-def is_within(effect: Effect, zone: float) -> bool:
-    """Return whether the effect lies within the zone of equivalence.
-
-    It cannot lie beyond both edges, so each may be refuted at the full error rate (Schuirmann 1987, "A comparison of
-    the two one-sided tests procedure and the power approach", Journal of Pharmacokinetics and Biopharmaceutics 15).
-    """
-    bounds = effect.each_side or effect.interval
-    return -zone < bounds.low and bounds.high < zone and not too_few_events(effect, zone)
-
-
-def stated(effect: Effect, word: Word) -> Effect:
-    """Return ``effect`` with the interval that is shown with ``word``.
-
-    With bounds of the full error rate each, the interval that reaches from them to no effect has that error rate, too:
-    only the bound on the effect's side can be wrong (Hsu, Hwang, Liu and Ruberg 1994, "Confidence intervals associated
-    with tests for bioequivalence", Biometrika 81).
-    """
-    both, each = effect.interval, effect.each_side
-    if word != "equivalent" or each is None:
-        return effect
-    low, high = max(both.low, min(0.0, each.low)), min(both.high, max(0.0, each.high))
-    return replace(effect, interval=interval_between(both.n, both.mean, low, high, both.variance))
-
-
-def too_few_events(effect: Effect, zone: float) -> bool:
-    """Return whether so few events say too little of the ratio of rates; trials without any say nothing."""
-    if effect.rates is None:
-        return False
-    limit = zone / abs(effect.baseline_mean) if effect.baseline_mean else 0.0
-    return not 1 - limit < effect.rates.low <= effect.rates.high < 1 + limit
-
-
-def is_too_coarse(effect: Effect, zone: float) -> bool:
-    """Return whether the steps of the figures hide more than would decide, however many trials there are."""
-    known = effect.rounding > 0 and math.isfinite(effect.interval.half_width)
-    return known and deciding_width(effect.interval, zone) <= effect.rounding
-
-
-def averages_exceed(effect: Effect, zone: float) -> bool:
-    """Return whether typical trials are alike and mean ones may not be: a few cost more than does not matter."""
-    return any(abs(mean) > zone for mean in effect.mean_range)
-
-
-def carries_over(effect: Effect, zone: float) -> bool:
-    """Return whether what a trial does to the one after it hides, or reverses, the effect where each follows itself."""
-    if effect.settled is None:
-        return False
-    return abs(effect.settled) > zone if is_within(effect, zone) else effect.settled * effect.interval.mean < 0
-
-
-def disagree(effect: Effect, zone: float, alpha: float = 0.05) -> bool:
-    """Return whether typical trials change for one side, and mean ones, or the median, may for the other."""
-    opposite = effect.typical * effect.interval.mean < 0 and abs(effect.typical) > zone
-    return effect.averages_disagree or opposite or effect.means_oppose(alpha)
-
-
-def blocks_to_decide(alpha: float) -> int:
-    """Return the smallest number of blocks with which every verdict is possible, *equivalent* among them."""
-    return max(fewest_blocks(alpha), trials_needed())
-
-
-def trials_needed(confidence: float = 0.95) -> int:
-    """Return how many trials *equivalent* needs: what happens in a share of ``SEEN`` is in at least one of them."""
-    return next(trials for trials in count(1) if blind_spot(trials, confidence) <= SEEN)
-
-
-def too_few_trials(effect: Effect) -> bool:
-    """Return whether so few trials are alike that what happens in a share of ``SEEN`` may be in none of them."""
-    return effect.seen is not None and effect.seen < trials_needed()
-
-
-def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
-    """Return about how many blocks in all decide, at the mean and spread of those of ``interval``.
-
-    ``None`` below two blocks, for a quantile, and beyond ``MOST_BLOCKS``. ``zone`` as in ``verdict_word``. How good a
-    guide this is, is simulated in ``benchmarks.verdicts`` (docs/explanation/statistics.md has the figures).
-    """
-    return _blocks_for(interval, deciding_width(interval, zone), _deciding_rate(interval, zone, alpha))
-
-
-def _deciding_rate(interval: Interval, zone: float, alpha: float) -> float:
-    # Return the error rate of an interval of two sides that decides: *equivalent* has all of it on each.
-    return 2 * alpha if abs(interval.mean) < zone / 2 and alpha < 1 / 2 else alpha
-
-
-def deciding_width(interval: Interval, zone: float) -> float:
-    """Return the half width below which an interval around the same mean decides."""
-    mean = abs(interval.mean)
-    return max(mean, zone - mean)
-
-
-def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | None:
-    if interval.n < 2 or math.isnan(interval.variance):
-        return None
-    variance = interval.variance * interval.n / (interval.n - 1)
-    needed = values_needed(variance, half_width, alpha, most=MOST_BLOCKS) if half_width > 0 else None
-    return None if needed is None else max(needed, fewest_blocks(alpha))
-
-
-def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
-    """Return about how many more blocks would decide; ``None`` where they would not, and where that is unknown."""
-    if carries_over(effect, zone) or (effect.ends_at is not None and is_within(effect, zone)):
-        return None
-    rate = _deciding_rate(effect.interval, zone, alpha) if effect.each_side else alpha
-    more = _more_for(effect, deciding_width(effect.interval, zone) - effect.rounding, rate)
-    if more is None or not effect.seen or not too_few_trials(effect) or abs(effect.interval.mean) >= zone / 2:
-        return more
-    return max(more, math.ceil(trials_needed() * effect.interval.n / effect.seen) - effect.interval.n)
-
-
-def _more_for(effect: Effect, half_width: float, alpha: float) -> int | None:
-    needed = _blocks_for(effect.interval, half_width, alpha)
-    return None if needed is None else max(1, needed - effect.interval.n)
-
-
-def limit_word(effect: Effect, metric: Metric, limit: float) -> LimitWord:
-    """Return whether ``effect`` is a change for the worse by more than ``limit``, a share of the baseline.
-
-    It is *beyond* only where the whole interval is: that it excludes zero is not enough. Of a metric without a better
-    direction a change to either side counts.
-    """
-    bounds = _worse(effect, metric, limit)
-    if any(low > limit_at for low, _, limit_at in bounds):
-        return "beyond"
-    return "within" if all(high <= limit_at for _, high, limit_at in bounds) else "undecided"
-
-
 def _against_limit(effect: Effect, metric: Metric, limit: float, alpha: float) -> dict[str, Any]:
-    word = limit_word(effect, metric, limit)
-    if word != "undecided":
-        return {"against_limit": word, "more_blocks": None}
-    distance = min(abs((low + high) / 2 - limit_at) for low, high, limit_at in _worse(effect, metric, limit))
-    if effect.rounding > 0 and distance <= effect.rounding and math.isfinite(effect.interval.half_width):
-        reason = _too_coarse(effect, metric)
-        return {"against_limit": word, "more_blocks": None, "too_coarse": True, "reason": reason}
-    return {
-        "against_limit": word,
-        "more_blocks": _more_for(effect, distance, alpha) if math.isfinite(distance) else None,
-    }
-
-
-def _worse(effect: Effect, metric: Metric, limit: float) -> list[tuple[float, float, float]]:
-    # Return for each worse side the interval, turned so that worse is higher, and the limit on the same scale.
-    #
-    # Unlike the zone of equivalence, a fall by 10 % is a ratio of 0.9 here, as people mean it.
-    low, high = effect.interval.low, effect.interval.high
-    if effect.scale == "ratio":
-        rise, fall = math.log1p(limit), -math.log1p(-limit) if limit < 1 else math.inf
-    else:
-        rise = fall = margin(effect, limit)
-    sides = {"lower": [(low, high, rise)], "higher": [(-high, -low, fall)]}
-    return sides.get(metric.direction) or [*sides["lower"], *sides["higher"]]
+    decision = decide_limit(effect, metric, limit, alpha)
+    fields = {"against_limit": decision.word, "more_blocks": decision.more_blocks}
+    if decision.too_coarse:
+        return {**fields, "too_coarse": True, "reason": _too_coarse(effect, metric)}
+    return fields
 
 
 def _so_far(effect: Effect, metric: Metric, alpha: float) -> str:
-    least = fewest_blocks(alpha) if metric.quantile is None else fewest_for(metric.quantile, alpha / 2)
+    least = blocks_for_interval(metric, alpha)
     if least is None:
         return f"this percentile needs more than {number(MOST_VALUES)} blocks"
     if effect.same_order and effect.interval.n >= least:
@@ -395,43 +233,43 @@ def _finding(word: Word, effect: Effect, metric: Metric, smallest_effect: float,
 
 def _doubt(effect: Effect, metric: Metric, zone: float, around: str) -> str:
     # What forbids a verdict besides the width of the interval; empty where nothing does.
-    certain = not effect.interval.low <= 0 <= effect.interval.high
-    within = is_within(effect, zone)
-    if effect.settled is not None and carries_over(effect, zone):
-        settled = change(effect.natural(effect.settled), effect.scale, metric.unit, like=effect.estimate)
-        return (
-            "a trial changes the one after it: where each configuration follows itself, the change is about "
-            f"{settled}; restore the state before each trial (prepare), or pause longer"
-        )
-    if (certain and disagree(effect, zone)) or (within and averages_exceed(effect, zone)):
-        disagreement = (
-            f"typical and mean trials disagree, or may: {_apart(effect, metric)}"
-            if within or not effect.averages_disagree
-            else f"typical and mean trials disagree: {_apart(effect, metric)}"
-        )
-        unit = metric.unit
-        tails = (
-            f"p{100 * tail.quantile:g} goes from {amount(tail.baseline, unit)} to {amount(tail.other, unit)}"
-            for tail in effect.tails
-        )
-        return "; ".join((disagreement, *tails))
-    if within and effect.ends_at is not None:
-        end = amount(effect.ends_at, metric.unit)
-        return (
-            f"many figures are exactly {end} and none lies beyond: they seem to end there; measure without that limit"
-        )
-    if too_few_trials(effect) and within:
-        return (
-            f"alike in {count_of(effect.seen or 0, 'seed' if effect.of_seeds else 'trial')}, too few to see what "
-            f"happens in fewer than {percent(SEEN)} of them; {trials_needed()} are needed"
-        )
-    if is_too_coarse(effect, zone):
-        return _too_coarse(effect, metric)
-    if effect.rates is not None and not certain and too_few_events(effect, zone):
-        return _too_rare(effect, effect.rates, metric)
-    if effect.same:
-        times = count_of(effect.interval.n, "block")
-        return f"the same in each of {times}, too few to exclude a difference of more than {around}"
+    match doubt(effect, metric, zone):
+        case "carry-over" if effect.settled is not None:
+            settled = change(effect.natural(effect.settled), effect.scale, metric.unit, like=effect.estimate)
+            return (
+                "a trial changes the one after it: where each configuration follows itself, the change is about "
+                f"{settled}; restore the state before each trial (prepare), or pause longer"
+            )
+        case "averages":
+            disagreement = (
+                f"typical and mean trials disagree, or may: {_apart(effect, metric)}"
+                if is_within(effect, zone) or not effect.averages_disagree
+                else f"typical and mean trials disagree: {_apart(effect, metric)}"
+            )
+            unit = metric.unit
+            tails = (
+                f"p{100 * tail.quantile:g} goes from {amount(tail.baseline, unit)} to {amount(tail.other, unit)}"
+                for tail in effect.tails
+            )
+            return "; ".join((disagreement, *tails))
+        case "end" if effect.ends_at is not None:
+            end = amount(effect.ends_at, metric.unit)
+            return (
+                f"many figures are exactly {end} and none lies beyond: they seem to end there; measure without that "
+                "limit"
+            )
+        case "few trials":
+            return (
+                f"alike in {count_of(effect.seen or 0, 'seed' if effect.of_seeds else 'trial')}, too few to see what "
+                f"happens in fewer than {percent(SEEN)} of them; {trials_needed()} are needed"
+            )
+        case "coarse":
+            return _too_coarse(effect, metric)
+        case "few events" if effect.rates is not None:
+            return _too_rare(effect, effect.rates, metric)
+        case "same":
+            times = count_of(effect.interval.n, "block")
+            return f"the same in each of {times}, too few to exclude a difference of more than {around}"
     return ""
 
 

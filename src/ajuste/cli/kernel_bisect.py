@@ -14,7 +14,6 @@ from ajuste.cli.showing import command_line
 from ajuste.design.bisection import Outcome
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.model.metric import Scale
 from ajuste.model.wording import count_of
 from ajuste.report.console import Activity, Console
 from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, Section, Table
@@ -22,6 +21,7 @@ from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
 from ajuste.run.bisection.session import STALLS, BisectionResult, BisectionSession, Step
+from ajuste_stats.terms import Scale
 
 
 @example(

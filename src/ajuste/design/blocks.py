@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
-
-import numpy as np
 
 from ajuste.model.plan import Perturbation
 from ajuste.model.trial import Slot
 from ajuste.model.verdict import Finding, Verdict
+from ajuste_stats.orders import latin_order, raw_bits
 
 SEED_BITS = 53
 """Seeds of blocks stay below 2⁵³, so that every JSON reader and database keeps them exactly."""
@@ -38,6 +38,15 @@ def block(
         raise ValueError(f"block {number} since {since}, seed {seed}, warm_up {warm_up}: none may be negative")
     if len(set(configurations)) != len(configurations):
         raise ValueError("two configurations have the same name")
+    return _block(number, tuple(configurations), seed, warm_up, order, since)
+
+
+@lru_cache(
+    maxsize=1 << 14
+)  # A block is asked for several times: to plan it, to measure it, and to say that it is done.
+def _block(
+    number: int, configurations: tuple[str, ...], seed: int, warm_up: int, order: Order, since: int
+) -> tuple[Slot, ...]:
     order_bits, *keys = raw_bits((seed, number), 1 + len(configurations))
     if order == "latin":
         ordered = latin_order(number - since, configurations, (seed, since))
@@ -53,59 +62,6 @@ def block(
         )
         for position, name in enumerate(ordered)
     )
-
-
-# Latin squares balanced for what comes before: each configuration once at each position, each after every other.
-#
-# By E. J. Williams (1949), "Experimental designs balanced for the estimation of residual effects of treatments",
-# Australian Journal of Scientific Research A 2. docs/reference/designs.md says what the random relabelling is good for.
-
-
-# Keeps the random numbers of squares apart from those of blocks.
-_SQUARES = 1
-
-
-def square(size: int) -> list[list[int]]:
-    """Return a Latin square of Williams: ``size`` rows, the order of a block each.
-
-    For an even size every one of 0 … size − 1 follows every other exactly once. For an odd one it takes this square and
-    the same with every row backwards, where each follows each other twice.
-    """
-    first = [0]
-    for step in range(1, size):
-        first.append((first[-1] + (step if step % 2 else -step)) % size)
-    return [[(place + shift) % size for place in first] for shift in range(size)]
-
-
-def latin_order(place: int, configurations: Sequence[str], entropy: Sequence[int]) -> list[str]:
-    """Return the order of the block at ``place`` (0 …) of an endless series of squares over ``configurations``.
-
-    Each square (each two, of an odd number) has its configurations relabelled at random, and its rows in random order.
-    """
-    size = len(configurations)
-    number, row = divmod(place, size)
-    group, mirrored = divmod(number, 2) if size % 2 else (number, 0)
-    words = raw_bits((*entropy, group, _SQUARES), 3 * size)
-    labels, rows = _shuffled(words[:size]), _shuffled(words[size * (1 + mirrored) : size * (2 + mirrored)])
-    latin_row = square(size)[rows[row]]
-    return [configurations[labels[which]] for which in (reversed(latin_row) if mirrored else latin_row)]
-
-
-def _shuffled(keys: Sequence[int]) -> list[int]:
-    return sorted(range(len(keys)), key=lambda place: (keys[place], place))
-
-
-# Random bits that never change.
-
-
-def raw_bits(entropy: Sequence[int], count: int) -> list[int]:
-    """Return ``count`` random 64-bit numbers that follow from ``entropy`` alone.
-
-    The raw output of PCG64 and SeedSequence never changes between NumPy versions and platforms (NEP 19); the methods of
-    ``Generator`` may, and so they are not used.
-    """
-    source = np.random.PCG64(np.random.SeedSequence(list(entropy)))
-    return [int(word) for word in source.random_raw(count)]
 
 
 # Allocation: which configurations later blocks hold, once some of them are decided.

@@ -2,89 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 from itertools import count, pairwise, product
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
-from ajuste.design.blocks import raw_bits
 from ajuste.model.trial import Factor
 from ajuste.model.tunable import Scale
-
-# Which parts of a whole are tried together to find out which of them matter.
-#
-# A block holds the baseline (no line), the whole, each line alone and each left out. Of few lines it holds every other
-# combination too, and the lines' Shapley values are computed exactly. Of more it goes the way from nothing to the
-# whole in an order of the lines and in the reverse of that order: what each adds on the way, averaged over both ways,
-# is its Shapley value exactly as long as no three lines interact, and over many orders in any case.
-#
-# Sources: Shapley (1953), "A value for n-person games"; Castro, Gómez and Tejada (2009), "Polynomial calculation of
-# the Shapley value based on sampling"; Mitchell et al. (2022), "Sampling permutations for Shapley value estimation",
-# JMLR 23 (section 3, antithetic sampling).
-
-
-Subset: TypeAlias = frozenset[int]
-"""The lines that are set, by their places."""
-
-MOST_EXACT: Final = 5
-"""Up to so many lines a block holds every combination: 32, where the two ways and the single lines are 20."""
-
-ORDERS: Final = 20
-"""Number of orders that take turns. They are the same for each number of lines, like a table in a book."""
-
-
-def is_exact(lines: int) -> bool:
-    """Return whether blocks hold every combination."""
-    return lines <= MOST_EXACT
-
-
-@cache
-def orders(lines: int) -> tuple[tuple[int, ...], ...]:
-    """Return the orders in which ``lines`` are added, drawn at random once and for ever."""
-    all_orders = []
-    for number in range(ORDERS):
-        keys = raw_bits((lines, number), lines)
-        all_orders.append(tuple(sorted(range(lines), key=keys.__getitem__)))
-    return tuple(all_orders)
-
-
-def block_order(lines: int, block: int) -> tuple[int, ...]:
-    """Return the order of a block."""
-    return orders(lines)[block % ORDERS]
-
-
-def way(order: Sequence[int]) -> tuple[Subset, ...]:
-    """Return the sets from nothing to the whole, a line more with each."""
-    return tuple(frozenset(order[:length]) for length in range(len(order) + 1))
-
-
-def principal(lines: int) -> tuple[Subset, ...]:
-    """Return nothing, the whole, each line alone, the whole without each."""
-    every = frozenset(range(lines))
-    alone = [frozenset({line}) for line in range(lines)]
-    return tuple(dict.fromkeys((frozenset(), every, *alone, *(every - line for line in alone))))
-
-
-@cache
-def of_block(lines: int, block: int) -> tuple[Subset, ...]:
-    """Return what a block holds, each once."""
-    if is_exact(lines):
-        return subsets(lines)
-    order = block_order(lines, block)
-    return tuple(dict.fromkeys((*principal(lines), *way(order), *way(order[::-1]))))
-
-
-@cache
-def subsets(lines: int) -> tuple[Subset, ...]:
-    """Return the subsets that any block holds: the principal ones first."""
-    if is_exact(lines):
-        every = (frozenset(some) for size in range(lines + 1) for some in itertools.combinations(range(lines), size))
-        return tuple(dict.fromkeys((*principal(lines), *every)))
-    ways = (subset for order in orders(lines) for subset in (*way(order), *way(order[::-1])))
-    return tuple(dict.fromkeys((*principal(lines), *ways)))
+from ajuste_stats.subsets import Subset, subsets
 
 
 def subset_name(subset: Subset, names: Sequence[str]) -> str:

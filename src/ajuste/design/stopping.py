@@ -83,7 +83,7 @@ def stop(
 
     The deciding ones of ``findings`` count: each must be decided, and precise if that was asked for. ``averages`` are
     given where there is one configuration only, and so nothing to find out by comparing. Looking after every block is
-    what the intervals are made for (see ``analysis.confidence_sequences``): they hold at all numbers of blocks
+    what the intervals are made for (see ``ajuste_stats.confidence_sequences``): they hold at all numbers of blocks
     together, so also at the one at which they are narrow enough.
     """
     deciding = [v for v in findings if v.deciding]
@@ -247,7 +247,7 @@ def up_to_a_look(wanted: int, measured: int, limits: StoppingLimits) -> int:
 # When the trials are looked at: a schedule of numbers of blocks that nothing measured has any influence on.
 #
 # Any choice of looks that does not depend on the figures leaves the intervals valid (see
-# ``analysis.confidence_sequences``). That it does not depend on where a run was interrupted either makes an interrupted
+# ``confidence_sequences``). That it does not depend on where a run was interrupted either makes an interrupted
 # run end as an undisturbed one.
 
 

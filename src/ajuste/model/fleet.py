@@ -6,8 +6,7 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.live import Guard
-from ajuste.model.metric import Scale
-from ajuste.model.verdict import Word
+from ajuste_stats.terms import Scale, Word
 
 # Key of the `CanaryRecord` in the environment of a run.
 FLEET = "fleet"

@@ -2,50 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Metric
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A stretch under one configuration, with one metric's ``value`` over it; ``None`` where there is none.
-
-    ``number`` counts all slices from 0 in the order of time, ``block`` is what was drawn at random as one (see
-    ``design.switchback``). ``begin_s`` and ``end_s`` bound the part that counts, after the wash-out, in seconds since
-    the experiment began. ``control`` is a concurrent figure of the load, such as requests/s, that the configurations do
-    not change. A slice with ``flags``, such as ``guard`` or ``changed by others``, does not count. ``stay`` is its
-    place (1 …) in a stay under one configuration; 0 outside of blocks of stays.
-    """
-
-    number: int
-    block: int
-    configuration: str
-    begin_s: float
-    end_s: float
-    value: float | None = None
-    control: float | None = None
-    flags: tuple[str, ...] = ()
-    stay: int = 0
-
-    @property
-    def counts(self) -> bool:
-        """Return whether there is a value that counts."""
-        return not self.flags and self.value is not None and math.isfinite(self.value)
-
+from ajuste_stats.terms import SwitchbackOrder
 
 GuardSign = Literal["<", "<=", ">", ">="]
-
-# `random`: each configuration once a block, in an order drawn anew; `mirrored`: that order, then the same backwards, so
-# that a steady drift hits all alike, for load that changes within a few slices; `latin`: a whole square of Williams
-# (two for an odd number), in which each configuration follows every other equally often, for systems that are slow to
-# settle.
-SwitchbackOrder = Literal["random", "mirrored", "latin"]
 
 # Figures of trials beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, 1 if
 # it broke a guard, and its place in a stay.

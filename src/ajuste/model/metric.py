@@ -12,9 +12,7 @@ from pydantic import ConfigDict, Field
 
 from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.plan import SamplerSource
-
-Direction = Literal["lower", "higher", "none"]
-Scale = Literal["ratio", "difference"]
+from ajuste_stats.terms import Direction, Scale
 
 _PERCENTILE: Final = re.compile(r"(.+)@p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
 

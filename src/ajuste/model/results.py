@@ -12,24 +12,14 @@ from ajuste.model.base import BaseModel, rare
 from ajuste.model.boot import BootFindings
 from ajuste.model.fleet import CanaryRecord, FleetEffect
 from ajuste.model.live import LiveRecord
-from ajuste.model.metric import Metric, PredictionRule, Scale
+from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.relevance import NoChance
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
-from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
+from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict
 from ajuste.model.wording import block_words, count_of
-
-Kind = Literal[
-    "drift",
-    "warm-up",
-    "order",
-    "carry-over",
-    "autocorrelation",
-    "bimodality",
-    "outliers",
-    "unequal variance",
-]
+from ajuste_stats.terms import Kind, Scale, Word
 
 
 class Diagnostic(BaseModel):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from ajuste.model.base import BaseModel
-from ajuste.model.metric import Direction
 from ajuste.model.results import Clock, Results
-from ajuste.model.verdict import Word
+from ajuste_stats.terms import Direction, Word
 
 # Prefix of the names and ids of suites, which are kept beside runs.
 PREFIX: Final = "suite-"

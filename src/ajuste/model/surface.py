@@ -7,9 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from ajuste.model.base import BaseModel
-from ajuste.model.metric import Scale
-
-Shape = Literal["fast fall", "fall", "slow fall", "fast rise", "rise", "slow rise", "oscillating", "flat"]
+from ajuste_stats.terms import Scale, Shape
 
 
 class SurfaceAxis(BaseModel):

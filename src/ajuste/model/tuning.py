@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ajuste.model.base import BaseModel
-from ajuste.model.metric import Scale
+from ajuste_stats.terms import Scale
 
 Phase = Literal["warm-up", "explore", "replicate", "check"]
 

@@ -9,17 +9,9 @@ from typing import Final, Literal
 from pydantic import Field
 
 from ajuste.model.base import BaseModel
-from ajuste.model.metric import Direction, Scale
 from ajuste.model.wording import block_words, change, count_of, percent
+from ajuste_stats.terms import SEEN, Direction, LimitWord, Scale, Word
 
-Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
-
-# Outcome of a change for the worse against a limit: the whole interval lies beyond it, or none of it does.
-LimitWord = Literal["beyond", "within", "undecided"]
-
-
-SEEN: Final = 0.1
-"""*Equivalent* needs enough trials that what happens in this share of them is in at least one."""
 UNSEEN_COST: Final = 0.25
 """Slowdown of the trials that were not seen, as a share; a gain that survives it is not in doubt."""
 

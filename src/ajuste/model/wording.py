@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ajuste.model.metric import Scale
+    from ajuste_stats.terms import Scale
 
 # Receiver of a few words on what happens now, e.g. `booting debian:5.10`; for progress displays.
 Say = Callable[[str], None]

@@ -13,9 +13,10 @@ from typing import Final, NoReturn
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, amount, excerpt
 from ajuste.outputs.format import LOOKED_AT, Collector, ResultSource, TextFormat
+from ajuste_stats.terms import Direction
 
 NUMBER: Final = r"\d{1,18}(?:\.\d{1,18})?"
 QUANTITY: Final = rf"{NUMBER}[A-Za-z]{{0,3}}"

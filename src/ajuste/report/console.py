@@ -25,7 +25,7 @@ from ajuste.model.wording import Ongoing, unbroken, visible, visible_line
 from ajuste.report.format import duration
 
 if TYPE_CHECKING:
-    from ajuste.model.verdict import Word
+    from ajuste_stats.terms import Word
 
 
 # A display on standard error: on a terminal a few lines that stay in place, elsewhere a line now and then.

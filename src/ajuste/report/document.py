@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from ajuste.model.verdict import Word
 from ajuste.model.wording import shell_line
+from ajuste_stats.terms import Word
 
 if TYPE_CHECKING:
     from ajuste.report.plots.plot import Plot

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from ajuste.model.fleet import CanaryRecord, FleetEffect
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.verdict import AcrossMachines, Verdict, Word
+from ajuste.model.verdict import AcrossMachines, Verdict
 from ajuste.model.wording import change, count_of, listed, percent, sentence_start, visible_line
 from ajuste.report.document import Block, Column, Entry, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels
@@ -21,6 +21,7 @@ from ajuste.report.plots.forest import effect_axis, finding_traces, in_words, x_
 from ajuste.report.plots.plot import Plot, figure, level_axis
 from ajuste.report.plots.trials import ROW_HEIGHT
 from ajuste.report.verdicts import effect_style, known
+from ajuste_stats.terms import Direction, Word
 
 _SPREAD: Final = "Spread between machines"
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)

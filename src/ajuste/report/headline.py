@@ -20,7 +20,7 @@ from ajuste.model.relevance import explains_all
 from ajuste.model.results import Prediction, Results, worst_miss
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import SEEN, FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import (
     block_words,
     change,
@@ -36,6 +36,7 @@ from ajuste.report.document import CommandBlock, Fact, Facts, Section
 from ajuste.report.format import Labels, common_format, duration, numeric_levels
 from ajuste.report.tables import deciding_metrics, is_screening, metric_verdicts, typical
 from ajuste.report.verdicts import effect_style, known
+from ajuste_stats.terms import SEEN
 
 # What is not settled: which effects are excluded, how much longer it takes, and the command that goes on.
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _HEAD: Final = 2_000
 _CONTENTS: Final = re.compile('<meta name="contents" content="([0-9a-f]+)">')
+# Most figures: nothing in them is hidden or means something in HTML.
+_HARMLESS: Final = re.compile(r"[A-Za-z0-9 .,:%+-]*").fullmatch
 _BREAKS: Final = re.compile(r"([_/](?=\w)|\.(?=[^\W\d]))")  # no number is broken
 
 
@@ -136,15 +138,26 @@ def _undrawn(block: object) -> str:
 def _bare(cell: Entry) -> Markup:
     # A figure of a table of figures: there are many thousands, so that nothing stands around them that is not needed.
     # Empty for what needs more.
-    if isinstance(cell, Cell):
-        note = Markup(' <span class="spread">{}</span>').format(visible(cell.note)) if cell.note else ""
-        return Markup() if cell.missing else escape(visible(cell.text)) + note
-    return escape(visible(cell)) if isinstance(cell, str) else Markup()
+    return Markup(_bare_html(cell))  # escaped there
+
+
+def _bare_html(cell: Entry) -> str:
+    if isinstance(cell, str):
+        return _escaped(cell)
+    if not isinstance(cell, Cell) or cell.missing:
+        return ""
+    return (
+        f'{_escaped(cell.text)} <span class="spread">{_escaped(cell.note)}</span>' if cell.note else _escaped(cell.text)
+    )
+
+
+def _escaped(text: str) -> str:
+    return text if _HARMLESS(text) else str(escape(visible(text)))
 
 
 def _figure_row(row: Row, columns: Sequence[Column]) -> Markup:
     # As `_bare` a whole row, which its first cell names; empty where one of them needs more.
-    cells = [_bare(cell) for cell in row.cells]
+    cells = list(map(_bare_html, row.cells))
     if not all(cells):
         return Markup()
     named, *figures = cells

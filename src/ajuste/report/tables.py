@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import FactorEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import count_of, in_sentence, listed, percent, sentence_start, visible_line
@@ -39,6 +39,7 @@ from ajuste.report.verdicts import (
     verdict_text,
     word_badge,
 )
+from ajuste_stats.terms import Scale
 
 NOT_SUPPORTED: Final = "not supported"
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from ajuste.model.metric import Scale
 from ajuste.model.results import Results
-from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
+from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role
 from ajuste.model.wording import block_words, factor, is_percentage, visible_line
 from ajuste.report.document import Badge
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, signed
+from ajuste_stats.terms import Scale, Word
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
-from ajuste.design.blocks import block, raw_bits
+from ajuste.design.blocks import block
 from ajuste.design.stopping import Stop, is_look, stop
 from ajuste.model.boot import BootState
 from ajuste.model.trial import Slot
 from ajuste.run.schedule import BlockWatcher, FixedSchedule, TrialHistory
 from ajuste.study.answerable import block_count_of_boot, boot_round
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.orders import raw_bits
 
 # Keeps the random order of boots apart from those of blocks and squares.
 _BOOT_STATES: Final = 2

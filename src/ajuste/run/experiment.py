@@ -28,10 +28,7 @@ from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.trial_status import EXITED
-from ajuste.run.fleet import Fleet
 from ajuste.run.outcome import results_of
-from ajuste.run.relevance import RelevanceLook
-from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
 from ajuste.study.named import require_allowed, require_allowed_run
 from ajuste.study.resolve import resolve, resolver
@@ -43,6 +40,7 @@ if TYPE_CHECKING:
     from ajuste.kernel.building.build import BuildWatcher
     from ajuste.model.results import Results
     from ajuste.report.progress import Progress, SearchProgress
+    from ajuste.run.runner import Executors, Watcher
     from ajuste.store.store import Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
@@ -388,6 +386,8 @@ def surroundings() -> dict[str, Any]:
 
 def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, options: RunOptions) -> None:
     # The reason of the end is stored last, but before executors are closed: closing them can fail.
+    from ajuste.run.runner import Executors, Runner  # It loads the analysis: a run that is shown again needs none.
+
     environment: dict[str, Any] = dict(run.environment)
 
     def ready(machine: Machine, executor: Executor) -> None:
@@ -423,6 +423,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
 
     fleet = None
     if options.fleet is not None:
+        from ajuste.run.fleet import Fleet
+
         fleet = Fleet(
             options.fleet, resolved, lambda: next(iter(executors.entered.values())).present, keep_fleet, watcher.say
         )
@@ -432,6 +434,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
         look = None
         # A search tries levels that a look in its first block could not see.
         if experiment.resolver is None and (observer := bed.observer(experiment, catalogue())) is not None:
+            from ajuste.run.relevance import RelevanceLook
+
             look = RelevanceLook(observer, keep, watcher.warn, read_no_chance(environment))
             look.remind()
         stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
@@ -487,6 +491,7 @@ def record(
     if run.imported:
         require_allowed_run(resolved, Asked("bundle"), catalogue, kernel_kind)
     from ajuste.run.recordings import follow_decisions, record_trials, to_follow, to_record
+    from ajuste.run.runner import Executors
 
     wanted = to_record(run, configuration, store, fresh=fresh)
     followed = to_follow(run, configuration, store, fresh=fresh or bool(wanted.names)) if decisions else ()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ajuste.analysis.results import compared_machines, configurations
-from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.analysis.verdict import family
 from ajuste.design.guards import beyond_limit, worse_than_usual
 from ajuste.design.stopping import MOST_ATTEMPTS, Stop, StoppingLimits
@@ -18,6 +17,7 @@ from ajuste.model.verdict import Finding
 from ajuste.model.wording import Say, count_of
 from ajuste.run.schedule import TrialHistory
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.sign_intervals import fewest_blocks
 
 
 class StopAll(Exception):

@@ -50,9 +50,9 @@ def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
 
     Raises RequestError where the run does not compare configurations one by one.
     """
-    from ajuste.analysis.confidence_sequences import with_quantile_columns
     from ajuste.analysis.pairs import units
     from ajuste.analysis.results import configurations
+    from ajuste.analysis.summary import with_quantile_columns
     from ajuste.analysis.three_sigma import three_sigma
     from ajuste.store.record import KeptRecord
 

@@ -9,9 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from ajuste.analysis.results import ablation_rates, configurations, effects
-from ajuste.analysis.sign_intervals import fewest_blocks
-from ajuste.analysis.summary import blocks_needed, pair_variance
-from ajuste.analysis.verdict import blocks_to_decide, family
+from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.plan import Command, Scratch, location_words
 from ajuste.model.relevance import NoChance
@@ -35,6 +33,9 @@ from ajuste.study.named import LOOP
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.site import SERVICE
+from ajuste_stats.decision import blocks_to_decide
+from ajuste_stats.precision import blocks_needed, pair_variance
+from ajuste_stats.sign_intervals import fewest_blocks
 
 RUN_PERCENTS: Final = (1.0, 3.0, 10.0)
 """Scatter of single runs in percent, on a quiet, an ordinary and a busy machine."""

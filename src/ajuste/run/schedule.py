@@ -242,7 +242,7 @@ class FixedSchedule(Schedule):
 
     def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
         known_means = [
-            Mean(precision.metric.name, precision.known, precision.interval.n if precision.interval else 0)
+            Mean(precision.quantity.name, precision.known, precision.interval.n if precision.interval else 0)
             for precision in mean_precisions(self.study, self.history.trials(number))
         ]
         end = stop(self.last_findings, measured, minutes, self.limits, known_means)

@@ -25,7 +25,7 @@ from ajuste.store.location import (
     require_file,
     store_file,
 )
-from ajuste.store.schema import LAYOUT, METADATA, STORE, keep, sealed, verified
+from ajuste.store.schema import ALEMBIC, LAYOUT, METADATA, STORE, keep, sealed, verified
 
 CHECKED_BYTES: Final = 16 << 20
 """A file up to this size is checked whenever it is opened: that takes some hundredths of a second."""
@@ -192,8 +192,9 @@ def open_database(url: str) -> Database:
             with database.writer.begin() as connection:
                 if database.file is None:  # Of those who begin a store at once one makes it, and the others wait.
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
-                if _layout(connection, url) < LAYOUT:  # Another process may have been quicker.
-                    _upgrade(connection)
+                layout = _layout(connection, url)  # Another process may have been quicker.
+                if layout < LAYOUT:
+                    (upgrade if layout else _create)(connection)
         if database.file is not None and database.file.stat().st_size <= CHECKED_BYTES:
             require_sound(database)
     except (*FAILURES, DamageError, UnicodeError, OSError) as error:
@@ -250,9 +251,17 @@ def _layout(connection: sa.Connection, url: str) -> int:
     return layout
 
 
-def _upgrade(connection: sa.Connection) -> None:
-    # Make the tables of an empty store, or bring an older one to this layout, all or nothing.
-    from alembic import command  # It takes as long to load as the rest.
+def _create(connection: sa.Connection) -> None:
+    # Make an empty store as Alembic would, which takes as long to load as the rest.
+    ALEMBIC.create(connection, checkfirst=False)  # One that is there belongs to somebody else.
+    METADATA.create_all(connection)
+    connection.execute(ALEMBIC.insert().values(version_num=str(LAYOUT)))
+    keep(connection, STORE, [sealed(LAYOUT, 0)])
+
+
+def upgrade(connection: sa.Connection) -> None:
+    """Bring an older store to this layout, all or nothing."""
+    from alembic import command
     from alembic.config import Config
 
     config = Config(attributes={"connection": connection})

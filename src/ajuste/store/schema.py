@@ -30,18 +30,20 @@ def _table(name: str, /, *parts: sa.schema.SchemaItem, key: tuple[str, ...], **c
 STORE: Final = _table("store", key=("layout",), layout=sa.Integer, runs=sa.Integer, check=sa.BigInteger)
 """The table of one row: which layout this is, and how many ``runs`` there are, so that none is missed."""
 
+ALEMBIC: Final = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Alembic's own table, of one row: which of its versions (``layouts``) this is."""
+
 RUNS: Final = _table("runs", key=("id",), **{name: _TYPES[kind] for name, kind in get_type_hints(Head).items()})
 """The table by which runs are found and listed (see ``Head``): short rows, all read for each list."""
 
 TRIALS: Final = _table(
     "trials",
     sa.UniqueConstraint("run_id", "block", "position", "attempt"),
-    sa.Index(
-        "trials_of_machines",
-        *("run_id", "block", "machine"),
-        sqlite_where=sa.text("machine <> ''"),
-        postgresql_where=sa.text("machine <> ''"),
-    ),
     key=("number",),
     number=sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
     run_id=sa.String,
@@ -56,6 +58,9 @@ TRIALS: Final = _table(
 """A trial as canonical JSON: ``outputs`` are the agent's lines and the console, ``figures`` all else. ``machine`` is
 the one of several that measured it.
 """
+# The same words for both databases. As options of a `sa.Index` they would load the dialects of both.
+_INDEX: Final = "CREATE INDEX trials_of_machines ON trials (run_id, block, machine) WHERE machine <> ''"
+sa.event.listen(TRIALS, "after_create", sa.DDL(_INDEX))  # type: ignore[no-untyped-call]
 
 DOCUMENTS: Final = _table(
     "documents",

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.combinations import ORDERS, is_exact
 from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, is_boot_name
 from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
@@ -22,6 +21,7 @@ from ajuste.study.factors import (
     workload_parameter,
 )
 from ajuste.study.schema import FactorTable, Study
+from ajuste_stats.subsets import ORDERS, is_exact
 
 
 def explain(

@@ -9,7 +9,6 @@ from typing import Final, get_args
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.combinations import of_block, subsets
 from ajuste.model.boot import BOOT_PREFIX, check_boot_level, is_boot_name
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -22,6 +21,7 @@ from ajuste.study.job import AttributesTable, ServiceTable, WorkloadTable
 from ajuste.study.problem import KeyPath, Problem, nearest
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
+from ajuste_stats.subsets import of_block, subsets
 
 # What the levels of a factor set: the one thing that the factor is named after, or several at once.
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, Strict, StringConstraints, WithJsonSchema, model_validator
 
 from ajuste.model.base import BaseModel
-from ajuste.model.metric import Direction, Scale
 from ajuste.model.plan import Policy, SamplerSource
 from ajuste.model.topology import parse_cpus
+from ajuste_stats.terms import Direction, Scale
 
 # What fields of a study file may be: kinds of values, and the table that all tables are.
 

@@ -329,14 +329,14 @@ def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Pr
 
 
 def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
-    path, kind = detail["loc"], detail["type"]
+    path, kind = _without_tags(model, detail["loc"]), detail["type"]
     context = detail.get("ctx", {})
     value = detail["input"]
     text = f'"{value}"' if isinstance(value, str) else repr(value)
     text = {"True": "true", "False": "false"}.get(text, text).replace("\n", "\\n")
     actual = f"found {text if len(text) <= 60 else text[:57] + '…'}"
     if kind == "extra_forbidden":
-        fields = fields_at(model, path[:-1])
+        fields = fields_at(model, detail["loc"][:-1])
         return Problem(path, f"unknown field{nearest(str(path[-1]), fields) or '; expected ' + ', '.join(fields)}")
     if kind == "missing":
         return Problem(path, "is required")
@@ -358,16 +358,39 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 def fields_at(model: type[BaseModel], path: KeyPath) -> list[str]:
     """Return the names of all fields of the table at ``path``, as they are written in a file."""
+    tables: Sequence[type[BaseModel]] = (model,)
     for key in path:
-        if isinstance(key, int):
+        field = next((f for name, f in tables[0].model_fields.items() if key in (name, f.alias)), None)
+        if field is not None:
+            tables = _find_tables(field.annotation) or tables
+        elif tagged := [table for table in tables if _has_tag(table, key)]:
+            tables = tagged
+        # Any other key is a place in a list, or the name of a table among tables.
+    return [field.alias or name for name, field in tables[0].model_fields.items()]
+
+
+def _has_tag(table: type[BaseModel], key: str | int) -> bool:
+    # Of several kinds of tables in a list pydantic names the kind in the path.
+    return any(key in get_args(field.annotation) for field in table.model_fields.values())
+
+
+def _without_tags(model: type[BaseModel], path: KeyPath) -> KeyPath:
+    # The path in the file: it has no names of kinds.
+    tables: Sequence[type[BaseModel]] = (model,)
+    written: list[str | int] = []
+    for key in path:
+        field = next((f for name, f in tables[0].model_fields.items() if key in (name, f.alias)), None)
+        if len(tables) > 1 and (tagged := [table for table in tables if _has_tag(table, key)]):
+            tables = tagged
             continue
-        field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
-        model = _find_table(field.annotation) or model
-    return [field.alias or name for name, field in model.model_fields.items()]
+        written.append(key)
+        if field is not None:
+            tables = _find_tables(field.annotation) or tables
+    return tuple(written)
 
 
-def _find_table(annotation: Any) -> type[BaseModel] | None:
-    # The table model in an annotation such as `tuple[FactorTable, ...]`.
+def _find_tables(annotation: Any) -> Sequence[type[BaseModel]]:
+    # The table models in an annotation such as `tuple[FactorTable, ...]`.
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((model for inner in get_args(annotation) if (model := _find_table(inner))), None)
+        return (annotation,)
+    return [model for inner in get_args(annotation) for model in _find_tables(inner)]

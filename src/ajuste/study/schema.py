@@ -19,7 +19,6 @@ from ajuste.model.boot import DEFAULT_PER_BOOT, is_boot_name
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
-from ajuste.model.verdict import Word
 from ajuste.study.job import (
     Argument,
     Argv,
@@ -38,6 +37,7 @@ from ajuste.study.job import (
 )
 from ajuste.study.problem import StudyOrigin
 from ajuste.study.target import TargetTable
+from ajuste_stats.terms import Word
 
 # Default number of levels that are made from a range.
 DEFAULT_POINTS: Final = 6

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.diagnostics.order import Residuals, compute_residuals
+from ajuste.analysis.diagnostics.residuals import compute_residuals
 from ajuste.analysis.pairs import clean_trials
 from ajuste.model.measurements import Gathering, Measurements
 from ajuste.model.metric import Metric
+from ajuste_stats.residuals import Residuals
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, Floats, Floats, Floats], Floats]

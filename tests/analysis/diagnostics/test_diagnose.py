@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.diagnostics.diagnose import diagnose, holm
+from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.model.metric import Metric
 
 SD = 0.01
@@ -134,8 +134,3 @@ def test_figures_that_never_change_are_left_alone(study: Any, metric: Metric) ->
         return np.zeros(len(block))
 
     assert diagnose(study(constant, 1), [metric], "wall").found == ()
-
-
-def test_holm_is_as_in_his_paper() -> None:
-    assert holm([0.01, 0.04, 0.03, None, 0.005], 0.05) == [True, False, False, False, True]
-    assert holm([], 0.05) == []

@@ -9,9 +9,9 @@ import pytest
 from benchmarks.switchback.later import CASES, simulate_later
 
 from ajuste.analysis.switchback.judge import judge_slices
-from ajuste.model.live import Slice
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste_stats.switchback.slices import Slice
 
 LATENCY = Metric(name="p99", title="p99", unit="ms", direction="lower")
 

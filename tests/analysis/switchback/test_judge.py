@@ -9,13 +9,13 @@ import pytest
 from benchmarks.switchback.experiments import SMALLEST_EFFECT, Run, ajuste, switched
 from benchmarks.switchback.services import SERVICES, SimulatedService
 from benchmarks.switchback.stays import CASES, simulate_stays
-from numpy.typing import NDArray
 
 from ajuste.analysis.switchback.judge import judge_slices
-from ajuste.analysis.switchback.plan import noise_of_pilot, plan_slices
-from ajuste.design.switchback import order_of_block
-from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric
+from ajuste_stats.switchback.design import order_of_block
+from ajuste_stats.switchback.plan import noise_of_pilot, plan_slices
+from ajuste_stats.switchback.slices import Slice
+from ajuste_stats.terms import SwitchbackOrder
 
 LATENCY = Metric(name="latency", title="latency", unit="s", direction="lower")
 QUEUE = Metric(name="queue", title="queue length", unit="1", direction="lower", scale="difference", resolution=1)
@@ -29,7 +29,7 @@ def slices_of(run: Run, at: int) -> list[Slice]:
         Slice(
             number=number,
             block=number // 2,
-            configuration=name,
+            treatment=name,
             begin_s=60.0 * number + 15,
             end_s=60.0 * number + 60,
             value=float(np.exp(run.values[at, number])),
@@ -58,7 +58,7 @@ def experiment(
         Slice(
             number=number,
             block=block,
-            configuration=name,
+            treatment=name,
             begin_s=60.0 * number + 15,
             end_s=60.0 * number + 60,
             value=0.01 * float(np.exp(noise[0, number])) * (1 + effects[name]),
@@ -80,7 +80,7 @@ def test_a_look_after_every_slice_says_what_the_benchmark_counts() -> None:
                         Slice(
                             original.number,
                             original.block,
-                            original.configuration,
+                            original.treatment,
                             original.begin_s,
                             original.end_s,
                             original.value,
@@ -137,14 +137,14 @@ def test_slices_with_flags_and_without_values_do_not_count() -> None:
         Slice(
             original.number,
             original.block,
-            original.configuration,
+            original.treatment,
             original.begin_s,
             original.end_s,
             100.0,
             flags=("guard",),
         )
         if original.block == 3
-        else Slice(original.number, original.block, original.configuration, original.begin_s, original.end_s)
+        else Slice(original.number, original.block, original.treatment, original.begin_s, original.end_s)
         if original.block == 4
         else original
         for original in slices
@@ -186,8 +186,8 @@ def test_the_number_of_further_slices_is_a_fair_guide() -> None:
 def test_a_control_that_the_setting_changes_is_not_used_and_that_is_said() -> None:
     slices = [
         Slice(
-            original.number, original.block, original.configuration, original.begin_s, original.end_s, original.value,
-            (original.control or 1.0) * (1.3 if original.configuration == "b" else 1.0),
+            original.number, original.block, original.treatment, original.begin_s, original.end_s, original.value,
+            (original.control or 1.0) * (1.3 if original.treatment == "b" else 1.0),
         )
         for original in experiment({"a": 0.0, "b": 0.0}, slices=120)
     ]  # fmt: skip
@@ -214,8 +214,8 @@ def test_a_control_that_explains_the_noise_is_used() -> None:
 def test_an_effect_that_comes_and_goes_is_said() -> None:
     slices = [
         Slice(
-            original.number, original.block, original.configuration, original.begin_s, original.end_s,
-            (original.value or 0.0) * (1.1 if original.configuration == "b" and original.block // 20 % 2 else 1.0),
+            original.number, original.block, original.treatment, original.begin_s, original.end_s,
+            (original.value or 0.0) * (1.1 if original.treatment == "b" and original.block // 20 % 2 else 1.0),
         )
         for original in experiment({"a": 0.0, "b": 0.0}, slices=160, service=NAMED["steady"])
     ]  # fmt: skip
@@ -269,19 +269,3 @@ def test_a_plan_with_stays_is_right_to_a_factor_of_2() -> None:
     typical = np.median([plan.typical or np.inf for plan in plans])
     assert typical / 2 < cell.slices_with_stays < typical * 2
     assert all(60 <= plan.in_stays < (plan.slices or np.inf) for plan in plans)
-
-
-def test_mirrored_blocks_are_planned_shorter_where_load_changes_quickly_and_noise_needs_enough_values() -> None:
-    random = np.random.default_rng(8)
-    ramps = np.exp(np.abs(np.arange(96) % 48 - 24) * 0.05 + random.normal(0, 0.01, 96))
-    flat = np.exp(random.normal(0, 0.01, 96))
-
-    def slices(pilot: NDArray[np.float64], order: SwitchbackOrder) -> int:
-        noise = noise_of_pilot(pilot, 4, order, ratio=True)
-        assert noise is not None
-        return plan_slices(noise, np.log1p(0.03), 0.05, 4, order).slices or 10**9
-
-    assert slices(ramps, "mirrored") < slices(ramps, "random")
-    assert slices(flat, "random") <= slices(flat, "mirrored")
-    assert noise_of_pilot(flat[:5], 2, "random", ratio=True) is None
-    assert noise_of_pilot(np.zeros(20), 2, "random", ratio=True) is None

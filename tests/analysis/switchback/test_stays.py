@@ -13,9 +13,9 @@ from benchmarks.switchback.services import SERVICES
 from benchmarks.switchback.stays import CASES, StayCase, adopted, lagged, simulate_stays, with_stays
 
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
-from ajuste.design.switchback import STAY, order_of_block
-from ajuste.model.live import Slice
 from ajuste.model.metric import Metric
+from ajuste_stats.switchback.design import STAY, order_of_block
+from ajuste_stats.switchback.slices import Slice
 from tiers import slow
 
 LATENCY = Metric(name="p99", title="p99", unit="ms", direction="lower")

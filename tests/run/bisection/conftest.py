@@ -13,10 +13,11 @@ from ajuste.cli.choice import Choices, chosen_study
 from ajuste.kernel.building.built import find_built
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
 from ajuste.run.bisection.bisect import Watching
 from ajuste.run.bisection.session import BisectionSession, StepMeasurement
 from ajuste.study.schema import Study
+from ajuste_stats.terms import Word
 
 
 @dataclass

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import Choices, chosen_study
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.run.bisection.session import BisectionSession, StepMeasurement, step_study
 from ajuste.study.schema import Study
+from ajuste_stats.sign_intervals import fewest_blocks
 
 if TYPE_CHECKING:
     from tests.run.bisection.conftest import Lab

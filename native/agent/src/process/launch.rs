@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -71,7 +72,7 @@ pub fn launch(
         // It may open them by their names, /dev/stdout and /dev/stderr.
         stdout.give(user).and_then(|()| stderr.give(user)).map_err(broken)?;
     }
-    let stdin = File::open("/dev/null").map_err(broken)?;
+    let stdin = nothing().map_err(broken)?;
     let (sleeper, door) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| says(errno::of(error)))?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| says(errno::of(error)))?;
     let streams = Streams {
@@ -115,6 +116,15 @@ pub fn launch(
         _group: group,
         is_released: Cell::new(false),
     })
+}
+
+/// The standard input of all processes, opened once.
+fn nothing() -> io::Result<&'static File> {
+    static NOTHING: OnceLock<File> = OnceLock::new();
+    match NOTHING.get() {
+        Some(file) => Ok(file),
+        None => File::open("/dev/null").map(|file| NOTHING.get_or_init(|| file)),
+    }
 }
 
 /// A process that becomes `image`.

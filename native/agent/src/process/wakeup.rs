@@ -6,6 +6,7 @@
 //! woke it. A kernel without the file, or one that does not account, knows of no delay.
 
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::clock;
@@ -18,7 +19,7 @@ const LONGEST: usize = 64;
 
 /// Says when the agent was woken, if this kernel can tell.
 pub struct Wakeups {
-    account: Option<File>,
+    account: Option<&'static File>,
 }
 
 /// The moment before a sleep.
@@ -46,7 +47,9 @@ enum Order {
 
 impl Wakeups {
     pub fn open() -> Wakeups {
-        Wakeups { account: File::open(PLACE).ok() }
+        // One for all trials: opening it takes longer than reading it.
+        static ACCOUNT: OnceLock<Option<File>> = OnceLock::new();
+        Wakeups { account: ACCOUNT.get_or_init(|| File::open(PLACE).ok()).as_ref() }
     }
 
     /// To be called just before a sleep.
@@ -71,7 +74,7 @@ impl Wakeups {
     }
 
     fn waits(&self, order: Order) -> Option<Waits> {
-        let account = self.account.as_ref()?;
+        let account = self.account?;
         let delay_ns = || {
             let mut bytes = [0; LONGEST];
             let length = account.read_at(&mut bytes, 0).ok()?;

@@ -13,7 +13,7 @@ from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_
 from ajuste.model.cost import function_words
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.results import Results
-from ajuste.model.verdict import LimitWord, Verdict
+from ajuste.model.verdict import Verdict
 from ajuste_ci.bench import BenchRequest, RevisionBench
 from ajuste_ci.model import (
     OF_LIMIT,
@@ -29,6 +29,7 @@ from ajuste_ci.model import (
     worst,
 )
 from ajuste_ci.project import CONFIDENCE, SIDES, BenchmarkTable, ReproducerTable
+from ajuste_stats.terms import LimitWord
 
 _OUTCOMES: Final[dict[LimitWord, Outcome]] = {"beyond": "there", "within": "absent", "undecided": "undecided"}
 

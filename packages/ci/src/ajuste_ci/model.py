@@ -10,9 +10,8 @@ from typing import Final, Literal
 from pydantic import Field
 
 from ajuste.model.base import BaseModel
-from ajuste.model.metric import Direction, Scale
 from ajuste.model.results import Clock
-from ajuste.model.verdict import LimitWord
+from ajuste_stats.terms import Direction, LimitWord, Scale
 
 # Verdict on one figure: `failed` where it was not measured.
 GateWord = Literal["pass", "regression", "undecided", "failed"]

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ajuste.model.verdict import Word
 from ajuste.model.wording import (
     amount,
     change,
@@ -27,6 +26,7 @@ from ajuste.model.wording import (
 from ajuste.report.document import Badge, Block, Column, CommandBlock, Item, Listing, Report, Row, Section, Table
 from ajuste.report.expectations import junit_text
 from ajuste_ci.model import GateFigure, GateResult, GateWord, NoopFigure, NoopResult, Policy, ProjectCommit
+from ajuste_stats.terms import Word
 
 LOOKS: Final[dict[GateWord, tuple[Word, str]]] = {
     "pass": ("equivalent", "✓"),

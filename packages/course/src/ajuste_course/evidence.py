@@ -13,10 +13,13 @@ from typing import Final, Literal
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.stream import read_trial
 from ajuste.model.error import AjusteError
-from ajuste.model.trial import Observation, Trial
+from ajuste.model.event import Counter, EventsByKind, Exited, Output
+from ajuste.model.trial import Observation, Slot, Trial
+from ajuste.outputs.base import EXACT_METRICS, MODELLED_METRICS, base_metrics
 from ajuste.outputs.trial_status import trial as read_again
 from ajuste.run.experiment import resolved_study
-from ajuste.run.runner import Watcher
+from ajuste.run.runner import Watcher, schedule_of
+from ajuste.run.schedule import TrialHistory
 from ajuste.run.testbed import RunOptions
 from ajuste.run.verification import verify
 from ajuste.store.record import KeptRecord
@@ -31,6 +34,7 @@ FEWEST_WORDS: Final = 8
 """Words of a free text from which on two that are equal are shown: shorter ones may be alike by chance."""
 _ROUNDING: Final = 1e-9
 _MOST_LISTED: Final = 5
+_NO_TIME: Final = "2000-01-01T00:00:00+00:00"
 
 Weight = Literal["proof", "remark"]
 
@@ -84,10 +88,49 @@ def _difference(measured: ResolvedStudy, expected: Mapping[str, object]) -> str:
     return f"the study differs from this student's in {', '.join(parts)}; it has {levels or 'one configuration'}"
 
 
+def design_findings(step: str, resolved: ResolvedStudy, stopped: str, trials: Sequence[Trial]) -> list[Finding]:
+    """Return where the trials are not those that the study plans, by its seed and by what was found before: trials of
+    another seed, blocks that are missing, or more than it takes.
+    """
+    planned: dict[int, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        # Whether a run ended by the time of its machine is not known here: the time counts nothing.
+        timeless = trial.model_copy(update={"started": _NO_TIME, "host_seconds": 0.0})
+        planned[trial.slot.block].append(timeless)
+    history, end = TrialHistory(), None
+    schedule = schedule_of(resolved, history)
+    for number in range(len(planned)):
+        if end is not None:
+            return [Finding("proof", f"{step}: has blocks after {number}, where its study ends: {end.words}")]
+        slots = {trial.slot for trial in planned[number]}
+        if wrong := _not_planned(set(schedule.block(number)), slots):
+            return [Finding("proof", f"{step}: block {number + 1} is not the one of this study and its seed: {wrong}")]
+        for trial in planned[number]:
+            history.add(trial)
+        end = schedule.look(number)
+    budget = resolved.study.budget
+    if end is not None or budget.min_seconds:
+        return []
+    if stopped == "time":
+        return [Finding("remark", f"{step}: ended after {len(planned)} blocks by the time that its machine took")]
+    return [Finding("proof", f"{step}: has {len(planned)} blocks; its study goes on after them: some were left out")]
+
+
+def _not_planned(planned: set[Slot], slots: set[Slot]) -> str:
+    if planned == slots:
+        return ""
+    if {slot.configuration for slot in planned} != {slot.configuration for slot in slots}:
+        lost = {slot.configuration for slot in planned} - {slot.configuration for slot in slots}
+        return f"{', '.join(sorted(lost))} is missing" if lost else "it has more configurations"
+    seeds = {slot.seed for slot in planned} ^ {slot.seed for slot in slots}
+    return "the seed of its trials is another" if seeds else "its order is another"
+
+
 def trial_findings(step: str, resolved: ResolvedStudy, trials: Iterable[Trial]) -> list[Finding]:
     """Return which trials have figures that do not follow from what the guest sent, or that nothing can have."""
     changed: list[str] = []
     impossible: list[str] = []
+    failed: list[str] = []
     cpus = resolved.study.target.cpus or 1
     for trial in trials:
         name = f"block {trial.slot.block + 1}, {trial.slot.configuration}"
@@ -95,25 +138,36 @@ def trial_findings(step: str, resolved: ResolvedStudy, trials: Iterable[Trial]) 
             changed.append(f"{name}: {wrong}")
         if wrong := _impossible(trial, cpus):
             impossible.append(f"{name}: {wrong}")
+        if trial.status == "failed":
+            failed.append(f"{name}: {trial.reason}")
     return [
         *([Finding("proof", f"{step}: figures were changed: {_listed(changed)}")] if changed else []),
         *([Finding("proof", f"{step}: figures that cannot be: {_listed(impossible)}")] if impossible else []),
+        *([Finding("remark", f"{step}: trials that failed do not count: {_listed(failed)}")] if failed else []),
     ]
 
 
 def _changed(trial: Trial, resolved: ResolvedStudy) -> str:
     # Figures are read again from the events of the guest, except for what events do not have.
-    if trial.status == "failed" or "bytes left out" in trial.events:
-        return ""
     if trial.slot.configuration not in resolved.names:
         return "no such configuration"
     plan = plan_for(resolved, trial.slot, trial.attempt)
     stream = read_trial(trial.events.encode(), plan)
     if stream.problem:
-        return stream.problem
+        return "" if trial.status == "failed" else stream.problem
     observation = Observation(lines=stream.lines, events=stream.events)
     reread = read_again(trial.slot, trial.attempt, plan, observation, trial_reading(resolved, trial.slot.configuration))
-    for metric, value in reread.metrics.items():
+    kinds = EventsByKind(stream.events)
+    figures = reread.metrics
+    if any(event.dropped_bytes for event in kinds.of(Output)):
+        # Long output is not in the file as a whole: what was read from it is not known here.
+        ends = [event for event in kinds.of(Exited) if event.role == "workload"]
+        figures = base_metrics(ends[0], kinds.of(Counter))[0] if ends else {}
+    elif trial.status != reread.status:
+        return f"it is {trial.status}, by what the guest sent {reread.status}"
+    elif more := trial.metrics.keys() - figures.keys() - {*EXACT_METRICS, *MODELLED_METRICS}:
+        return f"{', '.join(sorted(more))}: the guest sent none"
+    for metric, value in figures.items():
         if not math.isclose(trial.metrics.get(metric, math.nan), value, rel_tol=_ROUNDING):
             return f"{metric} is {trial.metrics.get(metric)}, the guest sent {value:g}"
     return ""

@@ -133,8 +133,8 @@ def ratio_of(verdict: Verdict) -> float | None:
 
 
 def _peeks(results: Results, metric: str, baseline: str, name: str) -> int:
-    # How often somebody who does a two-sample t test after each block finds p < 0.05, which holds for one look only.
-    from scipy.stats import ttest_ind
+    # How often somebody who does a paired t test after each block finds p < 0.05, which holds for one look only.
+    from scipy.stats import ttest_rel
 
     by_block: dict[str, dict[int, float]] = {baseline: {}, name: {}}
     for point in results.trials:
@@ -143,7 +143,7 @@ def _peeks(results: Results, metric: str, baseline: str, name: str) -> int:
     blocks = sorted(by_block[baseline].keys() & by_block[name].keys())
     pairs = [(by_block[baseline][block], by_block[name][block]) for block in blocks]
     looks = range(FIRST_LOOK, len(pairs) + 1)
-    return sum(_different(pairs[:look], ttest_ind) for look in looks)
+    return sum(_different(pairs[:look], ttest_rel) for look in looks)
 
 
 def _different(pairs: Sequence[tuple[float, float]], test: object) -> bool:

@@ -36,10 +36,14 @@ def moodle_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
     """
     best: dict[str, Marked] = {}
     for each in marked:
-        if each.student and (each.student not in best or each.points > best[each.student].points):
+        if each.student and (each.student not in best or _rank(each) > _rank(best[each.student])):
             best[each.student] = each
     rows = [[student, _moodle_points(each), _feedback(each)] for student, each in sorted(best.items())]
     return _csv([["ID number", sheet.title, "Feedback comments"], *rows])
+
+
+def _rank(each: Marked) -> tuple[bool, float]:
+    return each.decision != "not accepted", each.points
 
 
 def _moodle_points(each: Marked) -> str:

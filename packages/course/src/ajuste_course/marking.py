@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.machine.home import ajuste_version
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.wording import count_of, visible
 from ajuste.run.runner import Watcher
@@ -20,6 +21,7 @@ from ajuste_course.evidence import (
     Prints,
     asked_metrics,
     copies,
+    design_findings,
     digest_findings,
     measured_again,
     prints_of,
@@ -188,15 +190,18 @@ def mark_one(
         if step.name not in opened.runs:
             continue
         stored = opened.runs[step.name]
-        outcomes[step.name] = run_outcome(stored.run, stored.store)
         against, resolved = study_findings(sheet, step, opened, known, options)
         findings += against
         if resolved is None:
-            continue
+            continue  # The figures of another study answer no question.
+        outcomes[step.name] = run_outcome(stored.run, stored.store)
         trials = list(stored.trials)
-        changed = trial_findings(step.name, resolved, trials)
+        changed = [
+            *_by_version(design_findings(step.name, resolved, stored.run.stopped, trials), opened),
+            *trial_findings(step.name, resolved, trials),
+        ]
         findings += changed
-        if marking.sample and not changed:
+        if marking.sample and not any(finding.weight == "proof" for finding in changed):
             sample = sample_of(trials, asked_metrics(sheet, step.name), marking.sample, marking.generator)
             findings += measured_again(step.name, opened, resolved, sample, known, options, watcher)
             count += len(sample)
@@ -220,6 +225,14 @@ def mark_one(
         language=workbook.language,
         predictions=predictions,
     )
+
+
+def _by_version(findings: Sequence[Finding], opened: OpenedHandIn) -> list[Finding]:
+    # Another version may order its trials, or end, in another way.
+    if opened.about.ajuste == ajuste_version():
+        return list(findings)
+    by = f"by Ajuste {visible(opened.about.ajuste)}, here {ajuste_version()}"
+    return [Finding("remark", f"{finding.text} ({by})") for finding in findings]
 
 
 def _of_clock(opened: OpenedHandIn) -> list[Finding]:

@@ -113,7 +113,7 @@ def notebook_text(named: str, sheet: Sheet, student: str, language: str) -> str:
         cells.append(v4.new_markdown_cell(text, id=f"text-{number}"))
         if code := _code(step):
             cells.append(v4.new_code_cell(code, id=f"code-{number}"))
-    cells.append(v4.new_code_cell(f'sheet.hand_in("{sheet.name}-{student}.ajuste")', id="hand-in"))
+    cells.append(v4.new_code_cell(f"sheet.hand_in({f'{sheet.name}-{student}.ajuste'!r})", id="hand-in"))
     notebook = v4.new_notebook(
         cells=cells, metadata={"language_info": {"name": "python"}, "ajuste": {"language": language}}
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
@@ -43,7 +43,7 @@ Of = Literal[
 """A figure of the trials of one configuration (``mean``, ``median``, ``sd``, ``n``), or of its comparison with the
 baseline (``estimate``, ``low`` and ``high`` are ratios, ``change`` is the estimate in per cent, ``verdict`` its word,
 ``three-sigma`` the word of that rule, ``ratio`` the plain quotient of the two means). ``blocks`` are those of the run.
-``peeks``: after how many of the blocks from the third on a t-test at 5 % would have called the two different."""
+``peeks``: after how many of the blocks from the third on a paired t-test at 5 % would have called the two different."""
 
 
 class Draw(ClosedModel):
@@ -217,6 +217,7 @@ class Sheet(ClosedModel):
         names = [step.name for step in self.steps if not isinstance(step, TextStep)]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two steps are called {twice}")
+        studies = [step.name for step in self.steps if isinstance(step, MeasureStep | SimulateStep)]
         measured: list[str] = []
         for step in self.steps:
             for figure in figures_of(step):
@@ -226,8 +227,8 @@ class Sheet(ClosedModel):
                     )
             if isinstance(step, PredictStep) and step.study in measured:
                 raise ValueError(f"{step.name} predicts {step.study}, which is measured before it")
-            if isinstance(step, PredictStep) and step.study not in names:
-                raise ValueError(f"{step.name} predicts {step.study}, which is no step")
+            if isinstance(step, PredictStep) and step.study not in studies:
+                raise ValueError(f"{step.name} predicts {step.study}, which is no step that measures")
             if isinstance(step, MeasureStep | SimulateStep):
                 measured.append(step.name)
         known = {*self.draw, *RESERVED}
@@ -327,7 +328,7 @@ def parse_sheet(document: dict[str, Any], source: StudySource | None = None) -> 
         raise error(problems, source) from None
 
 
-def filled(value: Any, drawn: dict[str, tuple[str | int | float, ...]]) -> Any:
+def filled(value: Any, drawn: Mapping[str, tuple[str | int | float, ...]]) -> Any:
     """Return a document with its placeholders, as in ``"{size}"``, filled with what was drawn.
 
     A text that is one placeholder becomes the value itself; an element of a list becomes all values.
@@ -343,12 +344,12 @@ def filled(value: Any, drawn: dict[str, tuple[str | int | float, ...]]) -> Any:
     return _PLACEHOLDER.sub(lambda match: _words(match, drawn), value)
 
 
-def _elements(value: Any, drawn: dict[str, tuple[str | int | float, ...]]) -> list[Any]:
+def _elements(value: Any, drawn: Mapping[str, tuple[str | int | float, ...]]) -> list[Any]:
     replaced = filled(value, drawn)
     return replaced if isinstance(value, str) and isinstance(replaced, list) else [replaced]
 
 
-def _words(match: re.Match[str], drawn: dict[str, tuple[str | int | float, ...]]) -> str:
+def _words(match: re.Match[str], drawn: Mapping[str, tuple[str | int | float, ...]]) -> str:
     return ", ".join(map(str, drawn[match[1]])) if match[1] in drawn else match[0]
 
 

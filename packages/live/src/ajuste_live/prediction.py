@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL
-from ajuste.analysis.switchback.plan import (
+from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, duration
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Trial
+from ajuste.model.wording import percent
+from ajuste.study.resolved import ResolvedStudy
+from ajuste_live.reading import NothingShownError, Source
+from ajuste_live.results import computable, trial_slices
+from ajuste_stats.switchback.design import STAY, slices_a_block
+from ajuste_stats.switchback.judge import ALPHA_OF_CONTROL
+from ajuste_stats.switchback.plan import (
     FEWEST_BLOCKS,
     POWER,
     BlockNoise,
@@ -22,14 +30,6 @@ from ajuste.analysis.switchback.plan import (
     noise_of_pilot,
     plan_slices,
 )
-from ajuste.design.switchback import STAY, slices_a_block
-from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, duration
-from ajuste.model.metric import Metric
-from ajuste.model.trial import Trial
-from ajuste.model.wording import percent
-from ajuste.study.resolved import ResolvedStudy
-from ajuste_live.reading import NothingShownError, Source
-from ajuste_live.results import computable, trial_slices
 
 if TYPE_CHECKING:
     from ajuste.store.store import Store

@@ -10,7 +10,7 @@ from typing import Final, cast, get_args
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
-from ajuste.model.live import LiveDesign, LiveMetric, SwitchbackOrder
+from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.tunable import SERVER_KINDS, SERVICE_PREFIX
 from ajuste.model.wording import listed
 from ajuste.study.command_line.conditions import read_guard
@@ -22,6 +22,7 @@ from ajuste.study.job import PatternTable
 from ajuste.study.metrics import custom_metric
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
+from ajuste_stats.terms import SwitchbackOrder
 
 HINT: Final = "see `ajuste live --help` for examples"
 LEAST_SLICE_S: Final = 2.0

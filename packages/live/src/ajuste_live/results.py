@@ -12,7 +12,6 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.record import Record, sort_trials
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices, later_costs
 from ajuste.design.stopping import Why
-from ajuste.design.switchback import STAY
 from ajuste.model.live import (
     BEGIN,
     BREACH,
@@ -22,8 +21,6 @@ from ajuste.model.live import (
     LiveLine,
     LiveRecord,
     LiveSlice,
-    Slice,
-    SwitchbackOrder,
     duration,
     is_computable,
 )
@@ -33,6 +30,9 @@ from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed, sentence_start
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_stats.switchback.design import STAY
+from ajuste_stats.switchback.slices import Slice
+from ajuste_stats.terms import SwitchbackOrder
 
 MOST_POINTS: Final = 3000
 """Maximum number of points of a metric over time; more are averaged."""
@@ -62,7 +62,7 @@ def trial_slices(trials: Sequence[Trial], metric: str, control: str = "") -> lis
         Slice(
             number=number,
             block=trial.slot.block,
-            configuration=trial.slot.configuration,
+            treatment=trial.slot.configuration,
             begin_s=trial.metrics[BEGIN],
             end_s=trial.metrics.get(END, trial.metrics[BEGIN]),
             value=trial.metrics.get(metric),

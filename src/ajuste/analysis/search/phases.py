@@ -10,9 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.confidence_sequences import mean_interval
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.summary import estimate_interval
 from ajuste.design.search.sampler import FEWEST_TRIALS, Constraint, Goal, Point, Space, Tried, front
 from ajuste.design.search.surrogate import Surrogate, Table, first_points
 from ajuste.model.error import RequestError
@@ -21,6 +19,8 @@ from ajuste.model.trial import Trial
 from ajuste.model.tunable import same_value
 from ajuste.model.tuning import ExpectedMap, Importance, KeptLimit
 from ajuste.model.verdict import Verdict
+from ajuste_stats.confidence_sequences import mean_interval
+from ajuste_stats.precision import estimate_interval
 
 # Measurements of a search so far, by block and by the levels that the kernel had.
 

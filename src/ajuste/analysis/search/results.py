@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ajuste.analysis.confidence_sequences import with_quantile_columns, with_quantiles
 from ajuste.analysis.pairs import clean_trials, counted_blocks
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record
@@ -25,7 +24,7 @@ from ajuste.analysis.search.phases import (
     kept_limits,
     tried,
 )
-from ajuste.analysis.summary import measured
+from ajuste.analysis.summary import measured, with_quantile_columns, with_quantiles
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.search.sampler import Goal, Search, Space, Tried, build_space, resolve_goal
 from ajuste.design.search.samplers import TITLES

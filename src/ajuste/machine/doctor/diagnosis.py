@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.special import chdtri
 
-from ajuste.analysis.confidence_sequences import fewest, half_width
-from ajuste.analysis.summary import MOST_BLOCKS, blocks_needed
 from ajuste.model.base import BaseModel, ClosedModel
+from ajuste_stats.confidence_sequences import fewest, half_width
+from ajuste_stats.precision import MOST_BLOCKS, blocks_needed
 
 
 class Jitter(BaseModel):
@@ -121,7 +121,7 @@ def measure_spread(values: NDArray[np.float64]) -> NoiseSpread:
 
 
 def blocks_for(spread: NoiseSpread, effect_percent: float) -> NoiseEffect:
-    """Return the blocks that distinguish a difference of that size from none, by ``analysis.confidence_sequences``."""
+    """Return the blocks that distinguish a difference of that size from none, by ``confidence_sequences``."""
     # The variance of this estimator is 2 σ⁴ (3n − 4)/(n − 1)² for independent runs: that of chi-square with so many
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)

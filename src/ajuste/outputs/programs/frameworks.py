@@ -14,7 +14,7 @@ from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.outputs.base import excerpt
 from ajuste.outputs.format import (
     MOST_METRICS,
@@ -29,6 +29,7 @@ from ajuste.outputs.format import (
     parse_document,
     utf8,
 )
+from ajuste_stats.terms import Direction
 
 # Source: asv 0.6, asv/results.py: result_columns, results (version 2); ``asv run --record-samples`` keeps the
 # samples. The units of what is tracked are in another file, benchmarks.json.

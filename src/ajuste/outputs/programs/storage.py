@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt
 from ajuste.outputs.format import (
     LOOKED_AT,
@@ -28,6 +28,7 @@ from ajuste.outputs.format import (
     parse_document,
 )
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow
+from ajuste_stats.terms import Direction
 
 # Source: dbench 4.0, dbench.c (show_one_latency, report_latencies, main). Its MB are 10^6 bytes.
 

@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Metric
 from ajuste.outputs.base import excerpt
 from ajuste.outputs.format import (
     LOOKED_AT,
@@ -28,6 +28,7 @@ from ajuste.outputs.format import (
     utf8,
 )
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow
+from ajuste_stats.terms import Direction
 
 # Source: lkp-tests, lib/compare.rb (show_group_header, show_perf_change, show_failure_change), lib/matrix.rb: the
 # JSON has a number for each statistic of a run, or a list with one of each run.

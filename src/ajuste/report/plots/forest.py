@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
@@ -25,6 +25,7 @@ from ajuste.report.verdicts import (
     tally,
     verdict_text,
 )
+from ajuste_stats.terms import Scale
 
 SYMBOLS: Final = {
     "improves": "triangle-up",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.tuning import ExpectedMap, Phase, SearchStep, Tuning
 from ajuste.model.verdict import Verdict
@@ -23,6 +23,7 @@ from ajuste.report.plots.plot import (
     scatter,
     variable,
 )
+from ajuste_stats.terms import Scale
 
 
 def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
-from ajuste.model.surface import Curve, Region, Shape, Surface, SurfaceAxis, SurfacePoint
+from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.wording import change, visible_line
 from ajuste.report.format import Labels, NumberFormat, in_unit
 from ajuste.report.plots.plot import (
@@ -27,6 +27,7 @@ from ajuste.report.plots.plot import (
     variable,
 )
 from ajuste.report.plots.trials import exact, figure_axis
+from ajuste_stats.terms import Shape
 
 _NARROWEST: Final = 230  # pixels between the first and the last level
 _LETTER: Final = 7.5  # pixels

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ajuste.analysis.sign_intervals import fewest_blocks
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.building.configuration import OptionsConflict
@@ -25,6 +24,7 @@ from ajuste.run.testbed import RunOptions
 from ajuste.study.factors import SCHED_EXT
 from ajuste.study.metrics import deciding_metrics
 from ajuste.study.schema import FactorTable, SchedulerTable, Study
+from ajuste_stats.sign_intervals import fewest_blocks
 
 Kind = Literal["versions", "options", "revisions"]
 

@@ -14,8 +14,8 @@ from typing import Any, Final, get_args
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
-from ajuste.model.metric import Direction
 from ajuste.study.command_line.request import wrong
+from ajuste_stats.terms import Direction
 
 # Most characters of a command in the name of a configuration.
 LONGEST: Final = 48

@@ -33,11 +33,11 @@ from ajuste_lab.campaign.promotion import (
     ConfirmedPart,
     ReadBackPlan,
     incumbents,
-    is_promoted,
     judgement,
     rare_costs,
     standing,
 )
+from ajuste_stats.e_values import is_promoted
 
 
 @dataclass(frozen=True)

@@ -334,11 +334,11 @@ def _show_plan(
     *,
     as_json: bool,
 ) -> None:
-    from ajuste.design.switchback import STAY
     from ajuste.executor.host.adoption import adopted_from
     from ajuste.model.live import duration
     from ajuste.model.plan import location_words
     from ajuste_live.adoption import places_at_boot
+    from ajuste_stats.switchback.design import STAY
 
     if as_json:
         document: dict[str, object] = {
