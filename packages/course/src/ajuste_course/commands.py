@@ -139,7 +139,7 @@ def open_(
     def make(step: SimulateStep, current: Workbook) -> str:
         return str(_data_file(plain, step, current, None, force=True))
 
-    guide = Guide(texts, code, shelf, Console(file=sys.stdout), measure, make)
+    guide = Guide(texts, plain, code, shelf, Console(file=sys.stdout), measure, make)
     with _left(code):
         workbook = guide.lead(workbook)
     typer.echo(say(code, "All done. Hand it in: ajuste course hand-in {sheet}", sheet=sheet))
@@ -186,7 +186,7 @@ def predict(
         raise RequestError(f"DIRECTION {visible_line(direction)}: expected rises, falls or same")
     shelf = Shelf(home())
     prediction = read_prediction(direction, size, why)  # type: ignore[arg-type]
-    workbook = shelf.keep(shelf.find(plain, student).with_prediction(plain, name, prediction))
+    workbook = shelf.update(plain, student, lambda now: now.with_prediction(plain, name, prediction))
     typer.echo(f"{name}: {direction}{f' to {prediction.ratio:.3g} times' if direction != 'same' else ''}")
     _next(plain, workbook, sheet)
 
@@ -249,7 +249,7 @@ def answer(
     """Answer a question of a sheet. An answer can be changed until you hand in."""
     plain = read_sheet(find_sheet(sheet))
     shelf = Shelf(home())
-    workbook = shelf.keep(shelf.find(plain, student).with_answer(plain, name, value))
+    workbook = shelf.update(plain, student, lambda now: now.with_answer(plain, name, value))
     typer.echo(f"{name}: {visible_line(str(workbook.answers[name].value))}")
     _next(plain, workbook, sheet)
 
@@ -262,6 +262,7 @@ def hand_in(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The file to hand in (default: SHEET-NUMBER.ajuste)."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that you made before.")] = False,
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Hand in although steps are missing.")] = False,
     student: Student = None,
     as_json: Json = False,
@@ -281,6 +282,8 @@ def hand_in(
             f"not done yet: {', '.join(lacking)}", hint=f"go on with ajuste course open {sheet}, or add --unfinished"
         )
     file = output or Path(f"{plain.name}-{workbook.student}{SUFFIX}")
+    if force:
+        file.unlink(missing_ok=True)
     with Store(home().store_url) as store:
         about = write_hand_in(file, workbook, store, ajuste_version())
     if as_json:
@@ -449,7 +452,8 @@ def _measured(
     from ajuste_course.study import student_study
 
     workbook.require_predictions(sheet, step.name)
-    study = student_study(sheet, step, workbook.student, workbook.seed(sheet, step.name), catalogue())
+    seed = workbook.seed(sheet, step.name)
+    study = student_study(sheet, step, workbook.student, seed, catalogue())
     named = f"ajuste course measure {sheet.name} {step.name}"
     measure_study(
         study,
@@ -461,7 +465,7 @@ def _measured(
     )
     with Store(home().store_url) as store:
         run = store.find_run(study.name)
-    return shelf.keep(workbook.with_run(step.name, run.id))
+    return shelf.update(sheet, workbook.student, lambda now: now.with_measured(sheet, step.name, run.id, seed))
 
 
 def _data_file(sheet: Sheet, step: SimulateStep, workbook: Workbook, output: Path | None, *, force: bool) -> Path:
