@@ -106,7 +106,9 @@ def test_a_wrong_clock_is_only_a_remark(room: Classroom, work: Work, tmp_path: P
     assert only.decision == "look"
 
 
-def test_equal_texts_are_a_remark_and_equal_trials_a_proof(room: Classroom, work: Work, tmp_path: Path) -> None:
+def test_equal_texts_are_a_remark_and_equal_trials_prove_who_copied(
+    room: Classroom, work: Work, tmp_path: Path
+) -> None:
     friend = room.once("1002")
     text = "The tick of the timer ends a turn and so it lasts a whole number of ticks."
     answer = Answer(value=text, answered=now())
@@ -120,7 +122,11 @@ def test_equal_texts_are_a_remark_and_equal_trials_a_proof(room: Classroom, work
     assert "1001" in reasons(second, "remark")
     taken = friend.workbook.model_copy(update={"student": "1003"})
     files = [hand_in(friend, tmp_path / "3.ajuste"), hand_in(Work(taken, friend.runs), tmp_path / "4.ajuste")]
-    assert all("6 trials are those of" in reasons(each, "proof") for each in marked(room, files))
+    owner, copier = marked(room, files)
+    # Who measured them is not accused because somebody else took them.
+    assert (owner.decision, owner.points, copier.decision) == ("look", 9.0, "not accepted")
+    assert "6 trials are those of 1003" in reasons(owner, "remark")
+    assert "6 trials are those of 1002" in reasons(copier, "proof")
 
 
 def test_two_files_of_one_student_are_a_remark_and_no_copy(room: Classroom, honest: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -144,9 +144,16 @@ def mark_all(
     common = copies(_newest(prints))
     again = _handed_in_twice(marked)
     return [
-        replace(each, findings=(*each.findings, *common.get(each.student, ()), *again.get(each.file, ())))
-        for each in marked
+        replace(each, findings=(*each.findings, *_copied(each, common), *again.get(each.file, ()))) for each in marked
     ]
+
+
+def _copied(each: Marked, common: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    # Whose trials are those of their own seed has measured them: it is no proof that somebody else has them, too.
+    findings = common.get(each.student, ())
+    if any(finding.weight == "proof" for finding in each.findings):
+        return list(findings)
+    return [replace(finding, weight="remark") for finding in findings]
 
 
 def _newest(prints: Sequence[Prints]) -> list[Prints]:
