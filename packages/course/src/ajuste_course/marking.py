@@ -7,11 +7,11 @@ import io
 import math
 import random
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, Literal
 
 from ajuste.catalogue.loader import Catalogue
@@ -98,11 +98,9 @@ class Marked:
     @property
     def points(self) -> float:
         """Return the points without what a person marks; 0 where it is not accepted."""
-        return (
-            0.0
-            if self.decision in ("not accepted", "nothing handed in")
-            else sum(mark.points or 0.0 for mark in self.marks)
-        )
+        if self.decision in ("not accepted", "nothing handed in"):
+            return 0.0
+        return sum(mark.points or 0.0 for mark in self.marks)
 
     @property
     def open_points(self) -> float:
@@ -118,7 +116,7 @@ class Marking:
 
     sample: int = DEFAULT_SAMPLE
     students: frozenset[str] = frozenset()
-    points: Mapping[tuple[str, str], float] = MappingProxyType({})
+    points: Mapping[tuple[str, str], float] = field(default_factory=dict)
     generator: random.Random = field(default_factory=random.SystemRandom)
 
 
@@ -160,14 +158,20 @@ def read_points(file: Path) -> dict[tuple[str, str], float]:
     return points
 
 
+def _decoded(data: bytes) -> str:
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return data.decode("utf-16")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252")
+
+
 def _rows(file: Path, option: str) -> list[list[str]]:
-    # Spreadsheets separate by semicolons where a comma is part of numbers, and may write no UTF-8.
+    # Spreadsheets separate by semicolons where a comma is part of numbers, and may not write UTF-8.
     try:
         data = file.read_bytes()
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = data.decode("cp1252")
+        text = _decoded(data)
         first = text.partition("\n")[0]
         separator = max(",;\t", key=first.count)
         rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(cell.strip() for cell in row)]
@@ -203,8 +207,7 @@ def mark_all(
     common = copies(_newest(prints))
     again = _handed_in_twice(marked)
     judged_all = [
-        replace(each, findings=(*each.findings, *common.get(each.student, ()), *again.get(each.file, ())))
-        for each in marked
+        replace(each, findings=(*each.findings, *_copied(each, common), *again.get(each.file, ()))) for each in marked
     ]
     counting = {each.student: each.file for each in sorted(judged_all, key=_weight) if each.student}
     absent = sorted(marking.students - {each.student for each in marked})
@@ -216,6 +219,14 @@ def mark_all(
 
 def _weight(each: Marked) -> tuple[bool, str]:
     return each.decision != "not accepted", each.made
+
+
+def _copied(each: Marked, common: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    # Whose trials are those of their own seed has measured them: it is no proof that somebody else has them, too.
+    findings = common.get(each.student, ())
+    if any(finding.weight == "proof" for finding in each.findings):
+        return list(findings)
+    return [replace(finding, weight="remark") for finding in findings]
 
 
 def _newest(prints: Sequence[Prints]) -> list[Prints]:
