@@ -16,7 +16,7 @@ PACKAGES = sorted(path.name for path in (ROOT / "packages").iterdir())
 QUICK = "not slow and not vm and not browser and not machine and not network"
 
 
-def tested(installed: Installed, package: str, *words: str) -> subprocess.CompletedProcess[str]:
+def quick_tests(installed: Installed, package: str, *words: str) -> subprocess.CompletedProcess[str]:
     """The quick tests of a package, run by an environment that has it."""
     return subprocess.run(
         [installed.prefix / "bin" / "python", "-m", "pytest", "-q", "-n", "0", *words, ROOT / "packages" / package],
@@ -40,7 +40,7 @@ def test_its_tests_pass_alone(package: str, wheel: Path, tmp_path: Path) -> None
     installed = install(alone / wheel.name, tmp_path / "environment")
     others = [name for name in PACKAGES if (installed.packages / f"ajuste_{name}").exists()]
     assert others == sorted([package, STATISTICS])
-    done = tested(installed, package, "-m", QUICK)
+    done = quick_tests(installed, package, "-m", QUICK)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
 
@@ -50,5 +50,5 @@ def test_the_statistics_pass_their_tests_without_the_core(wheel: Path, tmp_path:
     (statistics,) = wheel.parent.glob(f"ajuste_{STATISTICS}-*.whl")
     installed = install(statistics, tmp_path / "environment", alone=True)
     assert [path.name for path in installed.packages.glob("ajuste*") if path.suffix != ".dist-info"] == ["ajuste_stats"]
-    done = tested(installed, STATISTICS, "-m", "not slow")
+    done = quick_tests(installed, STATISTICS, "-m", "not slow")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

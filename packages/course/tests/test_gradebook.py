@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from packages.course.tests.cheating import LIGHT
 
+from ajuste.model.error import RequestError
 from ajuste_course.evidence import Finding
-from ajuste_course.gradebook import marks_csv, marks_document, moodle_csv
-from ajuste_course.marking import Mark, Marked
+from ajuste_course.gradebook import marks_csv, marks_document, moodle_csv, to_mark_csv
+from ajuste_course.marking import Mark, Marked, read_points
 from ajuste_course.sheet import Sheet, read_sheet
 
 PROOF, REMARK = Finding("proof", "figures were changed"), Finding("remark", "two files")
@@ -84,14 +87,28 @@ def test_moodle_gets_points_only_where_nothing_is_open(sheet: Sheet) -> None:
 
 def test_moodle_gets_one_row_of_a_student_with_several_files(sheet: Sheet) -> None:
     worse = marked("1", marks=(Mark("mean", "wrong", 0.0, 3.0, "9", "5"),))
-    for order in ([worse, without_texts("1")], [without_texts("1"), worse]):
+    earlier = replace(worse, counts=False)
+    for order in ([earlier, without_texts("1")], [without_texts("1"), earlier]):
         (row,) = rows(moodle_csv(sheet, [*order, Marked("x.ajuste", problem="is half")]))
         assert (row["ID number"], row[sheet.title]) == ("1", "5")
         assert "4.1" in row["Feedback comments"]
-    # An accepted file without points counts more than one that is not accepted.
-    zero = marked("1", marks=())
-    (row,) = rows(moodle_csv(sheet, [without_texts("1", findings=(PROOF,)), zero]))
-    assert row[sheet.title] == "0"
+
+
+def test_who_handed_in_nothing_has_a_row_without_points(sheet: Sheet) -> None:
+    (row,) = rows(moodle_csv(sheet, [Marked("", "7")]))
+    assert (row["ID number"], row[sheet.title]) == ("7", "-")
+
+
+def test_points_of_a_person_are_read_back_from_the_table_that_asks_for_them(sheet: Sheet, tmp_path: Path) -> None:
+    texts = to_mark_csv([marked("1")])
+    (row, *_) = rows(texts)
+    assert row["text"]
+    file = tmp_path / "to-mark.csv"
+    file.write_text(f"student;question;points\n1;{row['question']};1,5\n1;other;\n", encoding="utf-8")
+    assert read_points(file) == {("1", row["question"]): 1.5}
+    file.write_text("student,question,points\n1,why,many\n", encoding="utf-8")
+    with pytest.raises(RequestError, match="row 2"):
+        read_points(file)
 
 
 def test_feedback_accuses_nobody(sheet: Sheet) -> None:

@@ -224,3 +224,23 @@ def test_the_next_step_is_the_first_that_is_not_done(sheet: Sheet, shelf: Shelf)
         elif step.kind == "ask":
             workbook = workbook.with_answer(sheet, step.name, "1")
     assert steps == ["switches", "levels", "mean", "turn", "verdict", "why"]
+
+
+def test_an_answer_that_is_given_while_a_study_is_measured_stays(sheet: Sheet, shelf: Shelf) -> None:
+    before = shelf.keep(
+        shelf.begin(sheet, "1001", "en").with_prediction(sheet, "switches", read_prediction("same", "", WHY))
+    )
+    seed = before.seed(sheet, STEP)
+    shelf.update(sheet, "1001", lambda now: now.with_answer(sheet, "mean", "5"))
+    after = shelf.update(sheet, "1001", lambda now: now.with_measured(sheet, STEP, "a-run", seed))
+    assert after.answers["mean"].value == 5
+    assert after.runs == {STEP: "a-run"}
+
+
+def test_a_run_is_not_taken_where_its_prediction_was_changed_meanwhile(sheet: Sheet, shelf: Shelf) -> None:
+    first = shelf.begin(sheet, "1001", "en").with_prediction(sheet, "switches", read_prediction("same", "", WHY))
+    seed = shelf.keep(first).seed(sheet, STEP)
+    other = read_prediction("falls", "30%", WHY)
+    shelf.update(sheet, "1001", lambda now: now.with_prediction(sheet, "switches", other))
+    with pytest.raises(RequestError, match="changed while"):
+        shelf.update(sheet, "1001", lambda now: now.with_measured(sheet, STEP, "a-run", seed))

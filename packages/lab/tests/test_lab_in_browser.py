@@ -20,6 +20,7 @@ from ajuste.store.bundle import write_bundle
 from ajuste.store.location import exclusive, lock_name
 from ajuste.store.store import Store
 from ajuste_lab.access import LARGEST_BUNDLE
+from ajuste_lab.rendering import PLACES, added_pages
 from headless import until
 from shell import SMALL, small
 from small_stores import DECIDED, GOING_ON, run_of
@@ -78,7 +79,7 @@ def test_trials_appear_as_another_process_measures_them(opened: Open, lab_home: 
 def test_every_page_of_the_menu_is_in_sight_on_a_phone(opened: Open) -> None:
     page = opened("/", width=390)
     ends = page.evaluate("[...document.querySelectorAll('.places a')].map((a) => a.getBoundingClientRect().right)")
-    assert len(ends) == 5
+    assert len(ends) == len(PLACES) + sum(len(module.PLACES) for module in added_pages())
     assert max(ends) <= 390
 
 

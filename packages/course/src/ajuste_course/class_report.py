@@ -9,9 +9,9 @@ from statistics import median
 from typing import Final
 
 from ajuste.model.wording import count_of
-from ajuste.report.document import Cell, Column, Notes, Paragraph, Picture, Report, Row, Section, Table
+from ajuste.report.document import Cell, Column, Notes, Paragraph, Picture, Report, Row, Section, Subsection, Table
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, line_at, plain, scatter, variable
-from ajuste_course.marking import Marked
+from ajuste_course.marking import Mark, Marked
 from ajuste_course.sheet import AskStep, PredictStep, Sheet
 
 _BINS: Final = 10
@@ -21,10 +21,12 @@ _LOG_TICKS: Final = (0.01, 0.03, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 100)
 
 def class_report(sheet: Sheet, marked: Sequence[Marked]) -> Report:
     """Return the page of a class."""
-    read = [each for each in marked if not each.problem]
-    counted = [each for each in read if each.decision != "not accepted"]
-    refused = len(marked) - len(counted)
-    words = f"{count_of(len(marked), 'hand-in')}: {refused} not accepted"
+    files = [each for each in marked if each.file]
+    counted = [each for each in files if each.counts and each.decision != "not accepted"]
+    refused = sum(each.decision == "not accepted" for each in files)
+    words = f"{count_of(len(files), 'hand-in')}: {refused} not accepted"
+    if absent := len(marked) - len(files):
+        words += f"; {count_of(absent, 'student')} handed in nothing"
     if counted:
         words += (
             f"; half of the others have {median(each.points for each in counted):g} of {sheet.points:g} points or more"
@@ -33,14 +35,15 @@ def class_report(sheet: Sheet, marked: Sequence[Marked]) -> Report:
         *_points(sheet, counted),
         *_questions(sheet, counted),
         *_predictions(sheet, counted),
-        _against(marked),
+        *_to_mark(counted),
+        *_against(marked),
         _hand_ins(sheet, marked),
     ]
     return Report(
         title=f"{sheet.title}: the class",
         headline=f"{words}.",
         question=sheet.summary,
-        sections=tuple(section for section in sections if section is not None),
+        sections=tuple(sections),
         stem=f"class-{sheet.name}",
     )
 
@@ -67,11 +70,16 @@ def _points(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
         figure=figure(
             [trace],
             xaxis={"title": {"text": "points"}, "range": [0, sheet.points]},
-            yaxis={"rangemode": "tozero", "tickformat": "d"},
+            yaxis={"rangemode": "tozero", "tickformat": "d", "dtick": _step(max(bins.values()))},
         ),
         height=_HEIGHT,
     )
     yield Section("Points", (Picture(plot),), name="points")
+
+
+def _step(most: int) -> int:
+    # Whole numbers of students, and about five of them.
+    return max(1, round(most / 5))
 
 
 def _questions(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
@@ -167,26 +175,46 @@ def _predictions(sheet: Sheet, counted: Sequence[Marked]) -> Iterator[Section]:
         )
 
 
-def _against(marked: Sequence[Marked]) -> Section | None:
+def _to_mark(counted: Sequence[Marked]) -> Iterator[Section]:
+    waiting: dict[str, list[tuple[str, Mark]]] = {}
+    for each in counted:
+        for mark in each.marks:
+            if mark.state == "to mark":
+                waiting.setdefault(mark.name, []).append((each.student, mark))
+    blocks = []
+    for name, texts in waiting.items():
+        columns = (Column("Student", figure=False), Column("Text", figure=False), Column("Points at most"))
+        rows = [Row((student, mark.value, Cell(f"{mark.most:g}"))) for student, mark in texts]
+        rubric = texts[0][1].rubric
+        blocks.append(
+            Subsection(name, (*([Paragraph(rubric)] if rubric else []), Table.of(columns, rows, f"texts-{name}")), name)
+        )
+    if blocks:
+        note = Paragraph("Fill in the column points of to-mark.csv, and mark again with --points to-mark.csv.")
+        yield Section("Texts to mark", (note, *blocks), name="to-mark", short="To mark")
+
+
+def _against(marked: Sequence[Marked]) -> Iterator[Section]:
     rows = [
         Row((each.student or each.file, each.decision, finding), marked=each.decision == "not accepted")
         for each in marked
         for finding in (*([each.problem] if each.problem else []), *(finding.text for finding in each.findings))
     ]
     if not rows:
-        return None
+        return
     columns = (
         Column("Student", figure=False),
         Column("Decision", figure=False),
         Column("What was found", figure=False),
     )
-    return Section(
+    yield Section(
         "To look at",
         (
             Notes(("What is not accepted is proved by figures. A remark is none: talk to the student first.",)),
             Table.of(columns, rows, "findings"),
         ),
         name="findings",
+        short="To look at",
     )
 
 
@@ -205,7 +233,7 @@ def _hand_ins(sheet: Sheet, marked: Sequence[Marked]) -> Section:
         cells = [_cell(by_name[name].points) if name in by_name else Cell("", missing=each.problem) for name in names]
         points = Cell("", missing=each.problem) if each.problem else Cell(f"{each.points:g}")
         rows.append(Row((each.student or each.file, each.decision, points, Cell(f"{each.open_points:g}"), *cells)))
-    return Section("All hand-ins", (Table.of(columns, rows, "hand-ins"),), name="hand-ins", depth="detail")
+    return Section("All hand-ins", (Table.of(columns, rows, "hand-ins"),), name="all", short="All", depth="detail")
 
 
 def _cell(points: float | None) -> Cell:

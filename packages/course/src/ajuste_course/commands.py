@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ajuste.cli.command_line import Commands
-from ajuste.cli.options import Force, Jobs, Json, Quiet, example
+from ajuste.cli.options import Jobs, Json, Quiet, example
 from ajuste.machine.files import require_no_foreign_link, write_text
 from ajuste.machine.home import ajuste_version, home
 from ajuste.model.error import RequestError
@@ -40,6 +40,7 @@ Language = Annotated[
     str | None,
     typer.Option("--language", metavar="CODE", help="Language of the texts: en, es, ru, … (default: the terminal's)."),
 ]
+Replace = Annotated[bool, typer.Option("--force", help="Replace files that you made before.")]
 SUFFIX: Final = ".ajuste"
 
 
@@ -108,7 +109,7 @@ def open_(
         Path | None, typer.Option("--notebook", metavar="FILE", help="Write the sheet as a Jupyter notebook instead.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin again: forget predictions and answers.")] = False,
-    force: Force = False,
+    force: Replace = False,
     jobs: Jobs = None,
 ) -> None:
     """Work through a sheet: read, predict, measure and answer.
@@ -139,7 +140,7 @@ def open_(
     def make(step: SimulateStep, current: Workbook) -> str:
         return str(_data_file(plain, step, current, None, force=True))
 
-    guide = Guide(texts, code, shelf, Console(file=sys.stdout), measure, make)
+    guide = Guide(texts, plain, code, shelf, Console(file=sys.stdout), measure, make)
     with _left(code):
         workbook = guide.lead(workbook)
     typer.echo(say(code, "All done. Hand it in: ajuste course hand-in {sheet}", sheet=sheet))
@@ -186,7 +187,7 @@ def predict(
         raise RequestError(f"DIRECTION {visible_line(direction)}: expected rises, falls or same")
     shelf = Shelf(home())
     prediction = read_prediction(direction, size, why)  # type: ignore[arg-type]
-    workbook = shelf.keep(shelf.find(plain, student).with_prediction(plain, name, prediction))
+    workbook = shelf.update(plain, student, lambda now: now.with_prediction(plain, name, prediction))
     typer.echo(f"{name}: {direction}{f' to {prediction.ratio:.3g} times' if direction != 'same' else ''}")
     _next(plain, workbook, sheet)
 
@@ -225,7 +226,7 @@ def data(
     sheet: SheetName,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The step.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="The CSV file.")] = None,
-    force: Force = False,
+    force: Replace = False,
     student: Student = None,
 ) -> None:
     """Write the made data of a step, for ajuste analyse."""
@@ -249,7 +250,7 @@ def answer(
     """Answer a question of a sheet. An answer can be changed until you hand in."""
     plain = read_sheet(find_sheet(sheet))
     shelf = Shelf(home())
-    workbook = shelf.keep(shelf.find(plain, student).with_answer(plain, name, value))
+    workbook = shelf.update(plain, student, lambda now: now.with_answer(plain, name, value))
     typer.echo(f"{name}: {visible_line(str(workbook.answers[name].value))}")
     _next(plain, workbook, sheet)
 
@@ -262,6 +263,7 @@ def hand_in(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The file to hand in (default: SHEET-NUMBER.ajuste)."),
     ] = None,
+    force: Replace = False,
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Hand in although steps are missing.")] = False,
     student: Student = None,
     as_json: Json = False,
@@ -281,6 +283,8 @@ def hand_in(
             f"not done yet: {', '.join(lacking)}", hint=f"go on with ajuste course open {sheet}, or add --unfinished"
         )
     file = output or Path(f"{plain.name}-{workbook.student}{SUFFIX}")
+    if force:
+        file.unlink(missing_ok=True)
     with Store(home().store_url) as store:
         about = write_hand_in(file, workbook, store, ajuste_version())
     if as_json:
@@ -305,23 +309,27 @@ def mark(
     students: Annotated[
         Path | None, typer.Option("--students", metavar="FILE", help="A CSV file with the numbers of the class.")
     ] = None,
+    points: Annotated[
+        Path | None,
+        typer.Option("--points", metavar="FILE", help="The points that you gave to texts: to-mark.csv, filled in."),
+    ] = None,
     sample: Annotated[
         int, typer.Option("--sample", min=0, max=1000, metavar="N", help="Trials of each run to measure again.")
     ] = 4,
-    force: Force = False,
+    force: Replace = False,
     jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> int:
     """Mark hand-ins: measure a sample again, check that figures are each student's own, and give points.
 
-    Writes marks.csv, moodle.csv, class.html and feedback for each student to DIR. Exit code 3 if a hand-in is not
-    accepted.
+    Writes marks.csv, moodle.csv, to-mark.csv, class.html and feedback for each student to DIR. Exit code 3 if a
+    hand-in is not accepted.
     """
     from ajuste.catalogue.loader import catalogue
     from ajuste.run.testbed import RunOptions
-    from ajuste_course.gradebook import marks_csv, moodle_csv
-    from ajuste_course.marking import Marking, mark_all, read_class
+    from ajuste_course.gradebook import marks_csv, moodle_csv, to_mark_csv
+    from ajuste_course.marking import Marking, mark_all, read_class, read_points
     from ajuste_course.progress import MarkingDisplay
 
     plain = read_sheet(find_sheet(sheet))
@@ -330,7 +338,11 @@ def mark(
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         require_no_foreign_link(output)
-    marking = Marking(sample=sample, students=read_class(students) if students else frozenset())
+    marking = Marking(
+        sample=sample,
+        students=read_class(students) if students else frozenset(),
+        points=read_points(points) if points else {},
+    )
     with MarkingDisplay(len(files), quiet=quiet or as_json) as display:
         options = RunOptions(home(), jobs=jobs, say=display.say)
         marked = mark_all(plain, files, marking, catalogue(), options, display, display.marked)
@@ -340,6 +352,7 @@ def mark(
 
         _write(output / "marks.csv", marks_csv(plain, marked), force=force)
         _write(output / "moodle.csv", moodle_csv(plain, marked), force=force)
+        _write(output / "to-mark.csv", to_mark_csv(marked), force=force)
         if (output / "class.html").exists() and not force:
             raise RequestError(f"{output / 'class.html'} exists", hint="add --force to replace it")
         write_report(class_report(plain, marked), output / "class.html")
@@ -363,18 +376,14 @@ def check_sheet(
     ] = "1",
     as_json: Json = False,
 ) -> None:
-    """Check a sheet that you wrote: its format, and the study of each step for one student."""
+    """Check a sheet that you wrote: studies, figures and verdicts exist, whatever is drawn."""
     from ajuste.catalogue.loader import catalogue
-    from ajuste.run.experiment import resolved_study
     from ajuste.run.testbed import RunOptions
+    from ajuste_course.check import checked_studies
     from ajuste_course.student import drawn, ways
-    from ajuste_course.study import student_study
 
     plain = read_sheet(find_sheet(sheet))
-    studies = {}
-    for step in plain.kind(MeasureStep):
-        study = student_study(plain, step, student, 1, catalogue())
-        studies[step.name] = list(resolved_study(study, catalogue(), RunOptions(home())).names)
+    studies = checked_studies(plain, student, catalogue(), RunOptions(home()))
     values = {name: list(drawn_values) for name, drawn_values in drawn(plain, student).items()}
     if as_json:
         document = {"sheet": plain.name, "digest": plain.digest, "ways": ways(plain), "points": plain.points}
@@ -387,7 +396,7 @@ def check_sheet(
     for name, configurations in studies.items():
         typer.echo(visible_line(f"  {name}: {'; '.join(configurations)}"))
     if not plain.has_key:
-        typer.echo("  It has no key: hand-ins cannot be marked with it.")
+        typer.echo("  A question has neither figure, answer nor rubric: hand-ins cannot be marked with it.")
 
 
 @app.command()
@@ -395,7 +404,7 @@ def check_sheet(
 def students(
     sheet: SheetName,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file for students.")],
-    force: Force = False,
+    force: Replace = False,
 ) -> None:
     """Write a copy of a sheet for students: without answers, rubrics and explanations.
 
@@ -449,7 +458,8 @@ def _measured(
     from ajuste_course.study import student_study
 
     workbook.require_predictions(sheet, step.name)
-    study = student_study(sheet, step, workbook.student, workbook.seed(sheet, step.name), catalogue())
+    seed = workbook.seed(sheet, step.name)
+    study = student_study(sheet, step, workbook.student, seed, catalogue())
     named = f"ajuste course measure {sheet.name} {step.name}"
     measure_study(
         study,
@@ -461,7 +471,7 @@ def _measured(
     )
     with Store(home().store_url) as store:
         run = store.find_run(study.name)
-    return shelf.keep(workbook.with_run(step.name, run.id))
+    return shelf.update(sheet, workbook.student, lambda now: now.with_measured(sheet, step.name, run.id, seed))
 
 
 def _data_file(sheet: Sheet, step: SimulateStep, workbook: Workbook, output: Path | None, *, force: bool) -> Path:
@@ -491,10 +501,11 @@ def _write_feedback(sheet_file: Path, marked: list[Marked], output: Path, *, for
     texts = {code: translated(sheet_file, code) for code in known}
     (output / "feedback").mkdir(exist_ok=True)
     for each in marked:
-        if each.decision != "not accepted":
+        if each.counts and each.decision in ("accepted", "look"):
             code = each.language if each.language in texts else known[0]
-            name = re.sub(r"[^A-Za-z0-9._-]", "_", each.student).lstrip(".")
-            _write(output / "feedback" / f"{name}.md", feedback_text(texts[code], each, code), force=force)
+            name = re.sub(r"[^A-Za-z0-9._-]", lambda match: f"%{ord(match[0]):x}", each.student)
+            text = feedback_text(texts[known[0]], texts[code], each, code)
+            _write(output / "feedback" / f"student-{name}.md", text, force=force)
 
 
 def _next(sheet: Sheet, workbook: Workbook, named: str) -> None:
@@ -533,16 +544,17 @@ def _show_status(sheet: Sheet, texts: Sheet, workbook: Workbook, named: str) -> 
 def _show_marks(sheet: Sheet, marked: list[Marked], output: Path | None) -> None:
     refused = sum(each.decision == "not accepted" for each in marked)
     look = sum(each.decision == "look" for each in marked)
+    files = sum(bool(each.file) for each in marked)
     again = sum(each.measured_again for each in marked)
     typer.echo(
-        f"{count_of(len(marked), 'hand-in')} of {sheet.name}: {refused} not accepted, {look} to look at; "
+        f"{count_of(files, 'hand-in')} of {sheet.name}: {refused} not accepted, {look} to look at; "
         f"{count_of(again, 'trial')} measured again."
     )
     for each in marked:
         name = each.student or each.file
         to_mark = f" and {each.open_points:g} to mark" if each.open_points else ""
-        points = "" if each.problem else f"{each.points:g} of {sheet.points:g} points{to_mark}"
-        typer.echo(visible_line(f"  {name:<16} {each.decision:<12} {points}"))
+        points = "" if each.problem or not each.file else f"{each.points:g} of {sheet.points:g} points{to_mark}"
+        typer.echo(visible_line(f"  {name:<16} {each.decision:<18} {points}"))
         for text in (each.problem, *(finding.text for finding in each.findings)):
             if text:
                 typer.echo(visible_line(f"      {text}"))

@@ -16,7 +16,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def marks_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
     """Return a row for each hand-in: points by question, what a person has to mark, and what speaks against it."""
     names = [step.name for step in sheet.steps if isinstance(step, PredictStep | AskStep)]
-    head = ["student", "decision", "points", "to mark", "of", *names, "findings", "file"]
+    head = ["student", "decision", "counts", "points", "to mark", "of", *names, "findings", "file"]
     rows = []
     for each in marked:
         by_name = {mark.name: mark for mark in each.marks}
@@ -24,39 +24,60 @@ def marks_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
         texts = "; ".join(filter(None, (each.problem, *(finding.text for finding in each.findings))))
         total = "" if each.problem else f"{each.points:g}"
         rows.append(
-            [each.student, each.decision, total, f"{each.open_points:g}", f"{sheet.points:g}", *cells, texts, each.file]
+            [
+                each.student,
+                each.decision,
+                "yes" if each.counts else "no",
+                total,
+                f"{each.open_points:g}",
+                f"{sheet.points:g}",
+                *cells,
+                texts,
+                each.file,
+            ]
         )
     return _csv([head, *rows])
 
 
 def moodle_csv(sheet: Sheet, marked: Sequence[Marked]) -> str:
     """Return what *Grades → Import → CSV file* of Moodle takes: map *ID number* to the user's ID number, the points to
-    a grade item and the feedback to its feedback. A student with several files has the best accepted one; who was not
-    accepted, or has points that a person has to give, has no row with points.
+    a grade item and the feedback to its feedback. Of several files the newest accepted one counts; who was not
+    accepted, handed in nothing, or has points that a person has to give, has no points yet.
     """
-    best: dict[str, Marked] = {}
-    for each in marked:
-        if each.student and (each.student not in best or _rank(each) > _rank(best[each.student])):
-            best[each.student] = each
-    rows = [[student, _moodle_points(each), _feedback(each)] for student, each in sorted(best.items())]
+    rows = [
+        [each.student, _moodle_points(each), _feedback(each)]
+        for each in sorted(marked, key=lambda each: each.student)
+        if each.student and each.counts
+    ]
     return _csv([["ID number", sheet.title, "Feedback comments"], *rows])
 
 
-def _rank(each: Marked) -> tuple[bool, float]:
-    return each.decision != "not accepted", each.points
+def to_mark_csv(marked: Sequence[Marked]) -> str:
+    """Return a row for each text that a person has to mark, with its rubric; *points* is to be filled in."""
+    rows = [
+        [each.student, mark.name, "", f"{mark.most:g}", mark.value, mark.rubric]
+        for each in marked
+        if each.counts and each.decision != "not accepted"
+        for mark in each.marks
+        if mark.state == "to mark"
+    ]
+    return _csv([["student", "question", "points", "most", "text", "rubric"], *rows])
 
 
 def _moodle_points(each: Marked) -> str:
     # "-" is no grade yet; an empty cell would be one.
-    return f"{each.points:g}" if each.decision != "not accepted" and not each.open_points else "-"
+    return f"{each.points:g}" if each.decision in ("accepted", "look") and not each.open_points else "-"
 
 
 def _feedback(each: Marked) -> str:
     if each.decision == "not accepted":
         return "Please talk to your teacher about this hand-in."
+    if each.decision == "nothing handed in":
+        return "Nothing was handed in."
     wrong = [f"{mark.name}: {mark.value}, right is {mark.right}" for mark in each.marks if mark.state == "wrong"]
     lacking = [f"{mark.name}: missing" for mark in each.marks if mark.state == "missing"]
-    return "; ".join([*wrong, *lacking]) or "All right."
+    waiting = [f"{mark.name}: not marked yet" for mark in each.marks if mark.points is None]
+    return "; ".join([*wrong, *lacking, *waiting]) or "All right."
 
 
 def marks_document(sheet: Sheet, marked: Sequence[Marked]) -> dict[str, Any]:
@@ -70,6 +91,7 @@ def marks_document(sheet: Sheet, marked: Sequence[Marked]) -> dict[str, Any]:
                 "student": each.student,
                 "file": each.file,
                 "decision": each.decision,
+                "counts": each.counts,
                 "points": each.points,
                 "to_mark": each.open_points,
                 "problem": each.problem,

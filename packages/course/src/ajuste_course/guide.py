@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import typer
 from rich.markdown import Markdown
@@ -15,18 +16,21 @@ from ajuste.report.console import Console
 from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet, SimulateStep, TextStep, filled
 from ajuste_course.student import Drawn, drawn
 from ajuste_course.translation import say
-from ajuste_course.workbook import Shelf, Workbook, next_step, read_prediction
+from ajuste_course.workbook import Prediction, Shelf, Workbook, next_step, read_answer, read_prediction
 
 DIRECTIONS: Final = ("rises", "falls", "same")
 
 
 @dataclass(frozen=True)
 class Guide:
-    """The way through ``sheet``, whose texts are in ``language``. ``measure`` measures a step and returns the workbook
-    with its run; ``make`` writes the data of a step and returns where.
+    """The way through ``sheet``, whose texts are in ``language``; ``plain`` is the same as it is written.
+
+    ``measure`` measures a step and returns the workbook with its run; ``make`` writes the data of a step and returns
+    where.
     """
 
     sheet: Sheet
+    plain: Sheet
     language: str
     shelf: Shelf
     console: Console
@@ -37,10 +41,11 @@ class Guide:
         """Lead from the first step that is not done to the end. Raises KeyboardInterrupt if the person leaves."""
         values = drawn(self.sheet, workbook.student)
         begin = next_step(self.sheet, workbook)
-        # Who goes on reads the texts right before the next step again.
-        while begin and isinstance(self.sheet.steps[begin - 1], TextStep):
+        # Who goes on reads the texts right before the next step again, and gets the data again.
+        while begin and isinstance(self.sheet.steps[begin - 1], TextStep | SimulateStep):
             begin -= 1
-        if not workbook.predictions and not workbook.runs:
+        if not (workbook.predictions or workbook.runs or workbook.answers):
+            begin = 0
             self.console.print(Markdown(f"# {visible(self.sheet.title)}\n\n{visible(self.sheet.summary)}"))
         for step in self.sheet.steps[begin:]:
             workbook = self._step(step, workbook, values)
@@ -69,12 +74,16 @@ class Guide:
                 self.console.print(f"  {number}  {word}")
             answer = self._ask(self._say("Your prediction, 1 to 3"))
             if answer not in ("1", "2", "3"):
+                self.console.print(self._say("Choose 1, 2 or 3."), style="red")
                 continue
-            direction = DIRECTIONS[int(answer) - 1]
-            size = "" if direction == "same" else self._ask(self._say("By how much, such as 30% or 3x"))
+            direction: Any = DIRECTIONS[int(answer) - 1]
             try:
-                prediction = read_prediction(direction, size, self._ask(self._say("Why do you think so")))  # type: ignore[arg-type]
-                return self.shelf.keep(workbook.with_prediction(self.sheet, step.name, prediction))
+                size = "" if direction == "same" else self._ask(self._say("By how much, such as 30% or 3x"))
+                read_prediction(direction, size, "")  # before the longer answer is typed
+                prediction = read_prediction(direction, size, self._ask(self._say("Why do you think so")))
+                return self.shelf.update(
+                    self.plain, workbook.student, partial(_with_prediction, self.plain, step.name, prediction)
+                )
             except RequestError as error:
                 self.console.print(visible_line(error.message), style="red")
 
@@ -84,8 +93,10 @@ class Guide:
                 self.console.print(f"  {number}  {visible_line(str(filled(choice, values)))}", highlight=False)
             unit = f" ({step.unit})" if step.unit else ""
             try:
-                return self.shelf.keep(
-                    workbook.with_answer(self.sheet, step.name, self._ask(self._say("Your answer") + unit))
+                text = self._ask(self._say("Your answer") + unit)
+                read_answer(step, text)
+                return self.shelf.update(
+                    self.plain, workbook.student, partial(_with_answer, self.plain, step.name, text)
                 )
             except RequestError as error:
                 self.console.print(visible_line(error.message), style="red")
@@ -100,6 +111,14 @@ class Guide:
         return say(self.language, text, **values)
 
 
+def _with_prediction(sheet: Sheet, name: str, prediction: Prediction, workbook: Workbook) -> Workbook:
+    return workbook.with_prediction(sheet, name, prediction)
+
+
+def _with_answer(sheet: Sheet, name: str, text: str, workbook: Workbook) -> Workbook:
+    return workbook.with_answer(sheet, name, text)
+
+
 def step_text(step: TextStep | PredictStep | MeasureStep | SimulateStep | AskStep, values: Drawn) -> str:
     """Return the text of a step for one student, in Markdown."""
     return visible(str(filled(step.text, values)))
@@ -112,6 +131,8 @@ def sheet_text(sheet: Sheet, values: Drawn, language: str) -> str:
         parts.append(step_text(step, values))
         if isinstance(step, AskStep):
             parts += [f"{number}. {filled(choice, values)}" for number, choice in enumerate(step.choices, 1)]
+        if isinstance(step, MeasureStep | SimulateStep):
+            parts.append(f"*{step.name}*")
         if isinstance(step, PredictStep | AskStep):
             parts.append(f"*{say(language, '{name}, {points} points', name=step.name, points=f'{step.points:g}')}*")
     return visible("\n\n".join(part.strip() for part in parts)) + "\n"

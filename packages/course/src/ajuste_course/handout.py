@@ -17,7 +17,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, change, percent, visible_line
 from ajuste.report.format import result_labels
 from ajuste.report.plots.plot import Plot, figure, level_axis, mark, plain, scatter
-from ajuste_course.translation import say
+from ajuste_course.translation import interface, interface_languages, say
 
 SUFFIXES: Final = (".pdf", ".typ")
 _MOST_ROWS: Final = 24
@@ -48,6 +48,8 @@ def write_handout(results: Results, path: Path, language: str) -> None:
     """
     if path.suffix not in SUFFIXES:
         raise RequestError(f"{path}: expected a file that ends in .pdf or .typ", hint="name one, such as handout.pdf")
+    if language != "en" and not interface(language):
+        raise RequestError(f"--language {visible_line(language)}: expected {', '.join(interface_languages())}")
     require_extra("pictures")
     picture = f"{path.stem}-figure.svg"
     try:
@@ -122,7 +124,7 @@ def _method(results: Results, words: Callable[..., str]) -> list[str]:
     ]
     lines.append(
         words(
-            "{blocks} blocks of one trial each in random order, {trials} trials in all; each is compared within its "
+            "{blocks} blocks in random order, {trials} trials in all; a trial is compared with the baseline of its "
             "block",
             blocks=results.blocks,
             trials=results.tally.counted,
@@ -211,13 +213,14 @@ def _limits(results: Results, words: Callable[..., str]) -> list[str]:
             )
         )
         lines.append(words("Trials differ by seed: memory layout, and the start relative to the timer."))
-    unseen = [verdict.unseen for verdict in _deciding(results) if verdict.unseen is not None]
+    unseen = [(verdict.unseen, verdict.blocks) for verdict in _deciding(results) if verdict.unseen is not None]
     if unseen:
+        share, blocks = max(unseen)
         lines.append(
             words(
                 "{blocks} blocks cannot show what happens in fewer than {share} of trials.",
-                blocks=results.blocks,
-                share=percent(round(max(unseen), 2)),
+                blocks=blocks,
+                share=percent(round(share, 2)),
             )
         )
     if results.tally.flagged or results.tally.failed:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
 import random
-from collections.abc import Callable, Sequence
+import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,12 +44,12 @@ from ajuste_course.figures import (
     run_outcome,
 )
 from ajuste_course.hand_in import OpenedHandIn, open_hand_in
-from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet
+from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet, figures_of
 from ajuste_course.student import check_student
 from ajuste_course.workbook import Prediction
 
-State = Literal["right", "wrong", "made", "missing", "to mark", "no key"]
-Decision = Literal["accepted", "look", "not accepted"]
+State = Literal["right", "wrong", "made", "missing", "to mark", "marked", "no key"]
+Decision = Literal["accepted", "look", "not accepted", "nothing handed in"]
 DEFAULT_SAMPLE: Final = 4
 _CLOCK_AHEAD: Final = timedelta(days=1)
 
@@ -65,7 +69,11 @@ class Mark:
 
 @dataclass(frozen=True)
 class Marked:
-    """A hand-in, marked. ``problem`` says why the file could not be read; then nothing else is there."""
+    """A hand-in, marked. ``problem`` says why the file could not be marked; then nothing else is there.
+
+    Of several files of one student one ``counts``: the newest that is accepted. A student of the class who handed in
+    nothing has no ``file``.
+    """
 
     file: str
     student: str = ""
@@ -73,12 +81,16 @@ class Marked:
     marks: tuple[Mark, ...] = ()
     findings: tuple[Finding, ...] = ()
     measured_again: int = 0
+    made: str = ""
+    counts: bool = True
     language: str = ""
     predictions: dict[str, tuple[Prediction, Predicted]] = field(default_factory=dict)
 
     @property
     def decision(self) -> Decision:
         """Return what became of it: not accepted where its figures are proved not to be the student's own."""
+        if not self.file:
+            return "nothing handed in"
         if self.problem or any(finding.weight == "proof" for finding in self.findings):
             return "not accepted"
         return "look" if self.findings else "accepted"
@@ -86,7 +98,9 @@ class Marked:
     @property
     def points(self) -> float:
         """Return the points without what a person marks; 0 where it is not accepted."""
-        return 0.0 if self.decision == "not accepted" else sum(mark.points or 0.0 for mark in self.marks)
+        if self.decision in ("not accepted", "nothing handed in"):
+            return 0.0
+        return sum(mark.points or 0.0 for mark in self.marks)
 
     @property
     def open_points(self) -> float:
@@ -96,10 +110,13 @@ class Marked:
 
 @dataclass(frozen=True)
 class Marking:
-    """The way to mark: ``sample`` trials of each run are measured again; ``students`` are the numbers of the class."""
+    """The way to mark: ``sample`` trials of each run are measured again; ``students`` are the numbers of the class,
+    ``points`` those that a person gave to texts, by student and question.
+    """
 
     sample: int = DEFAULT_SAMPLE
     students: frozenset[str] = frozenset()
+    points: Mapping[tuple[str, str], float] = field(default_factory=dict)
     generator: random.Random = field(default_factory=random.SystemRandom)
 
 
@@ -107,19 +124,62 @@ def read_class(file: Path) -> frozenset[str]:
     """Return the student numbers in a CSV file: its column *student*, *id* or *ID number*, or its first. Raises
     RequestError.
     """
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as opened:
-            rows = [row for row in csv.reader(opened) if any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as failure:
-        raise RequestError(f"--students {file}: cannot be read: {failure}", hint="give a CSV file in UTF-8") from None
-    if not rows:
-        raise RequestError(f"--students {file}: has no rows; expected a student number in each")
+    rows = _rows(file, "--students")
     head = [cell.strip().casefold() for cell in rows[0]]
     column = next((head.index(name) for name in ("student", "id number", "idnumber", "id") if name in head), None)
     values = rows if column is None else rows[1:]
     return frozenset(
         row[column or 0].strip() for row in values if len(row) > (column or 0) and row[column or 0].strip()
     )
+
+
+def read_points(file: Path) -> dict[tuple[str, str], float]:
+    """Return the points that a person gave, by student and question: the columns *student*, *question* and *points* of
+    ``to-mark.csv``; rows without points are left out. Raises RequestError.
+    """
+    rows = _rows(file, "--points")
+    head = [cell.strip().casefold() for cell in rows[0]]
+    if lacking := [name for name in ("student", "question", "points") if name not in head]:
+        raise RequestError(f"--points {file}: column {lacking[0]} not found", hint="fill in to-mark.csv of --output")
+    points: dict[tuple[str, str], float] = {}
+    for number, row in enumerate(rows[1:], 2):
+        cells = {name: row[place].strip() if place < len(row) else "" for place, name in enumerate(head)}
+        if not cells["points"]:
+            continue
+        try:
+            value = float(cells["points"].replace(",", "."))
+        except ValueError:
+            value = math.nan
+        if not 0 <= value <= 100:
+            raise RequestError(
+                f"--points {file}: row {number}: {visible(cells['points'][:40])!r} is no number of points from 0 to 100"
+            )
+        points[cells["student"].removeprefix("'"), cells["question"]] = value
+    return points
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return data.decode("utf-16")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252")
+
+
+def _rows(file: Path, option: str) -> list[list[str]]:
+    # Spreadsheets separate by semicolons where a comma is part of numbers, and may not write UTF-8.
+    try:
+        data = file.read_bytes()
+        text = _decoded(data)
+        first = text.partition("\n")[0]
+        separator = max(",;\t", key=first.count)
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(cell.strip() for cell in row)]
+    except (OSError, UnicodeDecodeError, csv.Error) as failure:
+        raise RequestError(f"{option} {file}: cannot be read: {failure}", hint="give a CSV file in UTF-8") from None
+    if not rows:
+        raise RequestError(f"{option} {file}: has no rows", hint="give a CSV file with a row for each student")
+    return rows
 
 
 def mark_all(
@@ -135,19 +195,38 @@ def mark_all(
     marked: list[Marked] = []
     prints: list[Prints] = []
     for file in files:
+        student = ""
         try:
             with open_hand_in(file) as opened:
+                student = visible(opened.about.workbook.student)
                 marked.append(mark_one(sheet, opened, marking, known, options, watcher))
                 prints.append(prints_of(opened))
         except AjusteError as failure:
-            marked.append(Marked(str(file), problem=failure.message))
+            marked.append(Marked(str(file), student, problem=failure.message))
         done(marked[-1])
     common = copies(_newest(prints))
     again = _handed_in_twice(marked)
-    return [
-        replace(each, findings=(*each.findings, *common.get(each.student, ()), *again.get(each.file, ())))
-        for each in marked
+    judged_all = [
+        replace(each, findings=(*each.findings, *_copied(each, common), *again.get(each.file, ()))) for each in marked
     ]
+    counting = {each.student: each.file for each in sorted(judged_all, key=_weight) if each.student}
+    absent = sorted(marking.students - {each.student for each in marked})
+    return [
+        *(replace(each, counts=counting.get(each.student, each.file) == each.file) for each in judged_all),
+        *(Marked("", student) for student in absent if re.fullmatch(sheet.students, student)),
+    ]
+
+
+def _weight(each: Marked) -> tuple[bool, str]:
+    return each.decision != "not accepted", each.made
+
+
+def _copied(each: Marked, common: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    # Whose trials are those of their own seed has measured them: it is no proof that somebody else has them, too.
+    findings = common.get(each.student, ())
+    if any(finding.weight == "proof" for finding in each.findings):
+        return list(findings)
+    return [replace(finding, weight="remark") for finding in findings]
 
 
 def _newest(prints: Sequence[Prints]) -> list[Prints]:
@@ -188,6 +267,7 @@ def mark_one(
     count = 0
     for step in sheet.kind(MeasureStep):
         if step.name not in opened.runs:
+            findings.append(Finding("remark", f"{step.name}: not measured"))
             continue
         stored = opened.runs[step.name]
         against, resolved = study_findings(sheet, step, opened, known, options)
@@ -219,9 +299,10 @@ def mark_one(
     return Marked(
         file=str(opened.file),
         student=workbook.student,
-        marks=tuple(_marks(sheet, opened, outcomes)),
+        marks=tuple(_with_points(mark, workbook.student, marking) for mark in _marks(sheet, opened, outcomes)),
         findings=tuple(findings),
         measured_again=count,
+        made=opened.about.made,
         language=workbook.language,
         predictions=predictions,
     )
@@ -246,6 +327,13 @@ def _of_clock(opened: OpenedHandIn) -> list[Finding]:
     return [Finding("remark", f"the clock of its machine was wrong: {latest.date()}")] if ahead else []
 
 
+def _with_points(mark: Mark, student: str, marking: Marking) -> Mark:
+    points = marking.points.get((student, mark.name))
+    if points is None or mark.points is not None:
+        return mark
+    return replace(mark, state="marked", points=min(points, mark.most))
+
+
 def _marks(sheet: Sheet, opened: OpenedHandIn, outcomes: dict[str, Outcome]) -> list[Mark]:
     workbook = opened.about.workbook
     marks = []
@@ -267,6 +355,8 @@ def _mark(sheet: Sheet, step: AskStep, opened: OpenedHandIn, outcomes: dict[str,
     if step.answer_by == "text":
         return Mark(step.name, "to mark", None, step.points, str(value), rubric=step.rubric)
     right = right_answer(sheet, step, workbook.student, outcomes)
+    if right is None and any(figure.study not in outcomes for figure in figures_of(step)):
+        return Mark(step.name, "missing", 0.0, step.points, _text(step, value))
     if right is None:
         return Mark(step.name, "no key", None, step.points, f"{value}")
     correct = is_right(step, value, right)

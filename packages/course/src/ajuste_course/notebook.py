@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,35 +30,34 @@ from ajuste_course.sheet import (
 from ajuste_course.simulation import MadeData, made_data
 from ajuste_course.student import check_student, drawn
 from ajuste_course.study import student_study
-from ajuste_course.workbook import Shelf, read_prediction
+from ajuste_course.workbook import Shelf, Workbook, read_prediction
 
 
 @dataclass(frozen=True)
 class OpenSheet:
     """A sheet that a student works through in a notebook. Every method raises RequestError for what is wrong."""
 
-    sheet: Sheet
+    sheet: Sheet = field(repr=False)
     student: str
 
     def predict(self, name: str, direction: Direction, size: str = "", why: str = "") -> None:
         """Make a prediction: its ``size`` is ``30%`` or ``3x``."""
-        shelf = Shelf(home())
-        workbook = shelf.find(self.sheet, self.student)
-        shelf.keep(workbook.with_prediction(self.sheet, name, read_prediction(direction, size, why)))
+        prediction = read_prediction(direction, size, why)
+        self._update(lambda workbook: workbook.with_prediction(self.sheet, name, prediction))
 
     def measure(self, name: str) -> MeasuredRun:
         """Measure a step in guests, or return its run from the store."""
-        shelf = Shelf(home())
-        workbook, step = shelf.find(self.sheet, self.student), self.sheet.find(name)
+        workbook, step = Shelf(home()).find(self.sheet, self.student), self.sheet.find(name)
         assert isinstance(step, MeasureStep), f"{name} measures nothing"
         workbook.require_predictions(self.sheet, name)
-        study = student_study(self.sheet, step, self.student, workbook.seed(self.sheet, name), catalogue())
+        seed = workbook.seed(self.sheet, name)
+        study = student_study(self.sheet, step, self.student, seed, catalogue())
         line = shlex.join(["ajuste", "course", "measure", self.sheet.name, name])
         with measured(study, catalogue(), RunOptions(home()), named=line, quiet=True) as measurement:
             if measurement.run.stopped == "failed":
                 raise measurement.failure()
             run = measurement.run.id
-        shelf.keep(workbook.with_run(name, run))
+        self._update(lambda workbook: workbook.with_measured(self.sheet, name, run, seed))
         return load(run)
 
     def data(self, name: str) -> MadeData:
@@ -69,8 +69,7 @@ class OpenSheet:
 
     def answer(self, name: str, value: object) -> None:
         """Answer a question: the number of a choice, a number, or a text."""
-        shelf = Shelf(home())
-        shelf.keep(shelf.find(self.sheet, self.student).with_answer(self.sheet, name, str(value)))
+        self._update(lambda workbook: workbook.with_answer(self.sheet, name, str(value)))
 
     def missing(self) -> list[str]:
         """Return the steps that are not done yet."""
@@ -82,6 +81,9 @@ class OpenSheet:
         with Store(home().store_url) as store:
             write_hand_in(path, Shelf(home()).find(self.sheet, self.student), store, ajuste_version())
         return path
+
+    def _update(self, change: Callable[[Workbook], Workbook]) -> None:
+        Shelf(home()).update(self.sheet, self.student, change)
 
 
 def open_sheet(name: str, student: str) -> OpenSheet:

@@ -46,7 +46,7 @@ def show(request: Request) -> Response:
 
 
 def _page(
-    request: Request, plain: Sheet, texts: Sheet, workbook: Workbook, problem: str = "", at: str = ""
+    request: Request, plain: Sheet, texts: Sheet, workbook: Workbook, problem: str = "", form: Form | None = None
 ) -> Response:
     values = drawn(plain, workbook.student)
     renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -79,7 +79,8 @@ def _page(
         steps=steps,
         missing=missing(plain, workbook),
         problem=problem,
-        at=at,
+        at=form.get("name", "") if form is not None else "",
+        typed=form if form is not None else {},
         say=lambda text, **words: say(workbook.language, text, **words),
         address=_address(plain, workbook),
     )
@@ -115,9 +116,9 @@ def predict(request: Request, form: Form) -> Response:
         if direction not in ("rises", "falls", "same"):
             raise RequestError("choose rises, falls or same")
         prediction = read_prediction(direction, form.get("size", ""), form.get("why", ""))
-        Shelf(home()).keep(workbook.with_prediction(plain, name, prediction))
+        Shelf(home()).update(plain, workbook.student, lambda now: now.with_prediction(plain, name, prediction))
     except RequestError as error:
-        return _page(request, plain, translated(file, workbook.language), workbook, error.message, name)
+        return _page(request, plain, translated(file, workbook.language), workbook, error.message, form)
     return RedirectResponse(_address(plain, workbook, f"step-{name}"), status_code=303)
 
 
@@ -126,9 +127,10 @@ def answer(request: Request, form: Form) -> Response:
     plain, file, workbook = _of_form(request)
     name = form.get("name", "")
     try:
-        Shelf(home()).keep(workbook.with_answer(plain, name, form.get("value", "")))
+        text = form.get("value", "")
+        Shelf(home()).update(plain, workbook.student, lambda now: now.with_answer(plain, name, text))
     except RequestError as error:
-        return _page(request, plain, translated(file, workbook.language), workbook, error.message, name)
+        return _page(request, plain, translated(file, workbook.language), workbook, error.message, form)
     return RedirectResponse(_address(plain, workbook, f"step-{name}"), status_code=303)
 
 

@@ -20,16 +20,19 @@ from ajuste.study.read import checked_study, read_toml
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste_course.sheet import MeasureStep, Sheet, filled
-from ajuste_course.student import drawn
+from ajuste_course.student import Drawn, drawn
 
 _MOST_FACTORS: Final = 4
 
 
-def student_study(sheet: Sheet, step: MeasureStep, student: str, seed: int, known: Catalogue) -> Study:
-    """Return the study that ``student`` measures. Raises RequestError for one that is not of guests with an exact
-    clock: nobody could check its figures.
+def student_study(
+    sheet: Sheet, step: MeasureStep, student: str, seed: int, known: Catalogue, drawn_values: Drawn | None = None
+) -> Study:
+    """Return the study that ``student`` measures, with ``drawn_values`` instead of the student's if given.
+
+    Raises RequestError for one that is not of guests with an exact clock: nobody could check its figures.
     """
-    values = {**drawn(sheet, student), "seed": (seed,)}
+    values = {**(drawn_values or drawn(sheet, student)), "seed": (seed,)}
     table = MeasureStep.model_validate(filled(step.model_dump(by_alias=True), values))
     try:
         study = _study(

@@ -140,6 +140,11 @@ def interface(language: str) -> Mapping[str, str]:
     return _messages(file) if file.exists() else {}
 
 
+def interface_languages() -> tuple[str, ...]:
+    """Return the languages of the program's own sentences."""
+    return ("en", *sorted(file.stem for file in (Path(__file__).with_name("interface")).glob("*.po")))
+
+
 def say(language: str, text: str, **values: object) -> str:
     """Return a sentence of the program in ``language``, with its ``values``."""
     return interface(language).get(text, text).format(**values)

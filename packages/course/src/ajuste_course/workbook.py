@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field, ValidationError
 
-from ajuste.machine.files import make_directory, write_text
+from ajuste.machine.files import locked, make_directory, write_text
 from ajuste.machine.home import Home
 from ajuste.model.base import ClosedModel, first_problem
 from ajuste.model.error import RequestError
@@ -84,7 +85,18 @@ class Workbook(ClosedModel):
         return self.model_copy(update={"predictions": {**self.predictions, name: prediction}})
 
     def with_run(self, name: str, run: str) -> Workbook:
+        """Return it with the run of a step."""
         return self.model_copy(update={"runs": {**self.runs, name: run}})
+
+    def with_measured(self, sheet: Sheet, name: str, run: str, seed: int) -> Workbook:
+        """Return it with the run of a step that was measured with ``seed``. Raises RequestError where a prediction was
+        changed meanwhile.
+        """
+        if self.seed(sheet, name) != seed:
+            raise RequestError(
+                f"a prediction was changed while {name} was measured", hint=f"ajuste course measure {sheet.name} {name}"
+            )
+        return self.with_run(name, run)
 
     def with_answer(self, sheet: Sheet, name: str, text: str) -> Workbook:
         """Return it with an answer. Raises RequestError for one that cannot be right or wrong."""
@@ -116,6 +128,8 @@ def predictions_before(sheet: Sheet, step: str) -> tuple[PredictStep, ...]:
 
 def read_prediction(direction: Direction, size: str, why: str) -> Prediction:
     """Return a prediction from words: a size is ``30%`` or ``3x``. Raises RequestError."""
+    if direction not in get_args(Direction):
+        raise RequestError(f"{visible(str(direction)[:40])!r} is no direction; expected rises, falls or same")
     return Prediction(direction=direction, ratio=_ratio(direction, size), why=why[:LONGEST_TEXT], made=now())
 
 
@@ -161,6 +175,8 @@ def read_answer(step: AskStep, text: str) -> int | float | str:
     except ValueError:
         unit = f" in {step.unit}" if step.unit else ""
         raise RequestError(f"{step.name}: {visible(words[:60])!r} is no number; expected one{unit}") from None
+    if math.isnan(value):
+        raise RequestError(f"{step.name}: {visible(words[:60])!r} is no number")
     if not abs(value) < 1e15:
         raise RequestError(f"{step.name}: {visible(words[:60])!r} is too large a number")
     return value
@@ -234,6 +250,12 @@ class Shelf:
         return self.keep(
             Workbook(sheet=sheet.name, version=sheet.version, digest=sheet.digest, student=student, language=language)
         )
+
+    def update(self, sheet: Sheet, student: str | None, change: Callable[[Workbook], Workbook]) -> Workbook:
+        """Change the workbook as it is now, whatever other commands did meanwhile; return it. Raises as ``find``."""
+        file = self.file(sheet.name, self.find(sheet, student).student)
+        with locked(file.with_suffix(".lock")):
+            return self.keep(change(self.find(sheet, student)))
 
     def keep(self, workbook: Workbook) -> Workbook:
         """Write a workbook, and return it. Raises RequestError if the disk does not take it."""
