@@ -408,7 +408,7 @@ def foreign_seed(room: Classroom, student: str, friend: str, file: Path) -> Path
 
 
 def friends_run(room: Classroom, student: str, friend: str, file: Path) -> Path:
-    """The run of a friend in a workbook of one's own."""
+    """A friend's run in the student's workbook."""
     theirs = room.once(friend)
     workbook = room.predicted(student).with_run(STEP, theirs.workbook.runs[STEP])
     return hand_in(Work(workbook.model_copy(update={"answers": theirs.workbook.answers}), theirs.runs), file)

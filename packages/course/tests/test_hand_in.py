@@ -172,3 +172,17 @@ def test_a_plain_bundle_a_directory_and_nothing_are_refused(written: Path, tmp_p
     refused(tmp_path / "bundle.ajuste")
     refused(tmp_path)
     refused(tmp_path / "nothing.ajuste")
+
+
+def test_a_file_that_was_made_before_stays_until_its_successor_is_whole(
+    tmp_path: Path, workbook: Workbook, store: Store
+) -> None:
+    file = tmp_path / "mine.ajuste"
+    plain = workbook.model_copy(update={"runs": {}})
+    write_hand_in(file, plain, store, "1")
+    content = file.read_bytes()
+    with pytest.raises(RequestError):
+        write_hand_in(file, plain.with_run(STEP, "no-run"), store, "2", overwrite=True)
+    assert file.read_bytes() == content
+    assert write_hand_in(file, plain, store, "2", overwrite=True).ajuste == "2"
+    assert file.read_bytes() != content

@@ -58,7 +58,7 @@ def report(
             "--format",
             metavar="FORMAT",
             help="Format of the pictures: svg (the default) or png. lkml: print plain-text tables for a mail instead. "
-            "handout: write two pages to the file of --output.",
+            "handout: write one or two pages to the file of --output.",
             show_default=False,
         ),
     ] = None,
@@ -129,9 +129,9 @@ def report(
 
     showing = Showing(html, browser=open_, verbose=verbose, as_json=as_json)
     if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
-        if pictures is not None or metric or trials or three_sigma:
+        if pictures is not None or output is not None or metric or trials or three_sigma:
             raise RequestError(
-                "--pictures, --metric, --three-sigma and --trials apply to one run; found a suite",
+                "--pictures, --output, --metric, --three-sigma and --trials apply to one run; found a suite",
                 hint="name a member's run",
             )
         from ajuste.cli.suite import show_stored  # few runs are suites

@@ -41,9 +41,8 @@ def block(
     return _block(number, tuple(configurations), seed, warm_up, order, since)
 
 
-@lru_cache(
-    maxsize=1 << 14
-)  # A block is asked for several times: to plan it, to measure it, and to say that it is done.
+# A block is asked for several times: to plan it, to measure it, and to say that it is done.
+@lru_cache(maxsize=1 << 14)
 def _block(
     number: int, configurations: tuple[str, ...], seed: int, warm_up: int, order: Order, since: int
 ) -> tuple[Slot, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, get_args
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
@@ -11,13 +11,23 @@ from ajuste.run.experiment import resolved_study
 from ajuste.run.testbed import RunOptions
 from ajuste.study.problem import nearest
 from ajuste.study.resolved import ResolvedStudy
-from ajuste_course.sheet import AskStep, Figure, MeasureStep, PredictStep, Sheet, SimulateStep, filled
-from ajuste_course.simulation import BASE, METRIC, OTHER, made_data
+from ajuste_course.sheet import (
+    AskStep,
+    MeasureStep,
+    PredictStep,
+    Sheet,
+    SimulateStep,
+    figures_of,
+    filled,
+    step_name,
+)
+from ajuste_course.simulation import METRIC, made_configuration, made_data
 from ajuste_course.student import Drawn, drawn
 from ajuste_course.study import configuration_name, student_study
+from ajuste_stats.terms import Word
 
 _WORDS: Final = {
-    "verdict": ("improves", "worsens", "equivalent", "undecided", "differs"),
+    "verdict": get_args(Word),
     "three-sigma": ("differs", "same"),
 }
 
@@ -74,9 +84,8 @@ def _check_figures(sheet: Sheet, values: Drawn, studies: dict[str, ResolvedStudy
                 resolved = studies[study]
                 configuration_name(resolved, wanted)
                 metrics = [each.name for each in (*resolved.deciding, *resolved.described)]
-            elif wanted not in ("", BASE, OTHER):
-                raise RequestError(f"made data have no configuration {wanted!r}; expected {BASE} or {OTHER}")
             else:
+                made_configuration(wanted)
                 metrics = [METRIC]
         except RequestError as failure:
             raise RequestError(f"{name}: {failure.message}", hint=failure.hint) from failure
@@ -94,8 +103,5 @@ def _references(sheet: Sheet) -> Iterator[tuple[str, str, str, str]]:
         elif isinstance(step, MeasureStep):
             for expected in step.expect:
                 yield f"{step.name}: expect", step.name, expected.metric, expected.configuration
-        elif isinstance(step, AskStep):
-            figures: tuple[Figure | None, ...] = (step.figure, step.per)
-            for figure in figures:
-                if figure is not None:
-                    yield step.name, figure.study, figure.metric, figure.configuration
+        for figure in figures_of(step):
+            yield step_name(step), figure.study, figure.metric, figure.configuration

@@ -22,7 +22,7 @@ _LOG_TICKS: Final = (0.01, 0.03, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 100)
 def class_report(sheet: Sheet, marked: Sequence[Marked]) -> Report:
     """Return the page of a class."""
     files = [each for each in marked if each.file]
-    counted = [each for each in files if each.counts and each.decision != "not accepted"]
+    counted = [each for each in files if each.counts and each.is_accepted]
     refused = sum(each.decision == "not accepted" for each in files)
     words = f"{count_of(len(files), 'hand-in')}: {refused} not accepted"
     if absent := len(marked) - len(files):

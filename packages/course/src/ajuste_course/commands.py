@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,7 +41,6 @@ Language = Annotated[
     typer.Option("--language", metavar="CODE", help="Language of the texts: en, es, ru, … (default: the terminal's)."),
 ]
 Replace = Annotated[bool, typer.Option("--force", help="Replace files that you made before.")]
-SUFFIX: Final = ".ajuste"
 
 
 @app.callback()
@@ -116,10 +115,10 @@ def open_(
 
     Leave it with Ctrl-C at any time; the same command goes on. Without a terminal it says what comes next.
     """
-    path = find_sheet(sheet)
+    plain = read_sheet(find_sheet(sheet))
     texts, code = _texts(sheet, language)
     shelf = Shelf(home())
-    workbook = _workbook_of(shelf, read_sheet(path), student, code, fresh=fresh)
+    workbook = _workbook_of(shelf, plain, student, code, fresh=fresh)
     if notebook is not None:
         from ajuste_course.notebook import notebook_text
 
@@ -127,12 +126,10 @@ def open_(
         typer.echo(f"{notebook}: open it with jupyter lab")
         return
     if not sys.stdin.isatty():
-        _show_status(read_sheet(path), texts, workbook, sheet)
+        _show_status(plain, texts, workbook, sheet)
         return
     from ajuste.report.console import Console
     from ajuste_course.guide import Guide
-
-    plain = read_sheet(path)
 
     def measure(step: MeasureStep, current: Workbook) -> Workbook:
         return _measured(plain, step, current, shelf, jobs=jobs, quiet=False, as_json=False)
@@ -183,11 +180,8 @@ def predict(
 ) -> None:
     """Make a prediction. It can be changed until its study is measured; then it is sealed."""
     plain = read_sheet(find_sheet(sheet))
-    if direction not in ("rises", "falls", "same"):
-        raise RequestError(f"DIRECTION {visible_line(direction)}: expected rises, falls or same")
-    shelf = Shelf(home())
-    prediction = read_prediction(direction, size, why)  # type: ignore[arg-type]
-    workbook = shelf.update(plain, student, lambda now: now.with_prediction(plain, name, prediction))
+    prediction = read_prediction(direction, size, why)
+    workbook = Shelf(home()).predict(plain, student, name, prediction)
     typer.echo(f"{name}: {direction}{f' to {prediction.ratio:.3g} times' if direction != 'same' else ''}")
     _next(plain, workbook, sheet)
 
@@ -208,12 +202,12 @@ def measure(
     plain = read_sheet(find_sheet(sheet))
     shelf = Shelf(home())
     workbook = shelf.find(plain, student)
-    steps = plain.kind(MeasureStep)
-    left = [step for step in steps if step.name not in workbook.runs]
-    step = plain.find(name) if name is not None else next(iter(left or steps), None)
-    if not isinstance(step, MeasureStep):
-        listed = ", ".join(each.name for each in steps) or "none"
-        raise RequestError(f"{name or plain.name} measures nothing", hint=f"name one of {listed}")
+    if name is None:
+        steps = [step.name for step in plain.kind(MeasureStep)]
+        if not steps:
+            raise RequestError(f"{plain.name} measures nothing")
+        name = next((step for step in steps if step not in workbook.runs), steps[0])
+    step = plain.find_kind(name, MeasureStep)
     workbook = _measured(plain, step, workbook, shelf, jobs=jobs, quiet=quiet, as_json=as_json)
     if not as_json:
         _next(plain, workbook, sheet)
@@ -231,10 +225,7 @@ def data(
 ) -> None:
     """Write the made data of a step, for ajuste analyse."""
     plain = read_sheet(find_sheet(sheet))
-    step = plain.find(name)
-    if not isinstance(step, SimulateStep):
-        listed = ", ".join(each.name for each in plain.kind(SimulateStep)) or "none"
-        raise RequestError(f"{name} has no made data", hint=f"name one of {listed}")
+    step = plain.find_kind(name, SimulateStep)
     file = _data_file(plain, step, Shelf(home()).find(plain, student), output, force=force)
     typer.echo(f"{file}: ajuste analyse {file} --baseline base --three-sigma")
 
@@ -249,8 +240,7 @@ def answer(
 ) -> None:
     """Answer a question of a sheet. An answer can be changed until you hand in."""
     plain = read_sheet(find_sheet(sheet))
-    shelf = Shelf(home())
-    workbook = shelf.update(plain, student, lambda now: now.with_answer(plain, name, value))
+    workbook = Shelf(home()).answer(plain, student, name, value)
     typer.echo(f"{name}: {visible_line(str(workbook.answers[name].value))}")
     _next(plain, workbook, sheet)
 
@@ -273,7 +263,7 @@ def hand_in(
     The runs have all that the guests printed, and what this machine is.
     """
     from ajuste.store.store import Store
-    from ajuste_course.hand_in import missing, write_hand_in
+    from ajuste_course.hand_in import SUFFIX, missing, write_hand_in
 
     plain = read_sheet(find_sheet(sheet))
     workbook = Shelf(home()).find(plain, student)
@@ -283,10 +273,8 @@ def hand_in(
             f"not done yet: {', '.join(lacking)}", hint=f"go on with ajuste course open {sheet}, or add --unfinished"
         )
     file = output or Path(f"{plain.name}-{workbook.student}{SUFFIX}")
-    if force:
-        file.unlink(missing_ok=True)
     with Store(home().store_url) as store:
-        about = write_hand_in(file, workbook, store, ajuste_version())
+        about = write_hand_in(file, workbook, store, ajuste_version(), overwrite=force)
     if as_json:
         document = {"file": str(file), "student": workbook.student, "sheet": plain.name, "digest": about.digest}
         typer.echo(json.dumps({**document, "missing": lacking}, indent=2))
@@ -336,8 +324,7 @@ def mark(
     if not plain.has_key:
         raise RequestError(f"{sheet} is a copy for students, without the key", hint="mark with the sheet that has one")
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        require_no_foreign_link(output)
+        _check_output(output, force=force)
     marking = Marking(
         sample=sample,
         students=read_class(students) if students else frozenset(),
@@ -350,13 +337,11 @@ def mark(
         from ajuste.report.html import write_report
         from ajuste_course.class_report import class_report
 
-        _write(output / "marks.csv", marks_csv(plain, marked), force=force)
-        _write(output / "moodle.csv", moodle_csv(plain, marked), force=force)
-        _write(output / "to-mark.csv", to_mark_csv(marked), force=force)
-        if (output / "class.html").exists() and not force:
-            raise RequestError(f"{output / 'class.html'} exists", hint="add --force to replace it")
+        _write(output / "marks.csv", marks_csv(plain, marked), force=True)
+        _write(output / "moodle.csv", moodle_csv(plain, marked), force=True)
+        _write(output / "to-mark.csv", to_mark_csv(marked), force=True)
         write_report(class_report(plain, marked), output / "class.html")
-        _write_feedback(find_sheet(sheet), marked, output, force=force)
+        _write_feedback(find_sheet(sheet), marked, output)
     refused = [each for each in marked if each.decision == "not accepted"]
     if as_json:
         from ajuste_course.gradebook import marks_document
@@ -494,18 +479,29 @@ def _write(file: Path, text: str, *, force: bool) -> None:
         raise RequestError(f"{file}: {failure.strerror or failure}", hint="choose a FILE that you can write") from None
 
 
-def _write_feedback(sheet_file: Path, marked: list[Marked], output: Path, *, force: bool) -> None:
+def _check_output(output: Path, *, force: bool) -> None:
+    # Before the work: marking takes minutes.
+    names = ("marks.csv", "moodle.csv", "to-mark.csv", "class.html", "feedback")
+    if not force and (there := next((output / name for name in names if (output / name).exists()), None)):
+        raise RequestError(f"{there} exists; expected a new file", hint="choose another name, or add --force")
+    try:
+        (output / "feedback").mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise RequestError(f"{output}: {failure.strerror or failure}", hint="choose a DIR that you can write") from None
+    require_no_foreign_link(output)
+
+
+def _write_feedback(sheet_file: Path, marked: list[Marked], output: Path) -> None:
     from ajuste_course.feedback import feedback_text
 
     known = (read_sheet(sheet_file).language, *languages(sheet_file))
     texts = {code: translated(sheet_file, code) for code in known}
-    (output / "feedback").mkdir(exist_ok=True)
     for each in marked:
-        if each.counts and each.decision in ("accepted", "look"):
+        if each.counts and each.is_accepted:
             code = each.language if each.language in texts else known[0]
             name = re.sub(r"[^A-Za-z0-9._-]", lambda match: f"%{ord(match[0]):x}", each.student)
             text = feedback_text(texts[known[0]], texts[code], each, code)
-            _write(output / "feedback" / f"student-{name}.md", text, force=force)
+            _write(output / "feedback" / f"student-{name}.md", text, force=True)
 
 
 def _next(sheet: Sheet, workbook: Workbook, named: str) -> None:

@@ -26,11 +26,11 @@ from ajuste.store.record import KeptRecord
 from ajuste.study.commands import plan_for, trial_reading
 from ajuste.study.resolved import ResolvedStudy
 from ajuste_course.hand_in import OpenedHandIn
-from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet
+from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet, figures_of
 from ajuste_course.study import student_study
 from ajuste_course.workbook import Workbook
 
-FEWEST_WORDS: Final = 8
+FEWEST_COPIED: Final = 8
 """Words of a free text from which on two that are equal are shown: shorter ones may be alike by chance."""
 _ROUNDING: Final = 1e-9
 _MOST_LISTED: Final = 5
@@ -235,9 +235,7 @@ def measured_again(
 
 def asked_metrics(sheet: Sheet, step: str) -> list[str]:
     """Return the metrics of a step that predictions and questions are on."""
-    figures = [
-        figure for ask in sheet.kind(AskStep) for figure in (ask.figure, ask.per) if figure and figure.study == step
-    ]
+    figures = [figure for ask in sheet.kind(AskStep) for figure in figures_of(ask) if figure.study == step]
     names = [figure.metric for figure in figures] + [
         each.metric for each in sheet.kind(PredictStep) if each.study == step
     ]
@@ -269,7 +267,7 @@ def _long_texts(workbook: Workbook) -> dict[str, str]:
     texts = {name: str(each.value) for name, each in workbook.answers.items() if isinstance(each.value, str)}
     texts |= {name: each.why for name, each in workbook.predictions.items()}
     plain = {name: " ".join(text.casefold().split()) for name, text in texts.items()}
-    return {text: name for name, text in plain.items() if len(text.split()) >= FEWEST_WORDS}
+    return {text: name for name, text in plain.items() if len(text.split()) >= FEWEST_COPIED}
 
 
 def copies(all_prints: Sequence[Prints]) -> dict[str, list[Finding]]:

@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 
 from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.outputs.files import read_files
+from ajuste.outputs.files import read_source
+from ajuste.outputs.format import ResultSource
 from ajuste.run.outcome import results_of, with_three_sigma
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
-from ajuste_course.sheet import AskStep, Figure, MeasureStep, PredictStep, Sheet, SimulateStep, filled
-from ajuste_course.simulation import BASE, OTHER, made_data
-from ajuste_course.student import drawn
+from ajuste_course.sheet import AskStep, Figure, MeasureStep, PredictStep, Sheet, SimulateStep
+from ajuste_course.simulation import BASE, made_configuration, made_data
+from ajuste_course.student import drawn, filled_for
 from ajuste_course.study import configuration_name
-from ajuste_course.workbook import Prediction, Workbook
+from ajuste_course.workbook import Prediction, Workbook, predictions_before
 
 FIRST_LOOK: Final = 3
 """Blocks before the first look of a student who peeks."""
@@ -40,9 +40,7 @@ class Outcome:
         """Return the name of a configuration that the sheet names. Raises RequestError."""
         if self.resolved is not None:
             return configuration_name(self.resolved, wanted)
-        if wanted not in ("", BASE, OTHER):
-            raise RequestError(f"made data have no configuration {wanted!r}; expected {BASE} or {OTHER}")
-        return wanted or BASE
+        return made_configuration(wanted)
 
     def verdict(self, configuration: str, metric: str) -> Verdict | None:
         """Return the verdict on a configuration, None where there is none."""
@@ -68,10 +66,7 @@ def run_outcome(run: Run, store: Store) -> Outcome:
 def made_outcome(sheet: Sheet, step: SimulateStep, workbook: Workbook) -> Outcome:
     """Return what ``ajuste analyse`` finds in the student's made data."""
     data = made_data(sheet, step, workbook.student, workbook.seed(sheet, step.name))
-    with TemporaryDirectory(prefix="ajuste-course-") as directory:
-        file = Path(directory) / f"{step.name}.csv"
-        file.write_text(data.text(), encoding="utf-8")
-        table = read_files([file])
+    table = read_source(ResultSource(data.text(), step.name, Path(f"{step.name}.csv")))
     return Outcome(analyse_table(table, TableQuestion(baseline=BASE, smallest_effect=0.02, three_sigma=True)), None)
 
 
@@ -80,15 +75,9 @@ def outcomes_of(sheet: Sheet, workbook: Workbook, runs: Mapping[str, Outcome]) -
     made = {
         step.name: made_outcome(sheet, step, workbook)
         for step in sheet.kind(SimulateStep)
-        if all(predicted in workbook.predictions for predicted in _before(sheet, step.name))
+        if all(predicted.name in workbook.predictions for predicted in predictions_before(sheet, step.name))
     }
     return {**runs, **made}
-
-
-def _before(sheet: Sheet, name: str) -> list[str]:
-    from ajuste_course.workbook import predictions_before
-
-    return [step.name for step in predictions_before(sheet, name)]
 
 
 def figure(wanted: Figure, outcomes: Outcomes) -> float | str | None:
@@ -134,8 +123,6 @@ def ratio_of(verdict: Verdict) -> float | None:
 
 def _peeks(results: Results, metric: str, baseline: str, name: str) -> int:
     # How often somebody who does a paired t test after each block finds p < 0.05, which holds for one look only.
-    from scipy.stats import ttest_rel
-
     by_block: dict[str, dict[int, float]] = {baseline: {}, name: {}}
     for point in results.trials:
         if point.configuration in by_block and point.status == "ok" and not point.warm_up and metric in point.metrics:
@@ -143,14 +130,16 @@ def _peeks(results: Results, metric: str, baseline: str, name: str) -> int:
     blocks = sorted(by_block[baseline].keys() & by_block[name].keys())
     pairs = [(by_block[baseline][block], by_block[name][block]) for block in blocks]
     looks = range(FIRST_LOOK, len(pairs) + 1)
-    return sum(_different(pairs[:look], ttest_rel) for look in looks)
+    return sum(_different(pairs[:look]) for look in looks)
 
 
-def _different(pairs: Sequence[tuple[float, float]], test: object) -> bool:
+def _different(pairs: Sequence[tuple[float, float]]) -> bool:
+    from scipy.stats import ttest_rel  # few sheets ask for it
+
     if len({other - base for base, other in pairs}) < 2:
         return any(base != other for base, other in pairs)
     base, other = zip(*pairs, strict=True)
-    return bool(test(base, other).pvalue < PEEKING_LEVEL)  # type: ignore[operator]
+    return bool(ttest_rel(base, other).pvalue < PEEKING_LEVEL)
 
 
 def right_answer(sheet: Sheet, step: AskStep, student: str, outcomes: Outcomes) -> float | int | None:
@@ -159,8 +148,8 @@ def right_answer(sheet: Sheet, step: AskStep, student: str, outcomes: Outcomes) 
         return step.answer
     if step.figure is None:
         return None
-    values = {**drawn(sheet, student), "seed": ("",)}
-    value = figure(Figure.model_validate(filled(step.figure.model_dump(), values)), outcomes)
+    values = drawn(sheet, student)
+    value = figure(filled_for(step.figure, values), outcomes)
     if value is None:
         return None
     if step.answer_by == "choice":
@@ -168,7 +157,7 @@ def right_answer(sheet: Sheet, step: AskStep, student: str, outcomes: Outcomes) 
     if isinstance(value, str):
         return None
     if step.per is not None:
-        divisor = figure(Figure.model_validate(filled(step.per.model_dump(), values)), outcomes)
+        divisor = figure(filled_for(step.per, values), outcomes)
         return value / divisor if isinstance(divisor, float) and divisor else None
     return value
 
@@ -217,7 +206,7 @@ class Predicted:
 def judged(step: PredictStep, sheet: Sheet, student: str, prediction: Prediction, outcomes: Outcomes) -> Predicted:
     """Compare a prediction with what was measured."""
     outcome = outcomes.get(step.study)
-    wanted = PredictStep.model_validate(filled(step.model_dump(), {**drawn(sheet, student), "seed": ("",)}))
+    wanted = filled_for(step, drawn(sheet, student))
     verdict = outcome and outcome.verdict(wanted.configuration, wanted.metric)
     if not verdict or verdict.estimate is None:
         return Predicted(None, None, None)
@@ -236,18 +225,10 @@ def judged(step: PredictStep, sheet: Sheet, student: str, prediction: Prediction
 def expectation_problems(step: MeasureStep, sheet: Sheet, student: str, outcome: Outcome) -> list[str]:
     """Return what of the sheet's mechanism the figures do not show."""
     problems = []
-    for expected in MeasureStep.model_validate(
-        filled(step.model_dump(), {**drawn(sheet, student), "seed": (0,)})
-    ).expect:
+    for expected in filled_for(step, drawn(sheet, student)).expect:
         verdict = outcome.verdict(expected.configuration, expected.metric)
         word = verdict.verdict if verdict else "no verdict"
         if word not in expected.verdict:
             wanted = " or ".join(expected.verdict)
             problems.append(f"{expected.configuration} on {expected.metric}: expected {wanted}, found {word}")
     return problems
-
-
-def outcomes_here(sheet: Sheet, workbook: Workbook, store: Store) -> dict[str, Outcome]:
-    """Return all outcomes of a workbook from this store."""
-    runs = {name: run_outcome(store.find_run(run), store) for name, run in workbook.runs.items()}
-    return outcomes_of(sheet, workbook, runs)

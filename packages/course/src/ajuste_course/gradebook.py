@@ -57,7 +57,7 @@ def to_mark_csv(marked: Sequence[Marked]) -> str:
     rows = [
         [each.student, mark.name, "", f"{mark.most:g}", mark.value, mark.rubric]
         for each in marked
-        if each.counts and each.decision != "not accepted"
+        if each.counts and each.is_accepted
         for mark in each.marks
         if mark.state == "to mark"
     ]
@@ -66,7 +66,7 @@ def to_mark_csv(marked: Sequence[Marked]) -> str:
 
 def _moodle_points(each: Marked) -> str:
     # "-" is no grade yet; an empty cell would be one.
-    return f"{each.points:g}" if each.decision in ("accepted", "look") and not each.open_points else "-"
+    return f"{each.points:g}" if each.is_accepted and not each.open_points else "-"
 
 
 def _feedback(each: Marked) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Final, get_args
 
 import typer
 from rich.markdown import Markdown
@@ -13,12 +12,12 @@ from rich.markdown import Markdown
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible, visible_line
 from ajuste.report.console import Console
-from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet, SimulateStep, TextStep, filled
+from ajuste_course.sheet import AskStep, Direction, MeasureStep, PredictStep, Sheet, SimulateStep, TextStep, filled
 from ajuste_course.student import Drawn, drawn
 from ajuste_course.translation import say
-from ajuste_course.workbook import Prediction, Shelf, Workbook, next_step, read_answer, read_prediction
+from ajuste_course.workbook import Shelf, Workbook, next_step, read_prediction
 
-DIRECTIONS: Final = ("rises", "falls", "same")
+DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
 
 
 @dataclass(frozen=True)
@@ -76,14 +75,12 @@ class Guide:
             if answer not in ("1", "2", "3"):
                 self.console.print(self._say("Choose 1, 2 or 3."), style="red")
                 continue
-            direction: Any = DIRECTIONS[int(answer) - 1]
+            direction = DIRECTIONS[int(answer) - 1]
             try:
                 size = "" if direction == "same" else self._ask(self._say("By how much, such as 30% or 3x"))
                 read_prediction(direction, size, "")  # before the longer answer is typed
                 prediction = read_prediction(direction, size, self._ask(self._say("Why do you think so")))
-                return self.shelf.update(
-                    self.plain, workbook.student, partial(_with_prediction, self.plain, step.name, prediction)
-                )
+                return self.shelf.predict(self.plain, workbook.student, step.name, prediction)
             except RequestError as error:
                 self.console.print(visible_line(error.message), style="red")
 
@@ -94,10 +91,7 @@ class Guide:
             unit = f" ({step.unit})" if step.unit else ""
             try:
                 text = self._ask(self._say("Your answer") + unit)
-                read_answer(step, text)
-                return self.shelf.update(
-                    self.plain, workbook.student, partial(_with_answer, self.plain, step.name, text)
-                )
+                return self.shelf.answer(self.plain, workbook.student, step.name, text)
             except RequestError as error:
                 self.console.print(visible_line(error.message), style="red")
 
@@ -109,14 +103,6 @@ class Guide:
 
     def _say(self, text: str, **values: object) -> str:
         return say(self.language, text, **values)
-
-
-def _with_prediction(sheet: Sheet, name: str, prediction: Prediction, workbook: Workbook) -> Workbook:
-    return workbook.with_prediction(sheet, name, prediction)
-
-
-def _with_answer(sheet: Sheet, name: str, text: str, workbook: Workbook) -> Workbook:
-    return workbook.with_answer(sheet, name, text)
 
 
 def step_text(step: TextStep | PredictStep | MeasureStep | SimulateStep | AskStep, values: Drawn) -> str:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
+from ajuste.machine.files import replaced
 from ajuste.model.base import ClosedModel, first_problem
 from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
@@ -68,8 +69,8 @@ def missing(sheet: Sheet, workbook: Workbook) -> list[str]:
     ]
 
 
-def write_hand_in(file: Path, workbook: Workbook, store: Store, version: str) -> HandIn:
-    """Write a hand-in to a new file, whole or not at all. Raises RequestError."""
+def write_hand_in(file: Path, workbook: Workbook, store: Store, version: str, *, overwrite: bool = False) -> HandIn:
+    """Write a hand-in, whole or not at all, to a new file unless it may ``overwrite`` one. Raises RequestError."""
     with TemporaryDirectory(prefix="ajuste-hand-in-") as directory:
         bundle = Path(directory) / _RUNS
         digest = ""
@@ -80,7 +81,7 @@ def write_hand_in(file: Path, workbook: Workbook, store: Store, version: str) ->
         about = HandIn(workbook=workbook, made=now(), ajuste=version, runs=digest)
         about = about.model_copy(update={"digest": about.computed})
         try:
-            with new_file(file) as part, zipfile.ZipFile(part, "w") as archive:
+            with replaced(file) if overwrite else new_file(file) as part, zipfile.ZipFile(part, "w") as archive:
                 archive.writestr(_ABOUT, about.model_dump_json())
                 if digest:
                     archive.write(bundle, _RUNS)

@@ -254,7 +254,8 @@ def handout_plot(results: Results, metric: Metric) -> Plot:
             scatter("lines", [place - 0.3, place + 0.3], [mean, mean], line={"color": look.colour, "width": 2})
         )
     unit = f" ({metric.unit})" if metric.unit not in ("", "1", "count") else ""
-    short = [_short_names(results)[name] for name in names]
+    labels = _short_names(results)
+    short = [labels[name] for name in names]
     return Plot(
         name="handout",
         title=f"{metric.title}{unit}",

@@ -96,11 +96,14 @@ class Marked:
         return "look" if self.findings else "accepted"
 
     @property
+    def is_accepted(self) -> bool:
+        """Return whether its marks count, also where a person has to look at it."""
+        return self.decision in ("accepted", "look")
+
+    @property
     def points(self) -> float:
         """Return the points without what a person marks; 0 where it is not accepted."""
-        if self.decision in ("not accepted", "nothing handed in"):
-            return 0.0
-        return sum(mark.points or 0.0 for mark in self.marks)
+        return sum(mark.points or 0.0 for mark in self.marks) if self.is_accepted else 0.0
 
     @property
     def open_points(self) -> float:
@@ -218,7 +221,7 @@ def mark_all(
 
 
 def _weight(each: Marked) -> tuple[bool, str]:
-    return each.decision != "not accepted", each.made
+    return each.is_accepted, each.made
 
 
 def _copied(each: Marked, common: Mapping[str, Sequence[Finding]]) -> list[Finding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from ajuste_course.sheet import (
 from ajuste_course.simulation import MadeData, made_data
 from ajuste_course.student import check_student, drawn
 from ajuste_course.study import student_study
-from ajuste_course.workbook import Shelf, Workbook, read_prediction
+from ajuste_course.workbook import Shelf, read_prediction
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,12 @@ class OpenSheet:
     def predict(self, name: str, direction: Direction, size: str = "", why: str = "") -> None:
         """Make a prediction: its ``size`` is ``30%`` or ``3x``."""
         prediction = read_prediction(direction, size, why)
-        self._update(lambda workbook: workbook.with_prediction(self.sheet, name, prediction))
+        Shelf(home()).predict(self.sheet, self.student, name, prediction)
 
     def measure(self, name: str) -> MeasuredRun:
         """Measure a step in guests, or return its run from the store."""
-        workbook, step = Shelf(home()).find(self.sheet, self.student), self.sheet.find(name)
-        assert isinstance(step, MeasureStep), f"{name} measures nothing"
+        shelf, step = Shelf(home()), self.sheet.find_kind(name, MeasureStep)
+        workbook = shelf.find(self.sheet, self.student)
         workbook.require_predictions(self.sheet, name)
         seed = workbook.seed(self.sheet, name)
         study = student_study(self.sheet, step, self.student, seed, catalogue())
@@ -57,19 +56,18 @@ class OpenSheet:
             if measurement.run.stopped == "failed":
                 raise measurement.failure()
             run = measurement.run.id
-        self._update(lambda workbook: workbook.with_measured(self.sheet, name, run, seed))
+        shelf.update(self.sheet, self.student, lambda workbook: workbook.with_measured(self.sheet, name, run, seed))
         return load(run)
 
     def data(self, name: str) -> MadeData:
         """Return the made data of a step."""
-        workbook, step = Shelf(home()).find(self.sheet, self.student), self.sheet.find(name)
-        assert isinstance(step, SimulateStep), f"{name} has no made data"
+        workbook, step = Shelf(home()).find(self.sheet, self.student), self.sheet.find_kind(name, SimulateStep)
         workbook.require_predictions(self.sheet, name)
         return made_data(self.sheet, step, self.student, workbook.seed(self.sheet, name))
 
     def answer(self, name: str, value: object) -> None:
         """Answer a question: the number of a choice, a number, or a text."""
-        self._update(lambda workbook: workbook.with_answer(self.sheet, name, str(value)))
+        Shelf(home()).answer(self.sheet, self.student, name, str(value))
 
     def missing(self) -> list[str]:
         """Return the steps that are not done yet."""
@@ -81,9 +79,6 @@ class OpenSheet:
         with Store(home().store_url) as store:
             write_hand_in(path, Shelf(home()).find(self.sheet, self.student), store, ajuste_version())
         return path
-
-    def _update(self, change: Callable[[Workbook], Workbook]) -> None:
-        Shelf(home()).update(self.sheet, self.student, change)
 
 
 def open_sheet(name: str, student: str) -> OpenSheet:

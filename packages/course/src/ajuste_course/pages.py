@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from markdown_it import MarkdownIt
@@ -112,11 +112,8 @@ def predict(request: Request, form: Form) -> Response:
     plain, file, workbook = _of_form(request)
     name = form.get("name", "")
     try:
-        direction: Any = form.get("direction", "")
-        if direction not in ("rises", "falls", "same"):
-            raise RequestError("choose rises, falls or same")
-        prediction = read_prediction(direction, form.get("size", ""), form.get("why", ""))
-        Shelf(home()).update(plain, workbook.student, lambda now: now.with_prediction(plain, name, prediction))
+        prediction = read_prediction(form.get("direction", ""), form.get("size", ""), form.get("why", ""))
+        Shelf(home()).predict(plain, workbook.student, name, prediction)
     except RequestError as error:
         return _page(request, plain, translated(file, workbook.language), workbook, error.message, form)
     return RedirectResponse(_address(plain, workbook, f"step-{name}"), status_code=303)
@@ -127,8 +124,7 @@ def answer(request: Request, form: Form) -> Response:
     plain, file, workbook = _of_form(request)
     name = form.get("name", "")
     try:
-        text = form.get("value", "")
-        Shelf(home()).update(plain, workbook.student, lambda now: now.with_answer(plain, name, text))
+        Shelf(home()).answer(plain, workbook.student, name, form.get("value", ""))
     except RequestError as error:
         return _page(request, plain, translated(file, workbook.language), workbook, error.message, form)
     return RedirectResponse(_address(plain, workbook, f"step-{name}"), status_code=303)
@@ -137,9 +133,7 @@ def answer(request: Request, form: Form) -> Response:
 def measure(request: Request, form: Form) -> Response:
     """Start the study of a step, and show its progress."""
     plain, _, workbook = _of_form(request)
-    step = plain.find(form.get("name", ""))
-    if not isinstance(step, MeasureStep):
-        raise RequestError(f"{step.name} measures nothing")
+    step = plain.find_kind(form.get("name", ""), MeasureStep)
     workbook.require_predictions(plain, step.name)
     jobs = request_lab(request).service.jobs
     words = ["course", "measure", plain.name, step.name, "--student", workbook.student, "--quiet", "--json"]
@@ -150,9 +144,7 @@ def measure(request: Request, form: Form) -> Response:
 def data(request: Request) -> Response:
     """Return the made data of a step as a file."""
     plain, _, workbook = _of_form(request)
-    step = plain.find(request.path_params["step"])
-    if not isinstance(step, SimulateStep):
-        raise RequestError(f"{step.name} has no made data")
+    step = plain.find_kind(request.path_params["step"], SimulateStep)
     workbook.require_predictions(plain, step.name)
     text = made_data(plain, step, workbook.student, workbook.seed(plain, step.name)).text()
     return _download(text.encode(), f"{plain.name}-{step.name}.csv", "text/csv; charset=utf-8")

@@ -16,6 +16,7 @@ from ajuste.model.base import ClosedModel
 from ajuste.model.error import RequestError
 from ajuste.study.problem import Problem, StudySource, error, from_validation, nearest
 from ajuste.study.read import read_toml
+from ajuste_stats.terms import Word
 
 SUFFIX: Final = ".toml"
 FOLDER: Final = "sheets"
@@ -115,9 +116,7 @@ class ExpectedVerdict(ClosedModel):
 
     metric: str = Field(description="The metric.")
     configuration: str = Field(description="The configuration, by its levels as the sheet writes them.")
-    verdict: tuple[Literal["improves", "worsens", "equivalent", "undecided", "differs"], ...] = Field(
-        min_length=1, description="The verdicts that are as expected."
-    )
+    verdict: tuple[Word, ...] = Field(min_length=1, description="The verdicts that are as expected.")
 
 
 class SimulateStep(ClosedModel):
@@ -246,6 +245,14 @@ class Sheet(ClosedModel):
             )
         return named[name]
 
+    def find_kind(self, name: str, of: type[_S]) -> _S:
+        """Return a step of one kind by its name. Raises RequestError."""
+        step = self.find(name)
+        if not isinstance(step, of):
+            listed = ", ".join(step_name(each) for each in self.steps if isinstance(each, of)) or "none"
+            raise RequestError(f"{name} {_NOT_OF_KIND[of]}", hint=f"name one of {listed}")
+        return step
+
     def kind(self, of: type[_S]) -> tuple[_S, ...]:
         """Return its steps of one kind, in their order."""
         return tuple(step for step in self.steps if isinstance(step, of))
@@ -268,6 +275,13 @@ class Sheet(ClosedModel):
             step.figure is not None or step.answer is not None or bool(step.rubric) for step in self.kind(AskStep)
         )
 
+
+_NOT_OF_KIND: Final[Mapping[type[ClosedModel], str]] = {
+    PredictStep: "is no prediction of this sheet",
+    MeasureStep: "measures nothing",
+    SimulateStep: "has no made data",
+    AskStep: "is no question of this sheet",
+}
 
 RESERVED: Final = ("student", "seed")
 """Placeholders that every sheet has: the student's number, and the seed of the study."""

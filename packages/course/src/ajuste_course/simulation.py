@@ -40,6 +40,13 @@ class MadeData:
         return written.getvalue()
 
 
+def made_configuration(wanted: str) -> str:
+    """Return the configuration of made data that a sheet names; empty: the base. Raises RequestError."""
+    if wanted not in ("", BASE, OTHER):
+        raise RequestError(f"made data have no configuration {wanted!r}; expected {BASE} or {OTHER}")
+    return wanted or BASE
+
+
 def made_data(sheet: Sheet, step: SimulateStep, student: str, seed: int) -> MadeData:
     """Return the data of a step. Raises RequestError for values that are no numbers in its ranges."""
     values = filled(step.model_dump(), {**drawn(sheet, student), "seed": (seed,)})

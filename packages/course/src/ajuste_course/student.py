@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from ajuste.model.base import ClosedModel
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
-from ajuste_course.sheet import Draw, Sheet
+from ajuste_course.sheet import Draw, Sheet, filled
 
 Drawn: TypeAlias = dict[str, tuple[str | int | float, ...]]
 """Values by the name of their draw, in the order of the sheet."""
+
+Part = TypeVar("Part", bound=ClosedModel)
 
 
 def check_student(sheet: Sheet, student: str) -> str:
@@ -38,6 +41,11 @@ def _chosen(draw: Draw, key: str) -> list[str | int | float]:
     # Different values, each as likely: a hash for each pick, among what is left.
     left = list(dict.fromkeys(draw.values))
     return [left.pop(_number(f"{key} {pick}") % len(left)) for pick in range(draw.take)]
+
+
+def filled_for(part: Part, values: Drawn) -> Part:
+    """Return a part of a sheet with the values of a student in it; where no seed is given, it is left empty."""
+    return type(part).model_validate(filled(part.model_dump(by_alias=True), {"seed": ("",), **values}))
 
 
 def study_seed(sheet: Sheet, student: str, step: str, seal: str) -> int:

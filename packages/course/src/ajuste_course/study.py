@@ -19,8 +19,8 @@ from ajuste.study.problem import StudySource
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste_course.sheet import MeasureStep, Sheet, filled
-from ajuste_course.student import Drawn, drawn
+from ajuste_course.sheet import MeasureStep, Sheet
+from ajuste_course.student import Drawn, drawn, filled_for
 
 _MOST_FACTORS: Final = 4
 
@@ -33,7 +33,7 @@ def student_study(
     Raises RequestError for one that is not of guests with an exact clock: nobody could check its figures.
     """
     values = {**(drawn_values or drawn(sheet, student)), "seed": (seed,)}
-    table = MeasureStep.model_validate(filled(step.model_dump(by_alias=True), values))
+    table = filled_for(step, values)
     try:
         study = _study(
             table, re.sub(r"[^a-z0-9]+", "-", f"{sheet.name}-{step.name}-{student.lower()}").strip("-"), known

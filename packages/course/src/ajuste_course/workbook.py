@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, ValidationError
 
@@ -18,7 +18,7 @@ from ajuste.machine.home import Home
 from ajuste.model.base import ClosedModel, first_problem
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
-from ajuste_course.sheet import AskStep, Direction, MeasureStep, PredictStep, Sheet, SimulateStep
+from ajuste_course.sheet import AskStep, Direction, MeasureStep, PredictStep, Sheet
 from ajuste_course.student import study_seed
 
 LONGEST_TEXT: Final = 10_000
@@ -72,9 +72,7 @@ class Workbook(ClosedModel):
 
     def with_prediction(self, sheet: Sheet, name: str, prediction: Prediction) -> Workbook:
         """Return it with a prediction. Raises RequestError where its study was measured already."""
-        step = sheet.find(name)
-        if not isinstance(step, PredictStep):
-            raise RequestError(f"{name} is no prediction of the sheet {sheet.name}", hint=_listed(sheet, PredictStep))
+        step = sheet.find_kind(name, PredictStep)
         if measured := next((run for run in self.runs if step in predictions_before(sheet, run)), None):
             raise RequestError(
                 f"{name} is sealed: {measured} was measured with it",
@@ -100,9 +98,7 @@ class Workbook(ClosedModel):
 
     def with_answer(self, sheet: Sheet, name: str, text: str) -> Workbook:
         """Return it with an answer. Raises RequestError for one that cannot be right or wrong."""
-        step = sheet.find(name)
-        if not isinstance(step, AskStep):
-            raise RequestError(f"{name} is no question of the sheet {sheet.name}", hint=_listed(sheet, AskStep))
+        step = sheet.find_kind(name, AskStep)
         answer = Answer(value=read_answer(step, text), answered=now())
         return self.model_copy(update={"answers": {**self.answers, name: answer}})
 
@@ -116,21 +112,18 @@ class Workbook(ClosedModel):
                 )
 
 
-def _listed(sheet: Sheet, kind: type[PredictStep | AskStep]) -> str:
-    return f"name one of {', '.join(step.name for step in sheet.kind(kind)) or 'none'}"
-
-
 def predictions_before(sheet: Sheet, step: str) -> tuple[PredictStep, ...]:
     """Return the predictions that stand before a step."""
     names = [getattr(each, "name", "") for each in sheet.steps]
     return tuple(each for each in sheet.steps[: names.index(step)] if isinstance(each, PredictStep))
 
 
-def read_prediction(direction: Direction, size: str, why: str) -> Prediction:
+def read_prediction(direction: str, size: str, why: str) -> Prediction:
     """Return a prediction from words: a size is ``30%`` or ``3x``. Raises RequestError."""
-    if direction not in get_args(Direction):
-        raise RequestError(f"{visible(str(direction)[:40])!r} is no direction; expected rises, falls or same")
-    return Prediction(direction=direction, ratio=_ratio(direction, size), why=why[:LONGEST_TEXT], made=now())
+    known: Direction | None = next((each for each in get_args(Direction) if each == direction), None)
+    if known is None:
+        raise RequestError(f"{visible(direction[:40])!r} is no direction; expected rises, falls or same")
+    return Prediction(direction=known, ratio=_ratio(known, size), why=why[:LONGEST_TEXT], made=now())
 
 
 def _ratio(direction: Direction, size: str) -> float:
@@ -194,11 +187,6 @@ def next_step(sheet: Sheet, workbook: Workbook) -> int:
     return len(sheet.steps)
 
 
-def measured_steps(sheet: Sheet) -> tuple[MeasureStep | SimulateStep, ...]:
-    """Return the steps that give figures."""
-    return tuple(step for step in sheet.steps if isinstance(step, MeasureStep | SimulateStep))
-
-
 def now() -> str:
     """Return the time of this machine, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -257,6 +245,14 @@ class Shelf:
         with locked(file.with_suffix(".lock")):
             return self.keep(change(self.find(sheet, student)))
 
+    def predict(self, sheet: Sheet, student: str | None, name: str, prediction: Prediction) -> Workbook:
+        """Add a prediction to a workbook. Raises RequestError."""
+        return self.update(sheet, student, lambda workbook: workbook.with_prediction(sheet, name, prediction))
+
+    def answer(self, sheet: Sheet, student: str | None, name: str, text: str) -> Workbook:
+        """Add an answer to a workbook. Raises RequestError."""
+        return self.update(sheet, student, lambda workbook: workbook.with_answer(sheet, name, text))
+
     def keep(self, workbook: Workbook) -> Workbook:
         """Write a workbook, and return it. Raises RequestError if the disk does not take it."""
         file = self.file(workbook.sheet, workbook.student)
@@ -275,8 +271,3 @@ class Shelf:
         except (OSError, ValueError) as failure:
             why = first_problem(failure) if isinstance(failure, ValidationError) else str(failure)
             raise RequestError(f"{file} is damaged: {why}", hint="move it away, and begin again") from None
-
-
-def as_document(workbook: Workbook) -> dict[str, Any]:
-    """Return a workbook as JSON has it."""
-    return workbook.model_dump(mode="json")
