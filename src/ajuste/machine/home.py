@@ -52,6 +52,7 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 
 EXTRAS: Final = MappingProxyType(
     {
+        "advise": ("ajuste_advise",),
         "ci": ("ajuste_ci",),
         "cluster": ("cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),

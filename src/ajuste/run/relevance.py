@@ -28,7 +28,7 @@ from ajuste.executor.executor import TrialRequest
 from ajuste.machine.activity import facts_here, read_figures, read_texts
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.error import AjusteError
-from ajuste.model.event import Exited, Failed, Sample
+from ajuste.model.event import Event, Exited, Failed, Sample
 from ajuste.model.plan import Sampler
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Observation
@@ -85,9 +85,18 @@ class ActivityObserver(ABC):
 
 def idle_from_the_start(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
     """Return the factors without a chance to matter on a study's target, as far as known before measuring."""
+    return _observer(resolved, catalogue).before()
+
+
+def standing_activity(resolved: ResolvedStudy, catalogue: Catalogue) -> Activity:
+    """Return the levels, facts and files of a study's target that its factors depend on, before measuring."""
+    return _observer(resolved, catalogue).standing()
+
+
+def _observer(resolved: ResolvedStudy, catalogue: Catalogue) -> ActivityObserver:
     if resolved.study.target.on_host:
-        return HostObserver(resolved, catalogue).before()
-    return GuestObserver(resolved, catalogue, lambda _: frozenset()).before()
+        return HostObserver(resolved, catalogue)
+    return GuestObserver(resolved, catalogue, lambda _: frozenset())
 
 
 class HostObserver(ActivityObserver):
@@ -249,8 +258,14 @@ def _activity(
         return None
     if not any(isinstance(event, Exited) and event.role == "workload" for event in observed.events):
         return None
-    samples = [event for event in observed.events if isinstance(event, Sample)]
-    times = [event.at_ns for event in samples]
+    times = [event.at_ns for event in observed.events if isinstance(event, Sample)]
+    seconds = (max(times) - min(times)) / 1e9 if times else 0.0
+    return Activity(figures_of(observed.events), seconds, ran=ran, has=has)
+
+
+def figures_of(events: Iterable[Event]) -> dict[str, float]:
+    """Return ``Activity.figures`` of one trial: what its samplers read first and last."""
+    samples = [event for event in events if isinstance(event, Sample)]
     figures: dict[str, float] = {}
     for source in dict.fromkeys(event.source for event in samples):
         readings = [
@@ -259,8 +274,7 @@ def _activity(
             if sample.source == source
         ]
         figures |= difference(readings[0], readings[-1])
-    seconds = (max(times) - min(times)) / 1e9 if times else 0.0
-    return Activity(figures, seconds, ran=ran, has=has)
+    return figures
 
 
 @dataclass

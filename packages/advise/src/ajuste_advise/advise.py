@@ -1,0 +1,96 @@
+"""The way from a workload to advice: look, choose, find, prove."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Final
+
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import percent
+from ajuste_advise.answer import answer_sentence
+from ajuste_advise.candidates import Choice, choose, within
+from ajuste_advise.look import TRIALS, Seen, take_look
+from ajuste_advise.model import Advice, Stage
+from ajuste_advise.proof import Proof, prove
+from ajuste_advise.question import Question
+from ajuste_advise.trying import Screen, most_levels, screen, search
+
+# Spread of trials from which on the answer says that small effects are hard to see.
+_NOISY: Final = 0.05
+_MOST_REASONS: Final = 3
+
+
+def advise(question: Question, *, functions: bool = True) -> Advice:
+    """Find what to change so that the workload gets better, and prove it. Everything is restored after each trial.
+
+    Raises RequestError for a request that cannot be carried out or has no time, RunError where the workload fails.
+    """
+    seen = take_look(question, functions=functions)
+    look = seen.look
+    choice = choose(question, seen)
+    stages = [Stage(name="look", run=look.run, trials=TRIALS, answer="")]
+    if not choice.candidates:
+        return _advice(question, seen, choice, None, None, stages)
+    choice = within(choice, most_levels(question, look.trial_s, _at_once(question)))
+    screened = screen(question, choice)
+    stages.append(screened.stage)
+    proof = None
+    if helpful := screened.helpful:
+        best = search(question, helpful)
+        stages += best.stages
+        proof = prove(question, best.lines)
+        stages += proof.stages
+    return _advice(question, seen, choice, screened, proof, stages)
+
+
+def _at_once(question: Question) -> int:
+    # Trials of this machine run one by one; guests under the virtual clock side by side.
+    if not question.in_guest or question.request.clock == "wall":
+        return 1
+    return question.options.jobs or os.cpu_count() or 1
+
+
+def _advice(
+    question: Question,
+    seen: Seen,
+    choice: Choice,
+    screened: Screen | None,
+    proof: Proof | None,
+    stages: list[Stage],
+) -> Advice:
+    tried = screened.tried if screened is not None else ()
+    at_most = screened.at_most if screened is not None else None
+    verdict = proof.on(question.objective) if proof is not None else None
+    lines = proof.lines if proof is not None else ()
+    proved = verdict is not None and verdict.verdict == "improves"
+    minutes = question.clock.allowed_s / 60
+    explanations = proof.results.explanations if proof is not None and proved else ()
+    return Advice(
+        workload=" ".join(map(shlex.quote, question.request.commands[0])),
+        answer=answer_sentence(lines, verdict, tried, seen.look, at_most, minutes),
+        look=seen.look,
+        candidates=choice.candidates,
+        untried=choice.untried,
+        tried=tried,
+        lines=lines if proved else (),
+        proof=verdict,
+        others=_others(proof, question.objective) if proved else (),
+        why=explanations[0].sentences[:_MOST_REASONS] if explanations else (),
+        at_most=at_most,
+        stages=tuple(stages),
+        commands=(f"ajuste export {stages[-1].run}", f"ajuste report {stages[-1].run}") if proved else (),
+        notes=_notes(seen),
+    )
+
+
+def _others(proof: Proof | None, objective: str) -> tuple[Verdict, ...]:
+    verdicts = proof.verdicts if proof is not None else ()
+    return tuple(verdict for verdict in verdicts if verdict.metric != objective and verdict.deciding)
+
+
+def _notes(seen: Seen) -> tuple[str, ...]:
+    if seen.look.spread < _NOISY:
+        return ()
+    spread = percent(round(seen.look.spread, 2))
+    return (f"Trials of the workload as it is vary by {spread}: small effects take many trials, or are not seen.",)

@@ -1,0 +1,176 @@
+"""The choice of settings: which of the catalogue's can matter for what takes time here, and why the others cannot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ajuste.analysis.relevance import factors_without_chance
+from ajuste.executor.host.availability import HostMachine, instances_here, why_not_writable
+from ajuste.model.cause import CAUSES, Cause
+from ajuste.model.error import RequestError
+from ajuste.model.tunable import SERVER_KINDS, Tunable, Where
+from ajuste.model.wording import in_sentence, listed
+from ajuste.run.relevance import standing_activity
+from ajuste.run.testbed import testbed_for
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
+from ajuste_advise.look import Seen
+from ajuste_advise.model import Candidate, Untried
+from ajuste_advise.model import Where as Part
+from ajuste_advise.question import Question, setting_factor
+
+STAGE: Final = "screen"
+_LOOPBACK: Final = "lo"
+_MOST_DEVICES: Final = 2
+# Where the time of a cause is seen: how much of it there is orders the candidates.
+_SEEN_AS: Final[Mapping[Cause, tuple[Part, ...]]] = {
+    "user": ("user",),
+    "kernel": ("kernel",),
+    "cpu-wait": ("cpu-wait",),
+    "wakeup": ("idle", "cpu-wait"),
+    "migration": ("cpu-wait",),
+    "faults": ("kernel",),
+    "reclaim": ("memory-wait",),
+    "swap": ("memory-wait",),
+    "writeback": ("disk-wait",),
+    "sync": ("disk-wait",),
+    "disk-read": ("disk-wait",),
+    "disk-write": ("disk-wait",),
+    "files": ("kernel",),
+    "network": ("interrupts", "idle"),
+    "locks": ("cpu-wait",),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The settings to try, those that act on what takes most time first, and all others with the reason."""
+
+    candidates: tuple[Candidate, ...]
+    untried: tuple[Untried, ...]
+
+
+def choose(question: Question, seen: Seen) -> Choice:
+    """Choose the settings that act on the causes that were seen, can be changed there, and have a chance to matter."""
+    question.say("2/4 choose: which settings can matter")
+    chooser = _Chooser(question, seen)
+    candidates: list[Candidate] = []
+    untried: list[Untried] = []
+    for tunable in question.catalogue.tunables.values():
+        if not tunable.acts_on:
+            continue
+        for entry in chooser.judge(tunable):
+            (candidates if isinstance(entry, Candidate) else untried).append(entry)  # type: ignore[arg-type]
+    candidates.sort(key=lambda candidate: -_time_in(candidate.causes, seen))
+    return Choice(tuple(candidates), tuple(untried))
+
+
+def _time_in(causes: Sequence[Cause], seen: Seen) -> float:
+    shares = {part.where: part.share for part in seen.look.shares}
+    return max(shares.get(where, 0.0) for cause in causes for where in _SEEN_AS[cause])
+
+
+class _Chooser:
+    def __init__(self, question: Question, seen: Seen) -> None:
+        self._question, self._seen = question, seen
+        study = question.study(STAGE, [])
+        self._study = study
+        self._surroundings = testbed_for(study, question.options).surroundings(study, question.catalogue)[1:]
+        self._catalogue = self._surroundings[0]
+        self._version = next(iter(self._surroundings[1].values()))
+        self._machine = None if question.in_guest else HostMachine()
+        self._resolved = resolve(study, *self._surroundings)
+
+    def judge(self, tunable: Tunable) -> Iterator[Candidate | Untried]:
+        causes = tuple(cause for cause in tunable.acts_on if cause in self._seen.look.causes)
+        where = tunable.place_in(self._version)
+        if where is None:
+            yield Untried(setting=tunable.name, why="absent", words=f"Linux {self._version} does not have it")
+        elif where.kind in SERVER_KINDS or not tunable.tries:
+            return
+        elif not causes:
+            named = listed([in_sentence(CAUSES[cause].title) for cause in tunable.acts_on])
+            yield Untried(setting=tunable.name, why="cause", words=f"acts on {named}, which take no time here")
+        elif tunable.risk == "hang" or (tunable.risk == "data" and not self._question.accept_risk):
+            hint = "" if tunable.risk == "hang" else "; --accept-risk tries it"
+            yield Untried(setting=tunable.name, why="risk", words=tunable.risk_note.rstrip(".") + hint)
+        elif why := self._elsewhere(where):
+            yield Untried(setting=tunable.name, why="absent", words=why)
+        else:
+            instances = self._instances(tunable)
+            if not instances:
+                yield Untried(setting=tunable.name, why="absent", words="there is no such device")
+            for instance in instances:
+                yield self._instance(instance, causes)
+
+    def _elsewhere(self, where: Where) -> str:
+        if where.kind == "scratch" and self._question.request.scratch is None:
+            return "the workload has no file system of its trial; --scratch makes one"
+        return "only guests can use another scheduler" if where.kind == "scheduler" else ""
+
+    def _instances(self, tunable: Tunable) -> tuple[Tunable, ...]:
+        if not tunable.parts:
+            return (tunable,)
+        if tunable.parts not in (("disk",), ("interface",)):
+            return ()
+        if self._machine is not None:
+            there = [name for name in instances_here(self._catalogue, tunable, self._version) if self._moved(name)]
+        elif tunable.parts == ("interface",):
+            there = [_LOOPBACK]
+        else:
+            there = [os.path.basename(self._study.scratch.device)] if self._study.scratch is not None else []
+        return tuple(self._catalogue.instance(tunable, name) for name in there[:_MOST_DEVICES])
+
+    def _moved(self, device: str) -> bool:
+        # A disk on which nothing was read or written, and the loop devices, are left alone.
+        figures = self._seen.activity.figures
+        transfers = [figures.get(f"diskstats:{device}.{kind}_completed") for kind in ("reads", "writes")]
+        return not device.startswith(("loop", "ram", "zram")) and (transfers[0] is None or any(transfers))
+
+    def _instance(self, tunable: Tunable, causes: tuple[Cause, ...]) -> Candidate | Untried:
+        name = tunable.name
+        if self._machine is not None and (why := why_not_writable(self._catalogue, tunable, self._machine)):
+            return Untried(setting=name, why="locked", words=why)
+        levels, why = [], ""
+        resolved: ResolvedStudy | None = None
+        for level in tunable.tries:
+            try:
+                study = self._question.study(STAGE, [setting_factor(name, [level])], design={"combine": "one-at-a-time"})
+                resolved = resolve(study, *self._surroundings)
+                levels.append(level)
+            except RequestError as failure:
+                why = failure.message
+        if resolved is None:
+            return Untried(setting=name, why="absent", words=why)
+        activity = standing_activity(resolved, self._catalogue)
+        activity = replace(self._seen.activity, facts=activity.facts, files=activity.files)
+        for finding in factors_without_chance(resolved, self._catalogue, activity):
+            if not finding.hardly:
+                return Untried(setting=name, why="idle", words=finding.saw)
+        return Candidate(
+            setting=name, title=tunable.title, causes=causes, levels=tuple(levels), note=tunable.risk_note
+        )
+
+
+def within(choice: Choice, most_levels: int) -> Choice:
+    """Return the choice with at most so many levels to try: of every setting the first, then the second, …"""
+    places = sorted(
+        (place, number)
+        for number, candidate in enumerate(choice.candidates)
+        for place in range(len(candidate.levels))
+    )
+    chosen = set(places[:most_levels])
+    candidates, untried = [], list(choice.untried)
+    for number, candidate in enumerate(choice.candidates):
+        levels = tuple(level for place, level in enumerate(candidate.levels) if (place, number) in chosen)
+        if levels:
+            candidates.append(candidate.model_copy(update={"levels": levels}))
+        else:
+            words = "no time for it; allow more with --max-time"
+            untried.append(Untried(setting=candidate.setting, why="time", words=words))
+    return Choice(tuple(candidates), tuple(untried))
+
+

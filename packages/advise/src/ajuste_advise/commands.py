@@ -1,0 +1,108 @@
+"""``ajuste advise``: what to change so that a workload gets better."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Annotated, Final
+
+import typer
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli import options
+from ajuste.cli.choice import Machines
+from ajuste.cli.measuring import check_report
+from ajuste.cli.options import Only, example, spread
+from ajuste.cli.showing import Showing, command_line, contents_of, open_report
+from ajuste.machine.home import home
+from ajuste.model.error import RunError
+from ajuste.report.console import Console
+from ajuste.report.terminal import ONE_SCREEN, print_report
+from ajuste.study.command_line.option import Option
+from ajuste.study.command_line.request import Request, seconds, split_commands
+from ajuste_advise.advise import advise as advise_on
+from ajuste_advise.question import NAME, Clock, Question, require_one_command
+from ajuste_advise.report import advice_report
+
+DEFAULT_MAX_TIME: Final = "10m"
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="COMMAND [ARGUMENT]...",
+        help="The command to make better: a program with arguments (run without a shell), or a workload of the "
+        "catalogue.",
+        show_default=False,
+    ),
+]
+
+
+@example("ajuste advise --vm --max-time 1m -- hackbench groups=2")
+@spread
+def advise(
+    context: typer.Context,
+    words: Words = None,
+    *,
+    request: Annotated[
+        Request,
+        Only(
+            "vm kernel clock guest_cpus memory topology scratch scratch_size setup prepare cleanup file package service "
+            "ready timeout seed as_root ignore_failure",
+            background=Option("Run this command in the background (repeatable).", "COMMAND"),
+            metric=Option(
+                "Metric to improve, as for `ajuste compare`; further ones are watched (repeatable).", "METRIC"
+            ),
+            min_effect=Option("Smallest effect that matters (default: 2%).", "SHARE"),
+            confidence=Option("Confidence of the answer (default: 95%).", "SHARE"),
+            max_time=Option("Time for all of it (default: 10m).", "DURATION"),
+            name=Option("Name of its runs (default: advise).", "NAME"),
+        ),
+    ],
+    machines: Machines,
+    fresh: options.Fresh = False,
+    functions: Annotated[
+        bool,
+        typer.Option(
+            "--functions/--no-functions", help="In a guest, also count which functions the time goes to."
+        ),
+    ] = True,
+    showing: Showing,
+) -> None:
+    """Find what to change so that a command gets better, and prove it.
+
+    Looks where the time goes, chooses the settings of the catalogue that can matter for that, tries each, searches the
+    combinations of those that help, and proves the best in fresh blocks. Without --vm or --kernel this machine's
+    settings are tried, which requires root; each is restored after its trial.
+
+    Run the same command again to resume, or to show a finished answer.
+    """
+    check_report(showing.report)
+    request = replace(request, commands=split_commands(tuple(words or ())), name=request.name or NAME)
+    require_one_command(request)
+    run_options = machines.run_options()
+    question = Question(
+        request=replace(request, max_time=None),
+        catalogue=catalogue(),
+        options=run_options,
+        clock=Clock(seconds("--max-time", request.max_time or DEFAULT_MAX_TIME)),
+        named=command_line(context),
+        fresh=fresh,
+        quiet=showing.silent,
+        accept_risk=run_options.accept_risk,
+    )
+    advice = advise_on(question, functions=functions)
+    report = advice_report(advice)
+    path = showing.report or home().reports / f"{advice.stages[-1].run}-advice.html"
+    if showing.as_json:
+        typer.echo(advice.model_dump_json(indent=2))
+    else:
+        print_report(report, Console(file=sys.stdout), verbose=showing.verbose, path=path, most_lines=ONE_SCREEN)
+    sys.stdout.flush()
+    from ajuste.report.html import write_report  # not before the answer is printed
+
+    try:
+        write_report(report, path, contents_of(advice))
+    except OSError as failure:
+        raise RunError(f"the report was not written: {path}: {failure.strerror or failure}") from failure
+    if showing.browser:
+        open_report(path)

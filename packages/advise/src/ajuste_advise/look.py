@@ -1,0 +1,226 @@
+"""The look: a few trials of the workload as it is, and where its time goes by the kernel's own figures."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from ajuste.analysis.costs import entry_costs, function_costs
+from ajuste.analysis.relevance import Activity
+from ajuste.catalogue.loader import figure_sources
+from ajuste.model.cause import Cause
+from ajuste.model.cost import NamedCosts
+from ajuste.model.error import AjusteError
+from ajuste.model.event import Exited, parse_event
+from ajuste.model.trial import Trial
+from ajuste.model.wording import amount, count_of, number, percent
+from ajuste.run.experiment import MeasuredExperiment, record
+from ajuste.run.relevance import figures_of
+from ajuste_advise.model import HotSpot, Look, TimeShare, Where
+from ajuste_advise.question import Question
+
+TRIALS: Final = 3
+_SOURCES: Final = ("stat", "schedstat", "pressure", "vmstat", "meminfo", "diskstats", "softirqs")
+# As rare as a sampler can be: it is read before and after the workload in any case.
+_SELDOM_MS: Final = 60_000
+_TICK_S: Final = 0.01
+_MOST_HOT: Final = 8
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the look saw: for people, and the kernel's ``activity`` for the conditions of settings."""
+
+    look: Look
+    activity: Activity
+
+
+def take_look(question: Question, *, functions: bool) -> Seen:
+    """Measure the workload as it is, a few times. With ``functions`` also count what its time is spent in, under the
+    virtual clock. Raises RequestError, and RunError where the workload fails.
+    """
+    question.say("1/4 look: where the time goes")
+    samplers = [
+        {"source": source, "keys": ["*"], "interval_ms": _SELDOM_MS}
+        for source in figure_sources()
+        if source in _SOURCES
+    ]
+    study = question.study(
+        "look",
+        [],
+        workload={"sampler": samplers},
+        design={"warm_up": 1 if not question.in_guest else 0},
+        budget={"min_blocks": TRIALS, "max_blocks": TRIALS, "min_seconds": 0.0, "max_minutes": question.clock.minutes(1)},
+    )
+    with question.measured(study) as measurement:
+        trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]
+        counted = _costs(question, measurement) if functions and study.target.clock == "virtual" else None
+        metric = measurement.experiment.resolved.deciding[0].name
+        run = measurement.run.id
+    cpus = study.target.cpus if question.in_guest else os.cpu_count() or 1
+    return _seen(run, metric, trials, cpus, counted)
+
+
+def _costs(question: Question, measurement: MeasuredExperiment) -> NamedCosts | None:
+    baseline = measurement.experiment.resolved.baseline
+    try:
+        record(measurement.run, baseline, measurement.store, question.catalogue, question.options, fresh=False)
+    except AjusteError as failure:
+        question.say(f"functions not counted: {failure.message}")
+        return None
+    recorded = measurement.store.recorded(measurement.run).get(baseline)
+    if recorded is None or recorded.costs is None:
+        return None
+    parts = tuple(part for part in recorded.costs.parts if part.role == "workload")
+    return recorded.costs.model_copy(update={"parts": parts})
+
+
+def _seen(run: str, metric: str, trials: Sequence[Trial], cpus: int, costs: NamedCosts | None) -> Seen:
+    looks = [look for look in map(_trial_activity, trials) if look is not None]
+    activity = reduce(Activity.with_more, (activity for activity, _ in looks), Activity())
+    exits = [exited for _, exited in looks]
+    elapsed = [exited.wall_ns / 1e9 for exited in exits]
+    values = [trial.metrics[metric] for trial in trials if metric in trial.metrics]
+    spread = statistics.stdev(values) / abs(statistics.fmean(values)) if len(values) > 1 and any(values) else 0.0
+    user, system = (sum(ns) / 1e9 for ns in ([e.user_ns for e in exits], [e.system_ns for e in exits]))
+    usage = Usage(sum(elapsed), user, system, sum(e.voluntary_switches for e in exits), cpus, activity.figures)
+    look = Look(
+        run=run,
+        metric=metric,
+        elapsed_s=statistics.median(elapsed) if elapsed else math.nan,
+        spread=spread,
+        trial_s=statistics.median(trial.host_seconds for trial in trials) if trials else 0.0,
+        shares=time_shares(usage),
+        causes=causes(usage),
+        functions=_hot_functions(costs) if costs else (),
+        calls=_hot_calls(costs) if costs else (),
+    )
+    return Seen(look, activity)
+
+
+def _trial_activity(trial: Trial) -> tuple[Activity, Exited] | None:
+    events = [parse_event(line) for line in trial.events.splitlines() if line.strip()]
+    exited = next((event for event in events if isinstance(event, Exited) and event.role == "workload"), None)
+    if exited is None:
+        return None
+    return Activity(figures_of(events), exited.wall_ns / 1e9), exited
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What trials used together: seconds of elapsed, user and system time, voluntary switches, on ``cpus`` CPUs; and
+    how far the kernel's ``figures`` (``SOURCE:NAME``) moved meanwhile.
+    """
+
+    elapsed_s: float
+    user_s: float
+    system_s: float
+    switches: int
+    cpus: int
+    figures: Mapping[str, float]
+
+    def grew(self, *names: str) -> float:
+        """Return how far counters of vmstat grew together."""
+        return sum(self.figures.get(f"vmstat:{name}", 0.0) for name in names)
+
+    def disk(self, field: str) -> float:
+        """Return how far a field of all whole disks and partitions grew."""
+        return sum(
+            value
+            for name, value in self.figures.items()
+            if name.startswith("diskstats:") and name.endswith(f".{field}") and ":loop" not in name
+        )
+
+    def pressure(self, name: str) -> float:
+        """Return the share of the time in which some task waited for ``cpu``, ``io`` or ``memory``."""
+        return min(1.0, self.figures.get(f"pressure:{name}.some.total_us", 0.0) / 1e6 / self.elapsed_s)
+
+    @property
+    def width(self) -> int:
+        """Return by how many CPUs the time is counted: one where the workload uses no more than one."""
+        return self.cpus if self.user_s + self.system_s > 1.05 * self.elapsed_s else 1
+
+
+def time_shares(usage: Usage) -> tuple[TimeShare, ...]:
+    """Return where the elapsed time goes, most first. CPU time is per CPU that the workload uses."""
+    if usage.elapsed_s <= 0:
+        return ()
+    ran = usage.figures.get("schedstat:cpu.run_ns", 0.0) / 1e9
+    ticks = {name: usage.figures.get(f"stat:cpu.{name}_ticks", 0.0) * _TICK_S for name in ("irq", "softirq", "idle")}
+    waited = usage.figures.get("schedstat:cpu.wait_ns", 0.0) / 1e9 / usage.elapsed_s
+    per_cpu = usage.elapsed_s * usage.width
+    every = usage.elapsed_s * usage.cpus
+    shares: dict[Where, float] = {
+        "user": usage.user_s / per_cpu,
+        "kernel": usage.system_s / per_cpu,
+        "other-programs": max(0.0, ran - usage.user_s - usage.system_s) / every,
+        "interrupts": (ticks["irq"] + ticks["softirq"]) / every,
+        "cpu-wait": max(usage.pressure("cpu"), 0.0) or min(1.0, waited),
+        "disk-wait": usage.pressure("io"),
+        "memory-wait": usage.pressure("memory"),
+        "idle": min(1.0, ticks["idle"] / every),
+    }
+    some = [TimeShare(where=where, share=round(share, 4)) for where, share in shares.items() if share >= 0.005]
+    return tuple(sorted(some, key=lambda part: -part.share))
+
+
+def causes(usage: Usage) -> dict[Cause, str]:
+    """Return the causes of lost time that the figures show, each with its evidence in words.
+
+    Generous on purpose: a cause that is missed hides settings that help, one too many costs some trials.
+    """
+    seconds = usage.elapsed_s
+    if seconds <= 0:
+        return {}
+    waited = usage.figures.get("schedstat:cpu.wait_ns", 0.0) / 1e9
+    busy = (usage.user_s + usage.system_s) / seconds
+    packets = sum(usage.figures.get(f"softirqs:{name}", 0.0) for name in ("NET_RX", "NET_TX"))
+    written = usage.disk("sectors_written") * 512
+    read = usage.grew("pgpgin") * 1024
+    faults, scanned = usage.grew("pgfault"), usage.grew("pgscan_kswapd", "pgscan_direct", "pgscan_khugepaged")
+    swapped = usage.grew("pswpin", "pswpout", "zswpin", "zswpout")
+    dirtied = max(usage.grew("nr_dirtied"), usage.grew("pgpgout") / 4) * 4096
+    switches = usage.switches / seconds
+    evidence: dict[Cause, str] = {}
+
+    def add(cause: Cause, there: bool, words: str) -> None:
+        if there:
+            evidence[cause] = words
+
+    add("user", usage.user_s >= 0.05 * seconds, f"{percent(usage.user_s / seconds)} of a CPU in its own code")
+    add("kernel", usage.system_s >= 0.03 * seconds, f"{percent(usage.system_s / seconds)} of a CPU in the kernel")
+    add("cpu-wait", waited >= 0.02 * seconds, f"tasks waited {number(waited / seconds)} s per second for a CPU")
+    add("wakeup", switches >= 20 or busy < 0.9, f"{number(switches)} waits per second")
+    add("migration", usage.cpus > 1 and waited + usage.switches > 0, f"{count_of(usage.cpus, 'CPU')}")
+    add("faults", faults >= 500 * seconds or faults >= 2000, f"{number(faults / seconds)} page faults per second")
+    add("reclaim", scanned > 0, f"{number(scanned)} pages scanned for reclaim")
+    add("swap", swapped > 0, f"{number(swapped)} pages swapped")
+    add("writeback", dirtied >= 1 << 20, f"{amount(dirtied, 'bytes')} of files changed")
+    add("sync", written > 0 or usage.disk("flushes_completed") > 0, f"{amount(written, 'bytes')} written to disks")
+    add("disk-write", written > 0, f"{amount(written, 'bytes')} written to disks")
+    add("disk-read", read > 0, f"{amount(read, 'bytes')} read from disks")
+    add("files", dirtied >= 1 << 20 or usage.system_s >= 0.1 * seconds, "work with files in the kernel")
+    add("network", packets >= 10, f"{number(packets / seconds)} network softirqs per second")
+    add("locks", usage.cpus > 1 and switches >= 100, f"{number(switches)} waits per second on several CPUs")
+    return evidence
+
+
+def _hot_functions(named: NamedCosts) -> tuple[HotSpot, ...]:
+    by_name: dict[str, int] = {}
+    for function, cost in function_costs(named).items():
+        by_name[function.name] = by_name.get(function.name, 0) + cost.itself
+    return _largest(by_name, named.instructions)
+
+
+def _hot_calls(named: NamedCosts) -> tuple[HotSpot, ...]:
+    return _largest({name: cost.caused for name, cost in entry_costs(named).items()}, named.instructions)
+
+
+def _largest(instructions: Mapping[str, int], whole: int) -> tuple[HotSpot, ...]:
+    largest = sorted(instructions.items(), key=lambda entry: -entry[1])[:_MOST_HOT]
+    return tuple(HotSpot(name=name, share=min(1.0, count / whole)) for name, count in largest if count >= 0.01 * whole)

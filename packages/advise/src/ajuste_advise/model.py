@@ -1,0 +1,128 @@
+"""Advice as one document: what ``--json`` prints and what every report is drawn from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ajuste.model.base import ClosedModel
+from ajuste.model.cause import Cause
+from ajuste.model.verdict import Verdict
+
+Where = Literal["user", "kernel", "other-programs", "interrupts", "cpu-wait", "disk-wait", "memory-wait", "idle"]
+"""Where the time goes; see ``ajuste_advise.look``."""
+
+
+class TimeShare(ClosedModel):
+    """A part of the elapsed time, as a ``share`` of it: time of CPUs, or time in which some task waited for something.
+
+    Waiting overlaps with running, so the shares of all parts do not add up to 1.
+    """
+
+    where: Where
+    share: float = Field(ge=0)
+
+
+class HotSpot(ClosedModel):
+    """A function or system call, with its ``share`` of all instructions of the workload."""
+
+    name: str
+    share: float = Field(ge=0, le=1)
+
+
+class Look(ClosedModel):
+    """The look at the workload as it is: the run, and what it shows.
+
+    ``elapsed_s`` is the typical elapsed time of a trial, ``spread`` the standard deviation of trials as a share of it;
+    ``trial_s`` is how long a trial takes on the host. ``causes`` are those on which settings can act, each with the
+    evidence for it in words. ``functions`` (user space and kernel, without what they call) and ``calls`` (system calls,
+    faults and interrupts, with what they call) are there of guests under the virtual clock.
+    """
+
+    run: str
+    metric: str
+    elapsed_s: float
+    spread: float
+    trial_s: float
+    shares: tuple[TimeShare, ...]
+    causes: dict[Cause, str]
+    functions: tuple[HotSpot, ...] = ()
+    calls: tuple[HotSpot, ...] = ()
+
+
+Reason = Literal["cause", "idle", "absent", "locked", "risk", "time"]
+"""Why a setting was not tried: it acts on nothing that takes time here; it has no chance to matter; the machine does
+not have it; it cannot be changed; its values are a risk; there was no time.
+"""
+
+
+class Untried(ClosedModel):
+    """A setting that was not tried, and why in words."""
+
+    setting: str
+    why: Reason
+    words: str
+
+
+class Candidate(ClosedModel):
+    """A setting to try, with the ``levels`` to try beside the present one, the most promising first."""
+
+    setting: str
+    title: str
+    causes: tuple[Cause, ...]
+    levels: tuple[str, ...]
+    note: str = ""
+
+
+class Tried(ClosedModel):
+    """A level that was tried by itself, and what the screen found of it on the objective."""
+
+    setting: str
+    level: str
+    verdict: Verdict | None = None
+    problem: str = ""
+
+
+class Line(ClosedModel):
+    """A line of the advice. ``share`` says in words what it contributes, ``note`` what it costs or risks."""
+
+    setting: str
+    title: str
+    level: str
+    share: str = ""
+    note: str = ""
+
+
+class Stage(ClosedModel):
+    """A run that the advice rests on."""
+
+    name: Literal["look", "screen", "search", "ablation", "proof"]
+    run: str
+    trials: int
+    answer: str
+
+
+class Advice(ClosedModel):
+    """The advice on a workload.
+
+    ``lines`` is what to change, empty where nothing is proved to help; ``proof`` is the verdict of fresh blocks on
+    all lines together on the objective, and ``others`` are those on the other metrics. ``at_most`` is the largest
+    improvement that a setting by itself may still have, as a share, where all that were tried are known that well.
+    """
+
+    schema_version: int = 1
+    workload: str
+    answer: str
+    look: Look
+    candidates: tuple[Candidate, ...]
+    untried: tuple[Untried, ...]
+    tried: tuple[Tried, ...]
+    lines: tuple[Line, ...]
+    proof: Verdict | None = None
+    others: tuple[Verdict, ...] = ()
+    why: tuple[str, ...] = ()
+    at_most: float | None = None
+    stages: tuple[Stage, ...]
+    commands: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

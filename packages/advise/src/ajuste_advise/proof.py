@@ -1,0 +1,98 @@
+"""The proof: what each line contributes, then all that matter together in fresh blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ajuste.model.results import Results
+from ajuste.model.verdict import LineEffect, Verdict
+from ajuste.model.wording import change
+from ajuste_advise.model import Line, Stage
+from ajuste_advise.question import Question, setting_factor, together
+from ajuste_advise.trying import MIN_BLOCKS, stage_of
+
+ABLATION_SHARE: Final = 0.5
+FACTOR: Final = "settings"
+# Far from the seeds of all other stages, so that none of the proof's trials repeats one that chose.
+_OTHER_SEED: Final = 1_000_003
+_LEAST_PROOF_BLOCKS: Final = 5
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The lines that matter, and the results of the fresh blocks on all of them together."""
+
+    lines: tuple[Line, ...]
+    stages: tuple[Stage, ...]
+    results: Results
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return self.results.verdicts
+
+    def on(self, metric: str) -> Verdict | None:
+        """Return the verdict on ``metric``, if there is one."""
+        return next((verdict for verdict in self.verdicts if verdict.metric == metric), None)
+
+
+def prove(question: Question, lines: Mapping[str, str]) -> Proof:
+    """Leave out the lines that do nothing, and measure the others against the machine as it is, with other seeds."""
+    stages: list[Stage] = []
+    shares: dict[str, str] = {}
+    remaining = dict(lines)
+    if len(remaining) > 1:
+        question.say("4/4 prove: which lines matter")
+        results = _ablation(question, remaining)
+        stages.append(stage_of("ablation", results))
+        effects = {effect.line: effect for effect in results.lines if effect.kind == "line"}
+        shares = {line: _share(effect) for line, effect in effects.items()}
+        useful = {line: level for line, level in remaining.items() if _matters(effects.get(line))}
+        remaining = useful or remaining
+    question.say("4/4 prove: fresh blocks")
+    study = question.study(
+        "proof",
+        [together(FACTOR, remaining)],
+        analysis={"explain": question.in_guest},
+        design={"seed": (question.request.seed or 1) + _OTHER_SEED},
+        budget={"min_blocks": _LEAST_PROOF_BLOCKS, "max_minutes": question.clock.minutes(1)},
+    )
+    with question.measured(study) as measurement:
+        results = measurement.results()
+    stages.append(stage_of("proof", results))
+    return Proof(_lines(question, remaining, shares), tuple(stages), results)
+
+
+def _ablation(question: Question, lines: Mapping[str, str]) -> Results:
+    study = question.study(
+        "ablation",
+        [setting_factor(setting, [level]) for setting, level in lines.items()],
+        analysis={"metrics": [question.objective]},
+        design={"combine": "ablation"},
+        budget={"min_blocks": MIN_BLOCKS, "max_minutes": question.clock.minutes(ABLATION_SHARE)},
+    )
+    with question.measured(study) as measurement:
+        return measurement.results()
+
+
+def _matters(effect: LineEffect | None) -> bool:
+    # What is undecided here helped by itself in the screen, so it stays.
+    return effect is None or effect.role not in ("useless", "harms")
+
+
+def _share(effect: LineEffect) -> str:
+    alone = change(effect.alone.estimate, effect.scale, effect.unit)
+    last = change(effect.last.estimate, effect.scale, effect.unit)
+    return f"{alone} alone, {last} beside the others"
+
+
+def _lines(question: Question, lines: Mapping[str, str], shares: Mapping[str, str]) -> tuple[Line, ...]:
+    made = []
+    for setting, level in lines.items():
+        tunable = question.catalogue.find_tunable(setting)
+        note = tunable.risk_note if tunable.risk != "none" else ""
+        made.append(
+            Line(setting=setting, title=tunable.title, level=level, share=shares.get(setting, ""), note=note)
+        )
+    return tuple(made)
