@@ -12,9 +12,11 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -22,9 +24,10 @@ from ajuste.catalogue.level import arguments, check_level
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
 from ajuste.machine.home import WORKLOADS, native_program
+from ajuste.model.cause import CAUSES, Cause
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.model.workload import WorkloadKind
+from ajuste.model.workload import ServiceKind, WorkloadKind
 from ajuste.outputs.programs import parser, parsers
 from looped import each
 from tiers import slow
@@ -87,6 +90,49 @@ def test_initial_special_and_per_kernel_values_are_levels_that_can_be_asked_for(
     for word in tunable.special:
         value = " ".join([word] * (tunable.count or 1))
         assert check_level(tunable, value) == value
+
+
+@each(TUNABLES, name=attrgetter("name"))
+def test_levels_worth_trying_are_valid_in_every_kernel_that_has_it_and_none_is_always_the_default(
+    tunable: Tunable,
+) -> None:
+    places = [(tunable.place_in(version), version) for version in every_version()]
+    initial = [where.initial for where, _ in places if where]
+    for text in tunable.tries:
+        levels = [check_level(tunable, text, version) for where, version in places if where]
+        assert levels != initial
+    values = [check_level(tunable, text) for text in tunable.tries]
+    assert len(set(values)) == len(values)
+
+
+def test_of_what_can_hang_the_machine_only_harmless_levels_are_worth_trying() -> None:
+    assert {tunable.name: tunable.tries for tunable in TUNABLES if tunable.risk == "hang" and tunable.tries} == {
+        "ext_server_runtime_ns": ("10ms", "100ms"),
+        "fair_server_runtime_ns": ("10ms", "100ms"),
+        "lru_gen.min_ttl_ms": ("1s",),
+        "policy": ("batch",),
+    }
+
+
+def test_most_of_the_catalogue_says_what_it_acts_on_and_every_cause_has_settings() -> None:
+    acting = [tunable for tunable in TUNABLES if tunable.acts_on]
+    assert len(acting) > 350
+    assert len([tunable for tunable in acting if tunable.tries]) > 280
+    assert {cause for tunable in acting for cause in tunable.acts_on} == set(get_args(Cause)) == set(CAUSES)
+
+
+@each([kind for kind in catalogue().services.values() if kind.running], name=attrgetter("name"))
+def test_the_facts_of_a_servers_settings_are_of_settings_that_vary(kind: ServiceKind) -> None:
+    assert [pattern for pattern in kind.acts_on if not any(matching(pattern, other) for other in kind.running)] == []
+    for name, levels in kind.tries.items():
+        tunable = catalogue().find_tunable(f"{kind.name}.{name}")
+        assert (tunable.tries, tunable.risk) == (levels, "none")
+        assert tunable.acts_on
+        assert [check_level(tunable, level) for level in levels]
+
+
+def matching(pattern: str, other: str) -> bool:
+    return fnmatchcase(other, pattern) or fnmatchcase(pattern, other)
 
 
 def test_there_is_one_entry_a_path_and_flag_in_every_kernel() -> None:

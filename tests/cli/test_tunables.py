@@ -137,6 +137,15 @@ def test_show_names_the_successor_with_its_value_where_the_knob_is_gone() -> Non
     assert (document["instead"]["name"], document["instead"]["value"]) == ("base_slice_ns", "750000")
 
 
+def test_show_says_what_it_acts_on_and_what_is_worth_trying() -> None:
+    text = " ".join(run("show", "base_slice_ns", "--kernel", "debian:6.12").split())
+    assert "Acts on waits for a CPU; delays from wake-up to run Worth trying 10ms, 0.3ms" in text
+    document = json.loads(run("show", "base_slice_ns", "--kernel", "debian:6.12", "--json"))
+    assert document["tunable"]["acts_on"] == ["cpu-wait", "wakeup"]
+    assert document["tunable"]["tries"][0] == "10ms"
+    assert "Acts on" not in run("show", "kernel.pid_max")
+
+
 def test_show_as_json_has_value_place_and_value_at_boot() -> None:
     document = json.loads(run("show", "sched_min_granularity_ns", "--kernel", "debian:6.1", "--cpus", "2", "--json"))
     assert document["tunable"]["name"] == "sched_min_granularity_ns"

@@ -61,6 +61,7 @@ def server_setting(services: Mapping[str, ServiceKind], name: str, address: str 
         )
     where = _address(kind, address or _LISTENS[kind].port)
     note = server.risks.get(setting, "")
+    causes = next((causes for pattern, causes in server.acts_on.items() if fnmatchcase(setting, pattern)), ())
     risk: Risk = "data" if note else "none"
     return Tunable(
         name=f"{name}[{_short(kind, where)}]",
@@ -70,6 +71,8 @@ def server_setting(services: Mapping[str, ServiceKind], name: str, address: str 
         type="text",
         also=_LEVEL,
         default="as the server is configured",
+        acts_on=causes,
+        tries=server.tries.get(setting, ()),
         risk=risk,
         risk_note=note,
         where=(Where(kind=kind, attribute=setting, device=where),),

@@ -22,6 +22,7 @@ from ajuste.executor.host.availability import Current, Here, HostMachine, curren
 from ajuste.executor.host.host import HostExecutor
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
+from ajuste.model.cause import CAUSES
 from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
@@ -179,6 +180,10 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
     conditions = catalogue().relevance_conditions(tunable)
     if tunable.matters_if:
         lines.append(("Matters", Text(f"if {', and '.join(condition.met for condition in conditions)}")))
+    if tunable.acts_on:
+        lines.append(("Acts on", Text("; ".join(CAUSES[cause].title for cause in tunable.acts_on))))
+    if tunable.tries:
+        lines.append(("Worth trying", Text(", ".join(tunable.tries))))
     if tunable.instances:
         each, example = kind(catalogue().parts, tunable), catalogue().example(tunable).name
         lines.append(("Several", Text(f"one for each {each}, such as {example}")))

@@ -10,10 +10,14 @@ from typing import Final, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from ajuste.model.base import BaseModel, ClosedModel
+from ajuste.model.cause import Cause
 from ajuste.model.kernel import KernelVersion
 
 # Prefix of the name of what a service has, such as `service.nice`.
 SERVICE_PREFIX: Final = "service."
+
+# Maximum number of levels worth trying of a tunable.
+MOST_TRIES: Final = 4
 
 Risk = Literal["none", "performance", "hang", "data"]
 # What a setting with a risk does, in words.
@@ -178,6 +182,11 @@ class Tunable(ClosedModel):
 
     ``matters_if`` names conditions (see ``model.relevance``) that must all be met, or it cannot matter.
 
+    ``acts_on`` are the causes of lost time (see ``model.cause``) that it can lessen or worsen, the most direct first;
+    none for what only matters for security, limits or diagnosis. ``tries`` are the levels worth trying beside the
+    default, as a person types them, the most promising first: on both sides of the default where either can help
+    somebody. None of them can hang the machine; there are none where the right levels depend on the machine.
+
     ``removed`` says when and why it went, ``successor`` names a related but different tunable of later kernels, with
     the same type, unit and range, ``predecessor`` the like of earlier ones. ``where`` has its places, the oldest
     first.
@@ -198,6 +207,8 @@ class Tunable(ClosedModel):
     default: str
     scaled: bool = False
     matters_if: tuple[str, ...] = ()
+    acts_on: tuple[Cause, ...] = ()
+    tries: tuple[str, ...] = Field(default=(), max_length=MOST_TRIES)
     instances: str = ""
     chosen: dict[str, str] = Field(default_factory=dict)
     aliases: tuple[str, ...] = ()
@@ -226,6 +237,11 @@ class Tunable(ClosedModel):
             raise ValueError("the choices of a boolean are two: off, on")
         if self.risk in ("hang", "data") and not self.risk_note:
             raise ValueError("a risk of hanging the machine or of losing data needs a risk_note that says which values")
+        for field, words in (("acts_on", self.acts_on), ("tries", self.tries)):
+            if len(set(words)) < len(words):
+                raise ValueError(f"{field} names one twice")
+        if self.tries and not self.acts_on:
+            raise ValueError("levels worth trying need what they act on: acts_on")
         for earlier, later in pairwise(self.where):
             if (
                 not earlier.before

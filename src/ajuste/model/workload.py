@@ -8,6 +8,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ajuste.model.base import ClosedModel
+from ajuste.model.cause import Cause
 from ajuste.model.metric import Metric, MetricFamily, expand_families
 
 ELAPSED: Final = "elapsed"
@@ -60,7 +61,8 @@ class ServiceKind(ClosedModel):
     texts are joined.
 
     ``running`` are patterns of the settings that a running server takes at once, and ``risks`` says which of them can
-    lose data, and how.
+    lose data, and how. ``acts_on`` are the causes of lost time of those that match a pattern (the first that does), and
+    ``tries`` the levels of a setting that are worth trying, as for a ``Tunable``.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
@@ -73,6 +75,8 @@ class ServiceKind(ClosedModel):
     once: bool = False
     running: tuple[str, ...] = ()
     risks: dict[str, str] = Field(default_factory=dict)
+    acts_on: dict[str, tuple[Cause, ...]] = Field(default_factory=dict)
+    tries: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
