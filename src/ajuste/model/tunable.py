@@ -186,6 +186,7 @@ class Tunable(ClosedModel):
     none for what only matters for security, limits or diagnosis. ``tries`` are the levels worth trying beside the
     default, as a person types them, the most promising first: on both sides of the default where either can help
     somebody. None of them can hang the machine; there are none where the right levels depend on the machine.
+    ``try_first``: it often matters a lot where it matters at all, so it is tried before the others of its causes.
 
     ``removed`` says when and why it went, ``successor`` names a related but different tunable of later kernels, with
     the same type, unit and range, ``predecessor`` the like of earlier ones. ``where`` has its places, the oldest
@@ -209,6 +210,7 @@ class Tunable(ClosedModel):
     matters_if: tuple[str, ...] = ()
     acts_on: tuple[Cause, ...] = ()
     tries: tuple[str, ...] = Field(default=(), max_length=MOST_TRIES)
+    try_first: bool = False
     instances: str = ""
     chosen: dict[str, str] = Field(default_factory=dict)
     aliases: tuple[str, ...] = ()
@@ -242,6 +244,8 @@ class Tunable(ClosedModel):
                 raise ValueError(f"{field} names one twice")
         if self.tries and not self.acts_on:
             raise ValueError("levels worth trying need what they act on: acts_on")
+        if self.try_first and not self.tries:
+            raise ValueError("what is tried first needs levels worth trying: tries")
         for earlier, later in pairwise(self.where):
             if (
                 not earlier.before

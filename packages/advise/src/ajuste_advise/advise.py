@@ -64,7 +64,7 @@ def _advice(
     verdict = proof.on(question.objective) if proof is not None else None
     lines = proof.lines if proof is not None else ()
     proved = verdict is not None and verdict.verdict == "improves"
-    minutes = question.clock.allowed_s / 60
+    minutes = question.allowed_s / 60
     explanations = proof.results.explanations if proof is not None and proved else ()
     return Advice(
         workload=" ".join(map(shlex.quote, question.request.commands[0])),

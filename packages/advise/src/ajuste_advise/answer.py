@@ -7,7 +7,7 @@ from typing import Final
 
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, listed, percent
-from ajuste_advise.model import Line, Look, Tried, Where
+from ajuste_advise.model import Line, Look, TimeShare, Tried, Where
 
 PARTS: Final[Mapping[Where, str]] = {
     "user": "running its own code",
@@ -22,16 +22,32 @@ PARTS: Final[Mapping[Where, str]] = {
 """Where the time goes, in the words of every report."""
 
 _MOST_NAMED: Final = 2
+_BUSY: Final[frozenset[Where]] = frozenset({"user", "kernel", "other-programs", "interrupts"})
+_WAITS: Final[frozenset[Where]] = frozenset({"cpu-wait", "disk-wait", "memory-wait"})
+# From this share of the CPU time on, the work on the CPUs decides, not what waits for them.
+_MOSTLY_BUSY: Final = 0.85
 
 
 def where_sentence(look: Look) -> str:
-    """Return where most of the time goes: ``62 % of the time is waits for a disk, in fsync``."""
-    if not look.shares:
-        return "The kernel's figures do not show where the time goes"
-    first = look.shares[0]
-    spots = {"user": look.functions, "kernel": look.calls, "disk-wait": look.calls}.get(first.where, ())
-    named = listed([spot.name for spot in spots[:_MOST_NAMED]])
-    return f"{percent(round(first.share, 2))} of the time is {PARTS[first.where]}{f', mostly in {named}' if named else ''}"
+    """Return where most of the time goes: ``62 % of the time is waits for a disk, mostly in fsync``."""
+    part = main_part(look.shares)
+    if part is None:
+        return "the kernel's figures do not show where the time goes"
+    spots = {"user": look.functions, "kernel": look.calls, "disk-wait": look.calls}.get(part.where, ())
+    names = listed([spot.name for spot in spots[:_MOST_NAMED]])
+    where = f"{PARTS[part.where]}{f', mostly in {names}' if names else ''}"
+    return f"{percent(round(part.share, 2))} of the time is {where}"
+
+
+def main_part(shares: Sequence[TimeShare]) -> TimeShare | None:
+    """Return the part with most of the time. Waits count only where the CPUs are not busy: there they decide."""
+    by_part = {part.where: part for part in shares}
+    busy = [part for part in shares if part.where in _BUSY]
+    waits = [part for part in shares if part.where in _WAITS]
+    if sum(part.share for part in busy) >= _MOSTLY_BUSY or not waits:
+        return max(busy, key=lambda part: part.share, default=by_part.get("idle"))
+    # A CPU is waited for wherever several tasks want to run; that alone explains nothing while one is idle.
+    return max((*busy, *waits), key=lambda part: part.share)
 
 
 def settings_text(lines: Sequence[Line]) -> str:
@@ -55,21 +71,20 @@ def answer_sentence(
     """Return the answer: what to set and what it does, or that nothing is proved to help, and where the time goes."""
     count = len({row.setting for row in tried})
     if lines and proof is not None and proof.verdict == "improves":
-        matter = f"{len(lines)} of {count_of(count, 'setting')} that {'was' if count == 1 else 'were'} tried "
-        return f"Set {settings_text(lines)}: {effect_text(proof)}. {matter}{'matters' if len(lines) == 1 else 'matter'}."
+        matters = "matters" if len(lines) == 1 else "matter"
+        tally = f"Of {count_of(count, 'setting')} tried, {len(lines)} {matters}"
+        return f"Set {settings_text(lines)}: {effect_text(proof)}. {tally}."
     where = where_sentence(look)
     if not tried:
         return f"No setting of the catalogue can matter here: {where}."
     if lines and proof is not None:
-        return (
-            f"Nothing is proved to help: {settings_text(lines)} looked best, and fresh blocks say {effect_text(proof)}. "
-            f"{where}."
-        )
+        looked = f"{settings_text(lines)} looked best, and fresh blocks say {effect_text(proof)}"
+        return f"Nothing is proved to help: {looked}; {where}."
     if at_most is not None:
         limit = percent(round(max(at_most, 0.001), 3))
         return f"None of {count_of(count, 'setting')} improves {look.metric} by more than {limit}: {where}."
-    open_ = [row for row in tried if row.verdict is not None and row.verdict.is_open]
+    undecided = sum(row.verdict is not None and row.verdict.is_open for row in tried)
     return (
         f"None of {count_of(count, 'setting')} is proved to improve {look.metric} within {minutes:g} minutes; "
-        f"{count_of(len(open_), 'level')} undecided. {where}."
+        f"{count_of(undecided, 'level')} undecided: {where}."
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from ajuste.analysis.relevance import factors_without_chance
 from ajuste.executor.host.availability import HostMachine, instances_here, why_not_writable
+from ajuste.executor.host.rights import risks
 from ajuste.model.cause import CAUSES, Cause
 from ajuste.model.error import RequestError
 from ajuste.model.tunable import SERVER_KINDS, Tunable, Where
@@ -64,7 +65,7 @@ def choose(question: Question, seen: Seen) -> Choice:
             continue
         for entry in chooser.judge(tunable):
             (candidates if isinstance(entry, Candidate) else untried).append(entry)  # type: ignore[arg-type]
-    candidates.sort(key=lambda candidate: -_time_in(candidate.causes, seen))
+    candidates.sort(key=lambda candidate: (not candidate.first, -_time_in(candidate.causes, seen)))
     return Choice(tuple(candidates), tuple(untried))
 
 
@@ -82,7 +83,6 @@ class _Chooser:
         self._catalogue = self._surroundings[0]
         self._version = next(iter(self._surroundings[1].values()))
         self._machine = None if question.in_guest else HostMachine()
-        self._resolved = resolve(study, *self._surroundings)
 
     def judge(self, tunable: Tunable) -> Iterator[Candidate | Untried]:
         causes = tuple(cause for cause in tunable.acts_on if cause in self._seen.look.causes)
@@ -91,14 +91,14 @@ class _Chooser:
             yield Untried(setting=tunable.name, why="absent", words=f"Linux {self._version} does not have it")
         elif where.kind in SERVER_KINDS or not tunable.tries:
             return
+        elif why := self._elsewhere(where):
+            yield Untried(setting=tunable.name, why="absent", words=why)
         elif not causes:
             named = listed([in_sentence(CAUSES[cause].title) for cause in tunable.acts_on])
             yield Untried(setting=tunable.name, why="cause", words=f"acts on {named}, which take no time here")
-        elif tunable.risk == "hang" or (tunable.risk == "data" and not self._question.accept_risk):
-            hint = "" if tunable.risk == "hang" else "; --accept-risk tries it"
-            yield Untried(setting=tunable.name, why="risk", words=tunable.risk_note.rstrip(".") + hint)
-        elif why := self._elsewhere(where):
-            yield Untried(setting=tunable.name, why="absent", words=why)
+        elif tunable.risk == "data" and not self._question.accept_risk:
+            words = f"{tunable.risk_note.rstrip('.')}; --accept-risk tries it"
+            yield Untried(setting=tunable.name, why="risk", words=words)
         else:
             instances = self._instances(tunable)
             if not instances:
@@ -121,7 +121,8 @@ class _Chooser:
         elif tunable.parts == ("interface",):
             there = [_LOOPBACK]
         else:
-            there = [os.path.basename(self._study.scratch.device)] if self._study.scratch is not None else []
+            scratch = self._study.scratch
+            there = [Path(scratch.device).name] if scratch is not None and scratch.device else []
         return tuple(self._catalogue.instance(tunable, name) for name in there[:_MOST_DEVICES])
 
     def _moved(self, device: str) -> bool:
@@ -132,35 +133,48 @@ class _Chooser:
 
     def _instance(self, tunable: Tunable, causes: tuple[Cause, ...]) -> Candidate | Untried:
         name = tunable.name
-        if self._machine is not None and (why := why_not_writable(self._catalogue, tunable, self._machine)):
-            return Untried(setting=name, why="locked", words=why)
-        levels, why = [], ""
+        if self._machine is not None and (locked := why_not_writable(self._catalogue, tunable, self._machine)):
+            return Untried(setting=name, why="locked", words=locked)
+        levels: list[str] = []
+        why = Untried(setting=name, why="absent", words="")
         resolved: ResolvedStudy | None = None
         for level in tunable.tries:
             try:
-                study = self._question.study(STAGE, [setting_factor(name, [level])], design={"combine": "one-at-a-time"})
-                resolved = resolve(study, *self._surroundings)
-                levels.append(level)
+                tried = resolve(self._question.study(STAGE, [setting_factor(name, [level])]), *self._surroundings)
             except RequestError as failure:
-                why = failure.message
+                why = Untried(setting=name, why="absent", words=failure.message)
+                continue
+            if risk := self._risk(tried):
+                why = Untried(setting=name, why="risk", words=f"{risk}; --accept-risk tries it")
+                continue
+            resolved = tried
+            levels.append(level)
         if resolved is None:
-            return Untried(setting=name, why="absent", words=why)
+            return why
         activity = standing_activity(resolved, self._catalogue)
         activity = replace(self._seen.activity, facts=activity.facts, files=activity.files)
         for finding in factors_without_chance(resolved, self._catalogue, activity):
             if not finding.hardly:
                 return Untried(setting=name, why="idle", words=finding.saw)
         return Candidate(
-            setting=name, title=tunable.title, causes=causes, levels=tuple(levels), note=tunable.risk_note
+            setting=name,
+            title=tunable.title,
+            causes=causes,
+            levels=tuple(levels),
+            first=tunable.try_first,
+            note=tunable.risk_note,
         )
+
+    def _risk(self, resolved: ResolvedStudy) -> str:
+        if self._machine is None or self._question.accept_risk:
+            return ""
+        return next((risk.what for risk in risks(resolved, self._catalogue)), "")
 
 
 def within(choice: Choice, most_levels: int) -> Choice:
-    """Return the choice with at most so many levels to try: of every setting the first, then the second, …"""
+    """Return the choice with at most so many levels to try: the first of every setting, then the second ones."""
     places = sorted(
-        (place, number)
-        for number, candidate in enumerate(choice.candidates)
-        for place in range(len(candidate.levels))
+        (place, number) for number, candidate in enumerate(choice.candidates) for place in range(len(candidate.levels))
     )
     chosen = set(places[:most_levels])
     candidates, untried = [], list(choice.untried)
@@ -172,5 +186,3 @@ def within(choice: Choice, most_levels: int) -> Choice:
             words = "no time for it; allow more with --max-time"
             untried.append(Untried(setting=candidate.setting, why="time", words=words))
     return Choice(tuple(candidates), tuple(untried))
-
-

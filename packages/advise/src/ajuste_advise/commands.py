@@ -21,7 +21,7 @@ from ajuste.report.terminal import ONE_SCREEN, print_report
 from ajuste.study.command_line.option import Option
 from ajuste.study.command_line.request import Request, seconds, split_commands
 from ajuste_advise.advise import advise as advise_on
-from ajuste_advise.question import NAME, Clock, Question, require_one_command
+from ajuste_advise.question import NAME, Question, require_one_command
 from ajuste_advise.report import advice_report
 
 DEFAULT_MAX_TIME: Final = "10m"
@@ -46,8 +46,8 @@ def advise(
     request: Annotated[
         Request,
         Only(
-            "vm kernel clock guest_cpus memory topology scratch scratch_size setup prepare cleanup file package service "
-            "ready timeout seed as_root ignore_failure",
+            "vm kernel clock guest_cpus memory topology scratch scratch_size setup prepare cleanup file package "
+            "service ready timeout seed as_root ignore_failure",
             background=Option("Run this command in the background (repeatable).", "COMMAND"),
             metric=Option(
                 "Metric to improve, as for `ajuste compare`; further ones are watched (repeatable).", "METRIC"
@@ -62,9 +62,7 @@ def advise(
     fresh: options.Fresh = False,
     functions: Annotated[
         bool,
-        typer.Option(
-            "--functions/--no-functions", help="In a guest, also count which functions the time goes to."
-        ),
+        typer.Option("--functions/--no-functions", help="In a guest, also count which functions the time goes to."),
     ] = True,
     showing: Showing,
 ) -> None:
@@ -84,7 +82,7 @@ def advise(
         request=replace(request, max_time=None),
         catalogue=catalogue(),
         options=run_options,
-        clock=Clock(seconds("--max-time", request.max_time or DEFAULT_MAX_TIME)),
+        allowed_s=seconds("--max-time", request.max_time or DEFAULT_MAX_TIME),
         named=command_line(context),
         fresh=fresh,
         quiet=showing.silent,

@@ -25,6 +25,7 @@ from ajuste_advise.model import HotSpot, Look, TimeShare, Where
 from ajuste_advise.question import Question
 
 TRIALS: Final = 3
+LOOK_SHARE: Final = 0.3
 _SOURCES: Final = ("stat", "schedstat", "pressure", "vmstat", "meminfo", "diskstats", "softirqs")
 # As rare as a sampler can be: it is read before and after the workload in any case.
 _SELDOM_MS: Final = 60_000
@@ -55,7 +56,12 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         [],
         workload={"sampler": samplers},
         design={"warm_up": 1 if not question.in_guest else 0},
-        budget={"min_blocks": TRIALS, "max_blocks": TRIALS, "min_seconds": 0.0, "max_minutes": question.clock.minutes(1)},
+        budget={
+            "min_blocks": TRIALS,
+            "max_blocks": TRIALS,
+            "min_seconds": 0.0,
+            "max_minutes": question.minutes(LOOK_SHARE),
+        },
     )
     with question.measured(study) as measurement:
         trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]

@@ -66,12 +66,15 @@ class Untried(ClosedModel):
 
 
 class Candidate(ClosedModel):
-    """A setting to try, with the ``levels`` to try beside the present one, the most promising first."""
+    """A setting to try, with the ``levels`` to try beside the present one, the most promising first. ``first``: it
+    often matters a lot, so it comes before the others.
+    """
 
     setting: str
     title: str
     causes: tuple[Cause, ...]
     levels: tuple[str, ...]
+    first: bool = False
     note: str = ""
 
 

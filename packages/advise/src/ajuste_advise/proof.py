@@ -13,7 +13,8 @@ from ajuste_advise.model import Line, Stage
 from ajuste_advise.question import Question, setting_factor, together
 from ajuste_advise.trying import MIN_BLOCKS, stage_of
 
-ABLATION_SHARE: Final = 0.5
+ABLATION_SHARE: Final = 0.1
+PROOF_SHARE: Final = 0.2
 FACTOR: Final = "settings"
 # Far from the seeds of all other stages, so that none of the proof's trials repeats one that chose.
 _OTHER_SEED: Final = 1_000_003
@@ -56,7 +57,7 @@ def prove(question: Question, lines: Mapping[str, str]) -> Proof:
         [together(FACTOR, remaining)],
         analysis={"explain": question.in_guest},
         design={"seed": (question.request.seed or 1) + _OTHER_SEED},
-        budget={"min_blocks": _LEAST_PROOF_BLOCKS, "max_minutes": question.clock.minutes(1)},
+        budget={"min_blocks": _LEAST_PROOF_BLOCKS, "max_minutes": question.minutes(PROOF_SHARE)},
     )
     with question.measured(study) as measurement:
         results = measurement.results()
@@ -70,7 +71,7 @@ def _ablation(question: Question, lines: Mapping[str, str]) -> Results:
         [setting_factor(setting, [level]) for setting, level in lines.items()],
         analysis={"metrics": [question.objective]},
         design={"combine": "ablation"},
-        budget={"min_blocks": MIN_BLOCKS, "max_minutes": question.clock.minutes(ABLATION_SHARE)},
+        budget={"min_blocks": MIN_BLOCKS, "max_minutes": question.minutes(ABLATION_SHARE)},
     )
     with question.measured(study) as measurement:
         return measurement.results()
@@ -92,7 +93,5 @@ def _lines(question: Question, lines: Mapping[str, str], shares: Mapping[str, st
     for setting, level in lines.items():
         tunable = question.catalogue.find_tunable(setting)
         note = tunable.risk_note if tunable.risk != "none" else ""
-        made.append(
-            Line(setting=setting, title=tunable.title, level=level, share=shares.get(setting, ""), note=note)
-        )
+        made.append(Line(setting=setting, title=tunable.title, level=level, share=shares.get(setting, ""), note=note))
     return tuple(made)

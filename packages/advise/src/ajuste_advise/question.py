@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
+
+import typer
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.search.sampler import Search
@@ -22,28 +22,11 @@ from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
 
 NAME: Final = "advise"
-_SHORTEST_MINUTES: Final = 0.1
-
-
-@dataclass
-class Clock:
-    """The time for the whole advice, in seconds."""
-
-    allowed_s: float
-    _began: float = field(default_factory=time.monotonic)
-
-    @property
-    def left_s(self) -> float:
-        return self.allowed_s - (time.monotonic() - self._began)
-
-    def minutes(self, share: float) -> float:
-        """Return a ``share`` of the time that is left, in minutes; never quite nothing, so that a run can begin."""
-        return max(_SHORTEST_MINUTES, share * self.left_s / 60)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What gets better: the workload and metrics of ``request``, where to measure, and how long it may take.
+    """What gets better: the workload and metrics of ``request``, where to measure, and how many seconds it may take.
 
     ``named`` is the command as typed; ``fresh`` measures again what the store has.
     """
@@ -51,11 +34,15 @@ class Question:
     request: Request
     catalogue: Catalogue
     options: RunOptions
-    clock: Clock
+    allowed_s: float
     named: str
     fresh: bool = False
     quiet: bool = False
     accept_risk: bool = False
+
+    def minutes(self, share: float) -> float:
+        """Return a ``share`` of all the time, in minutes: the same whenever the question is resumed."""
+        return share * self.allowed_s / 60
 
     @property
     def in_guest(self) -> bool:
@@ -106,7 +93,7 @@ class Question:
     def say(self, text: str) -> None:
         """Print a line about the step that begins, unless quiet."""
         if not self.quiet:
-            print(visible_line(text), file=sys.stderr, flush=True)
+            typer.echo(visible_line(text), err=True)
 
 
 def setting_factor(setting: str, levels: Sequence[str]) -> dict[str, Any]:
@@ -116,7 +103,18 @@ def setting_factor(setting: str, levels: Sequence[str]) -> dict[str, Any]:
 
 def together(name: str, lines: Mapping[str, str]) -> dict[str, Any]:
     """Return a factor with two levels: all as it is, and all settings of ``lines`` together."""
-    return {"name": name, "settings": {AS_IT_IS: {}, "advised": dict(lines)}}
+    return {"name": name, "settings": {AS_IT_IS: {}, " and ".join(map(named_level, lines.items())): dict(lines)}}
+
+
+def one_factor(name: str, levels: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return a factor that leaves all as it is, or sets one setting to one level."""
+    settings = {named_level(pair): {pair[0]: pair[1]} for pair in levels}
+    return {"name": name, "settings": {AS_IT_IS: {}} | settings}
+
+
+def named_level(pair: tuple[str, str]) -> str:
+    """Return a setting with its level as they are typed: ``vm.swappiness=10``."""
+    return "=".join(pair)
 
 
 def require_one_command(request: Request) -> None:

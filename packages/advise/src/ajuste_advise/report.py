@@ -26,7 +26,7 @@ from ajuste.report.format import duration
 from ajuste.report.plots.plot import Plot, figure, level_axis, plain, variable
 from ajuste.report.verdicts import word_badge
 from ajuste_advise.answer import PARTS, effect_text, where_sentence
-from ajuste_advise.model import Advice, Reason, Tried, TimeShare
+from ajuste_advise.model import Advice, Reason, TimeShare, Tried
 
 _REASONS: Final[dict[Reason, str]] = {
     "idle": "Had no chance to matter",
@@ -171,4 +171,6 @@ def _method(advice: Advice) -> Section:
         f"{count_of(trials, 'trial')}; each run can be shown by ajuste report RUN. Typical trial: "
         f"{duration(look.elapsed_s)}. The verdict comes from the proof alone, whose seeds no other stage used."
     )
-    return Section("How it was found", (Table.of(columns, rows, name="stages"),), name="stages", about=about, depth="detail")
+    return Section(
+        "How it was found", (Table.of(columns, rows, name="stages"),), name="stages", about=about, depth="detail"
+    )

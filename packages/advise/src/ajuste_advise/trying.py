@@ -12,15 +12,16 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of
+from ajuste.report.format import duration
 from ajuste.run.experiment import MeasuredExperiment
 from ajuste.study.command_line.study import AS_IT_IS
 from ajuste_advise.candidates import STAGE, Choice
 from ajuste_advise.model import Candidate, Stage, Tried
-from ajuste_advise.question import Question, setting_factor
+from ajuste_advise.question import Question, named_level, one_factor, setting_factor
 
 MIN_BLOCKS: Final = 3
-SCREEN_SHARE: Final = 0.5
-SEARCH_SHARE: Final = 0.35
+SCREEN_SHARE: Final = 0.45
+SEARCH_SHARE: Final = 0.15
 MOST_TOGETHER: Final = 4
 """Maximum number of settings whose combinations are searched."""
 
@@ -74,14 +75,13 @@ def _largest_gain(verdict: Verdict) -> float | None:
 
 def most_levels(question: Question, trial_s: float, parallel: int) -> int:
     """Return how many levels there is time to screen. Raises RequestError if there is none for even one."""
-    seconds = question.clock.minutes(SCREEN_SHARE) * 60
+    seconds = question.minutes(SCREEN_SHARE) * 60
     levels = int(seconds * parallel / (max(trial_s, 0.02) * (MIN_BLOCKS + 2))) - 1
     if levels < 1:
         needed = math.ceil(trial_s * (MIN_BLOCKS + 2) * 2 / (SCREEN_SHARE * parallel) / 60)
         raise RequestError(
-            f"the time left is {question.clock.left_s:.0f} s, and a trial takes {trial_s:.3g} s; that is too little to "
-            "try anything",
-            hint=f"allow at least {count_of(needed, 'minute')} more: --max-time {needed + 1}m",
+            f"a trial takes {duration(trial_s)}: too long to try anything in {duration(question.allowed_s)}",
+            hint=f"allow at least {count_of(needed, 'minute')}: --max-time {needed}m",
         )
     return levels
 
@@ -89,22 +89,20 @@ def most_levels(question: Question, trial_s: float, parallel: int) -> int:
 def screen(question: Question, choice: Choice) -> Screen:
     """Try each level of the candidates by itself. Levels with which the workload fails are left out, and named."""
     failed: dict[tuple[str, str], str] = {}
-    levels = sum(len(candidate.levels) for candidate in choice.candidates)
-    question.say(
-        f"3/4 find: {count_of(len(choice.candidates), 'setting')}, {count_of(levels, 'level')}, each by itself"
-    )
+    count = sum(len(candidate.levels) for candidate in choice.candidates)
+    question.say(f"3/4 find: {count_of(len(choice.candidates), 'setting')}, {count_of(count, 'level')}, each by itself")
     for _ in range(_TRIES):
-        factors = [
-            setting_factor(candidate.setting, some)
+        levels = [
+            (candidate.setting, level)
             for candidate in choice.candidates
-            if (some := [level for level in candidate.levels if (candidate.setting, level) not in failed])
+            for level in candidate.levels
+            if (candidate.setting, level) not in failed
         ]
         study = question.study(
             STAGE,
-            factors,
+            [one_factor("setting", levels)],
             analysis={"metrics": [question.objective]},
-            design={"combine": "one-at-a-time"},
-            budget={"min_blocks": MIN_BLOCKS, "max_minutes": question.clock.minutes(SCREEN_SHARE)},
+            budget={"min_blocks": MIN_BLOCKS, "max_minutes": question.minutes(SCREEN_SHARE)},
         )
         with question.measured(study, may_fail=True) as measurement:
             broken = _broken(measurement) if measurement.run.stopped == "failed" else {}
@@ -126,31 +124,26 @@ def _broken(measurement: MeasuredExperiment) -> dict[tuple[str, str], str]:
         whole[name] = "" if trial.status == "ok" else whole.get(name, trial.reason)
     if whole.get(resolved.baseline, "never measured"):
         return {}
-    broken = {name: reason for name, reason in whole.items() if reason}
+    sets = resolved.study.factors[-1].settings
     return {
-        (setting, level): reason
-        for name, reason in broken.items()
-        for setting, level in resolved.find(name).configuration.levels.items()
-        if level != AS_IT_IS
+        pair: reason
+        for name, reason in whole.items()
+        if reason
+        for level in resolved.find(name).configuration.levels.values()
+        for pair in sets.get(level, {}).items()
     }
 
 
 def _tried(
     candidates: Sequence[Candidate], results: Results, failed: Mapping[tuple[str, str], str]
 ) -> tuple[Tried, ...]:
+    names = {level: measured.name for measured in results.configurations for level in measured.levels.values()}
     verdicts = {verdict.configuration: verdict for verdict in results.verdicts}
-    by_level = {
-        (setting, level): verdicts.get(measured.name)
-        for measured in results.configurations
-        if not measured.baseline
-        for setting, level in measured.levels.items()
-        if level != AS_IT_IS
-    }
     return tuple(
         Tried(
             setting=candidate.setting,
             level=level,
-            verdict=by_level.get((candidate.setting, level)),
+            verdict=verdicts.get(names.get(named_level((candidate.setting, level)), "")),
             problem=failed.get((candidate.setting, level), ""),
         )
         for candidate in candidates
@@ -182,7 +175,7 @@ def search(question: Question, helpful: Mapping[str, Sequence[Tried]]) -> Best:
     question.say(f"3/4 find: combinations of {count_of(len(several), 'setting')}")
     combinations = math.prod(len(rows) + 1 for rows in several.values())
     factors = [setting_factor(setting, [row.level for row in rows]) for setting, rows in several.items()]
-    minutes = question.clock.minutes(SEARCH_SHARE)
+    minutes = question.minutes(SEARCH_SHARE)
     if combinations <= _MOST_COMBINATIONS:
         study = question.study(
             "search",
@@ -198,7 +191,7 @@ def search(question: Question, helpful: Mapping[str, Sequence[Tried]]) -> Best:
         study = question.study(
             "search", factors, analysis={"metrics": [question.objective]}, budget={"max_minutes": minutes}
         )
-        with question.measured(study, Search((question.objective,))) as measurement:
+        with question.measured(study, Search(objectives=(question.objective,))) as measurement:
             results = measurement.results()
         winner = results.tuning.winner or "" if results.tuning is not None else ""
     levels = next((measured.levels for measured in results.configurations if measured.name == winner), alone)
