@@ -36,7 +36,7 @@ def advise(question: Question, *, functions: bool = True) -> Advice:
     screened = screen(question, choice)
     stages.append(screened.stage)
     proof = None
-    if helpful := screened.helpful:
+    if helpful := screened.helpful(question.smallest_effect):
         best = search(question, helpful)
         stages += best.stages
         proof = prove(question, best.lines)

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.analysis.relevance import factors_without_chance
-from ajuste.executor.host.availability import HostMachine, instances_here, why_not_writable
+from ajuste.executor.executor import Executor
+from ajuste.executor.host.availability import Current, HostMachine, current_values, instances_here, why_not_writable
+from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.rights import risks
 from ajuste.model.cause import CAUSES, Cause
 from ajuste.model.error import RequestError
-from ajuste.model.tunable import SERVER_KINDS, Tunable, Where
+from ajuste.model.tunable import SERVER_KINDS, Marker, Tunable, Where, same_value
 from ajuste.model.wording import in_sentence, listed
+from ajuste.run.experiment import prepare
 from ajuste.run.relevance import standing_activity
 from ajuste.run.testbed import testbed_for
 from ajuste.study.resolve import resolve
@@ -65,6 +68,8 @@ def choose(question: Question, seen: Seen) -> Choice:
             continue
         for entry in chooser.judge(tunable):
             (candidates if isinstance(entry, Candidate) else untried).append(entry)  # type: ignore[arg-type]
+    candidates, missing = chooser.there(candidates)
+    untried += missing
     candidates.sort(key=lambda candidate: (not candidate.first, -_time_in(candidate.causes, seen)))
     return Choice(tuple(candidates), tuple(untried))
 
@@ -164,6 +169,40 @@ class _Chooser:
             first=tunable.try_first,
             note=tunable.risk_note,
         )
+
+    def there(self, candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Untried]]:
+        """Return the candidates that the machine has, without the levels that they are at; and those that it lacks."""
+        tunables = [self._catalogue.find_tunable(candidate.setting) for candidate in candidates]
+        places = [tunable for tunable in tunables if not isinstance(self._location(tunable), Marker)]
+        with self._executor() as executor:
+            values = current_values(executor, places)
+        there: list[Candidate] = []
+        missing: list[Untried] = []
+        for candidate, tunable in zip(candidates, tunables, strict=True):
+            current = values.get(tunable.name)
+            if current is not None and current.value is None:
+                missing.append(Untried(setting=tunable.name, why="absent", words=current.problem))
+                continue
+            levels = tuple(level for level in candidate.levels if not self._is_at(tunable, level, current))
+            if levels:
+                there.append(candidate.model_copy(update={"levels": levels}))
+        return there, missing
+
+    def _location(self, tunable: Tunable) -> object:
+        return self._catalogue.locate(tunable, self._version)
+
+    def _is_at(self, tunable: Tunable, level: str, current: Current | None) -> bool:
+        if current is None or current.value is None:
+            return False
+        return same_value(self._catalogue.check_level(tunable, level, self._version), current.value)
+
+    def _executor(self) -> Executor:
+        if self._machine is not None:
+            return HostExecutor()
+        question = self._question
+        experiment = prepare(self._study, question.catalogue, question.options)
+        machine = experiment.resolved.find(experiment.resolved.baseline).machine
+        return testbed_for(self._study, question.options).executor(experiment, machine, lambda _: None)
 
     def _risk(self, resolved: ResolvedStudy) -> str:
         if self._machine is None or self._question.accept_risk:

@@ -15,12 +15,14 @@ from ajuste.analysis.relevance import Activity
 from ajuste.catalogue.loader import figure_sources
 from ajuste.model.cause import Cause
 from ajuste.model.cost import NamedCosts
-from ajuste.model.error import AjusteError
+from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.event import Exited, parse_event
 from ajuste.model.trial import Trial
 from ajuste.model.wording import amount, count_of, number, percent
 from ajuste.run.experiment import MeasuredExperiment, record
 from ajuste.run.relevance import figures_of
+from ajuste.study.metrics import deciding_metrics
+from ajuste.study.schema import Study
 from ajuste_advise.model import HotSpot, Look, TimeShare, Where
 from ajuste_advise.question import Question
 
@@ -63,6 +65,7 @@ def take_look(question: Question, *, functions: bool) -> Seen:
             "max_minutes": question.minutes(LOOK_SHARE),
         },
     )
+    _require_direction(study, question)
     with question.measured(study) as measurement:
         trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]
         counted = _costs(question, measurement) if functions and study.target.clock == "virtual" else None
@@ -70,6 +73,16 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         run = measurement.run.id
     cpus = study.target.cpus if question.in_guest else os.cpu_count() or 1
     return _seen(run, metric, trials, cpus, counted)
+
+
+def _require_direction(study: Study, question: Question) -> None:
+    metric = deciding_metrics(study, question.catalogue)[0]
+    if metric.direction == "none":
+        raise RequestError(
+            f"{metric.name} has no better direction, so nothing can be advised",
+            hint="name a metric that is better lower or higher, such as --metric elapsed",
+            place=Place(f"--metric {metric.name}"),
+        )
 
 
 def _costs(question: Question, measurement: MeasuredExperiment) -> NamedCosts | None:

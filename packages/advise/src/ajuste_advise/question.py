@@ -70,6 +70,11 @@ class Question:
         """Return the metric to improve: the first that decides."""
         return str(self._document[0]["analysis"]["metrics"][0])
 
+    @property
+    def smallest_effect(self) -> float:
+        """Return the smallest effect that matters, as a share of the baseline."""
+        return float(self._document[0]["analysis"]["smallest_effect"])
+
     @contextmanager
     def measured(
         self, study: Study, search: Search | None = None, *, may_fail: bool = False

@@ -20,13 +20,17 @@ from ajuste_advise.model import Candidate, Stage, Tried
 from ajuste_advise.question import Question, named_level, one_factor, setting_factor
 
 MIN_BLOCKS: Final = 3
+_FOR_INTERVAL: Final = 7
+"""Blocks after which most levels of a quiet workload are decided; an interval requires 6."""
+
 SCREEN_SHARE: Final = 0.45
 SEARCH_SHARE: Final = 0.15
 MOST_TOGETHER: Final = 4
 """Maximum number of settings whose combinations are searched."""
 
 _MOST_COMBINATIONS: Final = 16
-_TRIES: Final = 3
+_MOST_PROMISING: Final = 2
+_TRIES: Final = 6
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,17 @@ class Screen:
     stage: Stage
     tried: tuple[Tried, ...]
 
-    @property
-    def helpful(self) -> dict[str, list[Tried]]:
-        """Return the levels that certainly help, by setting, the best of each and the best setting first."""
+    def helpful(self, smallest_effect: float) -> dict[str, list[Tried]]:
+        """Return the levels that certainly help, by setting, the best of each and the best setting first.
+
+        Where none is certain, these are the most promising ones: the proof decides, not the screen.
+        """
+        ranked = sorted(self.tried, key=gain, reverse=True)
+        certain = [row for row in ranked if row.verdict is not None and row.verdict.verdict == "improves"]
+        promising = [row for row in ranked if gain(row) > smallest_effect and row.verdict and row.verdict.is_open]
         by_setting: dict[str, list[Tried]] = {}
-        for row in sorted(self.tried, key=gain, reverse=True):
-            if row.verdict is not None and row.verdict.verdict == "improves":
-                by_setting.setdefault(row.setting, []).append(row)
+        for row in certain or promising[:_MOST_PROMISING]:
+            by_setting.setdefault(row.setting, []).append(row)
         return by_setting
 
     @property
@@ -76,9 +84,9 @@ def _largest_gain(verdict: Verdict) -> float | None:
 def most_levels(question: Question, trial_s: float, parallel: int) -> int:
     """Return how many levels there is time to screen. Raises RequestError if there is none for even one."""
     seconds = question.minutes(SCREEN_SHARE) * 60
-    levels = int(seconds * parallel / (max(trial_s, 0.02) * (MIN_BLOCKS + 2))) - 1
+    levels = int(seconds * parallel / (max(trial_s, 0.02) * _FOR_INTERVAL)) - 1
     if levels < 1:
-        needed = math.ceil(trial_s * (MIN_BLOCKS + 2) * 2 / (SCREEN_SHARE * parallel) / 60)
+        needed = math.ceil(trial_s * _FOR_INTERVAL * 2 / (SCREEN_SHARE * parallel) / 60)
         raise RequestError(
             f"a trial takes {duration(trial_s)}: too long to try anything in {duration(question.allowed_s)}",
             hint=f"allow at least {count_of(needed, 'minute')}: --max-time {needed}m",
@@ -110,7 +118,9 @@ def screen(question: Question, choice: Choice) -> Screen:
                 raise measurement.failure("the workload as it is")
             if not broken:
                 results = measurement.results()
-                return Screen(stage_of("screen", results), _tried(choice.candidates, results, failed))
+                return Screen(
+                    stage_of("screen", results), _tried(choice.candidates, results, question.objective, failed)
+                )
         failed |= broken
     raise RunError("settings make the workload fail again and again", hint="see ajuste report for the runs")
 
@@ -122,7 +132,7 @@ def _broken(measurement: MeasuredExperiment) -> dict[tuple[str, str], str]:
     for trial in measurement.store.trials(measurement.run):
         name = trial.slot.configuration
         whole[name] = "" if trial.status == "ok" else whole.get(name, trial.reason)
-    if whole.get(resolved.baseline, "never measured"):
+    if whole.get(resolved.baseline):
         return {}
     sets = resolved.study.factors[-1].settings
     return {
@@ -135,10 +145,10 @@ def _broken(measurement: MeasuredExperiment) -> dict[tuple[str, str], str]:
 
 
 def _tried(
-    candidates: Sequence[Candidate], results: Results, failed: Mapping[tuple[str, str], str]
+    candidates: Sequence[Candidate], results: Results, objective: str, failed: Mapping[tuple[str, str], str]
 ) -> tuple[Tried, ...]:
     names = {level: measured.name for measured in results.configurations for level in measured.levels.values()}
-    verdicts = {verdict.configuration: verdict for verdict in results.verdicts}
+    verdicts = {verdict.configuration: verdict for verdict in results.verdicts if verdict.metric == objective}
     return tuple(
         Tried(
             setting=candidate.setting,
