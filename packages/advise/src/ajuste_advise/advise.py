@@ -14,7 +14,7 @@ from ajuste_advise.look import TRIALS, Seen, take_look
 from ajuste_advise.model import Advice, Stage
 from ajuste_advise.proof import Proof, prove
 from ajuste_advise.question import Question
-from ajuste_advise.trying import Screen, most_levels, screen, search
+from ajuste_advise.trying import Screen, limit, most_levels, screen, screen_blocks, search
 
 # Spread of trials from which on the answer says that small effects are hard to see.
 _NOISY: Final = 0.05
@@ -32,15 +32,20 @@ def advise(question: Question, *, functions: bool = True) -> Advice:
     stages = [Stage(name="look", run=look.run, trials=TRIALS, answer="")]
     if not choice.candidates:
         return _advice(question, seen, choice, None, None, stages)
-    choice = within(choice, most_levels(question, look.trial_s, _at_once(question)))
-    screened = screen(question, choice)
-    stages.append(screened.stage)
+    blocks = screen_blocks(question, look.spread)
+    choice = within(choice, most_levels(question, look.trial_s, blocks, _at_once(question)))
+    screened = screen(question, choice, blocks)
     proof = None
-    if helpful := screened.helpful(question.smallest_effect):
-        best = search(question, helpful)
-        stages += best.stages
-        proof = prove(question, best.lines)
-        stages += proof.stages
+    further: list[Stage] = []
+    if promising := screened.promising(question.smallest_effect):
+        best = search(question, promising)
+        further += best.stages
+        if best.lines:
+            proof = prove(question, best.lines)
+            further += proof.stages
+    if proof is None or not proof.improves(question.objective):
+        screened = limit(question, choice, blocks)
+    stages += [screened.stage, *further]
     return _advice(question, seen, choice, screened, proof, stages)
 
 
@@ -63,7 +68,7 @@ def _advice(
     at_most = screened.at_most if screened is not None else None
     verdict = proof.on(question.objective) if proof is not None else None
     lines = proof.lines if proof is not None else ()
-    proved = verdict is not None and verdict.verdict == "improves"
+    proved = proof is not None and proof.improves(question.objective)
     minutes = question.allowed_s / 60
     explanations = proof.results.explanations if proof is not None and proved else ()
     return Advice(

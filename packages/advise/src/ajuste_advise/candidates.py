@@ -15,7 +15,7 @@ from ajuste.executor.host.rights import risks
 from ajuste.model.cause import CAUSES, Cause
 from ajuste.model.error import RequestError
 from ajuste.model.tunable import SERVER_KINDS, Marker, Tunable, Where, same_value
-from ajuste.model.wording import in_sentence, listed
+from ajuste.model.wording import in_sentence
 from ajuste.run.experiment import prepare
 from ajuste.run.relevance import standing_activity
 from ajuste.run.testbed import testbed_for
@@ -98,9 +98,10 @@ class _Chooser:
             return
         elif why := self._elsewhere(where):
             yield Untried(setting=tunable.name, why="absent", words=why)
-        elif not causes:
-            named = listed([in_sentence(CAUSES[cause].title) for cause in tunable.acts_on])
-            yield Untried(setting=tunable.name, why="cause", words=f"acts on {named}, which take no time here")
+        # The first is the most direct: without it the others hardly matter.
+        elif tunable.acts_on[0] not in causes:
+            words = f"acts on {in_sentence(CAUSES[tunable.acts_on[0]].title)}, which take no time here"
+            yield Untried(setting=tunable.name, why="cause", words=words)
         elif tunable.risk == "data" and not self._question.accept_risk:
             words = f"{tunable.risk_note.rstrip('.')}; --accept-risk tries it"
             yield Untried(setting=tunable.name, why="risk", words=words)

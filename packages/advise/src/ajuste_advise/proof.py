@@ -37,6 +37,11 @@ class Proof:
         """Return the verdict on ``metric``, if there is one."""
         return next((verdict for verdict in self.verdicts if verdict.metric == metric), None)
 
+    def improves(self, metric: str) -> bool:
+        """Return whether the lines are proved to improve ``metric``."""
+        verdict = self.on(metric)
+        return verdict is not None and verdict.verdict == "improves"
+
 
 def prove(question: Question, lines: Mapping[str, str]) -> Proof:
     """Leave out the lines that do nothing, and measure the others against the machine as it is, with other seeds."""

@@ -20,16 +20,16 @@ from ajuste_advise.model import Candidate, Stage, Tried
 from ajuste_advise.question import Question, named_level, one_factor, setting_factor
 
 MIN_BLOCKS: Final = 3
-_FOR_INTERVAL: Final = 7
-"""Blocks after which most levels of a quiet workload are decided; an interval requires 6."""
+"""Blocks of the screen of a quiet workload: it only ranks, as the proof decides."""
 
+MOST_SCREEN_BLOCKS: Final = 20
 SCREEN_SHARE: Final = 0.45
 SEARCH_SHARE: Final = 0.15
+LIMIT_SHARE: Final = 0.3
 MOST_TOGETHER: Final = 4
 """Maximum number of settings whose combinations are searched."""
 
 _MOST_COMBINATIONS: Final = 16
-_MOST_PROMISING: Final = 2
 _TRIES: Final = 6
 
 
@@ -40,17 +40,12 @@ class Screen:
     stage: Stage
     tried: tuple[Tried, ...]
 
-    def helpful(self, smallest_effect: float) -> dict[str, list[Tried]]:
-        """Return the levels that certainly help, by setting, the best of each and the best setting first.
-
-        Where none is certain, these are the most promising ones: the proof decides, not the screen.
-        """
-        ranked = sorted(self.tried, key=gain, reverse=True)
-        certain = [row for row in ranked if row.verdict is not None and row.verdict.verdict == "improves"]
-        promising = [row for row in ranked if gain(row) > smallest_effect and row.verdict and row.verdict.is_open]
+    def promising(self, smallest_effect: float) -> dict[str, list[Tried]]:
+        """Return the levels that look better by more than ``smallest_effect``, the best setting and level first."""
         by_setting: dict[str, list[Tried]] = {}
-        for row in certain or promising[:_MOST_PROMISING]:
-            by_setting.setdefault(row.setting, []).append(row)
+        for row in sorted(self.tried, key=gain, reverse=True):
+            if gain(row) > smallest_effect:
+                by_setting.setdefault(row.setting, []).append(row)
         return by_setting
 
     @property
@@ -81,12 +76,18 @@ def _largest_gain(verdict: Verdict) -> float | None:
     return 1 - bound if verdict.direction == "lower" else bound - 1
 
 
-def most_levels(question: Question, trial_s: float, parallel: int) -> int:
-    """Return how many levels there is time to screen. Raises RequestError if there is none for even one."""
+def screen_blocks(question: Question, spread: float) -> int:
+    """Return how many blocks the screen needs so that an effect that matters stands out of a ``spread`` like this."""
+    needed = 2 * (spread / question.smallest_effect) ** 2
+    return min(MOST_SCREEN_BLOCKS, max(MIN_BLOCKS, math.ceil(needed)))
+
+
+def most_levels(question: Question, trial_s: float, blocks: int, parallel: int) -> int:
+    """Return how many levels there is time to screen in so many blocks. Raises RequestError if there is none."""
     seconds = question.minutes(SCREEN_SHARE) * 60
-    levels = int(seconds * parallel / (max(trial_s, 0.02) * _FOR_INTERVAL)) - 1
+    levels = int(seconds * parallel / (max(trial_s, 0.02) * blocks)) - 1
     if levels < 1:
-        needed = math.ceil(trial_s * _FOR_INTERVAL * 2 / (SCREEN_SHARE * parallel) / 60)
+        needed = math.ceil(2 * trial_s * blocks / (SCREEN_SHARE * parallel) / 60)
         raise RequestError(
             f"a trial takes {duration(trial_s)}: too long to try anything in {duration(question.allowed_s)}",
             hint=f"allow at least {count_of(needed, 'minute')}: --max-time {needed}m",
@@ -94,11 +95,21 @@ def most_levels(question: Question, trial_s: float, parallel: int) -> int:
     return levels
 
 
-def screen(question: Question, choice: Choice) -> Screen:
+def screen(question: Question, choice: Choice, blocks: int) -> Screen:
     """Try each level of the candidates by itself. Levels with which the workload fails are left out, and named."""
-    failed: dict[tuple[str, str], str] = {}
     count = sum(len(candidate.levels) for candidate in choice.candidates)
     question.say(f"3/4 find: {count_of(len(choice.candidates), 'setting')}, {count_of(count, 'level')}, each by itself")
+    return _screened(question, choice, {"min_blocks": blocks, "max_blocks": blocks}, SCREEN_SHARE)
+
+
+def limit(question: Question, choice: Choice, blocks: int) -> Screen:
+    """Go on with the screen, to find out how much better any level may still be."""
+    question.say("4/4 nothing promising: how much better could any setting still be?")
+    return _screened(question, choice, {"min_blocks": blocks}, SCREEN_SHARE + LIMIT_SHARE)
+
+
+def _screened(question: Question, choice: Choice, budget: Mapping[str, int], share: float) -> Screen:
+    failed: dict[tuple[str, str], str] = {}
     for _ in range(_TRIES):
         levels = [
             (candidate.setting, level)
@@ -110,7 +121,7 @@ def screen(question: Question, choice: Choice) -> Screen:
             STAGE,
             [one_factor("setting", levels)],
             analysis={"metrics": [question.objective]},
-            budget={"min_blocks": MIN_BLOCKS, "max_minutes": question.minutes(SCREEN_SHARE)},
+            budget={**budget, "max_minutes": question.minutes(share)},
         )
         with question.measured(study, may_fail=True) as measurement:
             broken = _broken(measurement) if measurement.run.stopped == "failed" else {}
@@ -118,9 +129,8 @@ def screen(question: Question, choice: Choice) -> Screen:
                 raise measurement.failure("the workload as it is")
             if not broken:
                 results = measurement.results()
-                return Screen(
-                    stage_of("screen", results), _tried(choice.candidates, results, question.objective, failed)
-                )
+                tried = _tried(choice.candidates, results, question.objective, failed)
+                return Screen(stage_of("screen", results), tried)
         failed |= broken
     raise RunError("settings make the workload fail again and again", hint="see ajuste report for the runs")
 
@@ -176,37 +186,46 @@ class Best:
     stages: tuple[Stage, ...] = field(default=())
 
 
-def search(question: Question, helpful: Mapping[str, Sequence[Tried]]) -> Best:
-    """Find the best combination of levels that help by themselves; with one setting that is its best level."""
-    several = dict(list(_without_companions(question, helpful).items())[:MOST_TOGETHER])
-    alone = {setting: rows[0].level for setting, rows in several.items()}
+def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best:
+    """Find the best combination of promising levels: the fewest settings that reach it, up to what matters.
+
+    With one setting that is its best level.
+    """
+    several = dict(list(_without_companions(question, promising).items())[:MOST_TOGETHER])
     if len(several) < 2:
-        return Best(alone)
+        return Best({setting: rows[0].level for setting, rows in several.items()})
     question.say(f"3/4 find: combinations of {count_of(len(several), 'setting')}")
-    combinations = math.prod(len(rows) + 1 for rows in several.values())
     factors = [setting_factor(setting, [row.level for row in rows]) for setting, rows in several.items()]
-    minutes = question.minutes(SEARCH_SHARE)
-    if combinations <= _MOST_COMBINATIONS:
-        study = question.study(
-            "search",
-            factors,
-            analysis={"metrics": [question.objective]},
-            design={"combine": "all", "allocation": "best"},
-            budget={"min_blocks": MIN_BLOCKS, "max_minutes": minutes},
-        )
-        with question.measured(study) as measurement:
-            results = measurement.results()
-        winner = next((ranking.winner for ranking in results.rankings if ranking.metric == question.objective), "")
-    else:
-        study = question.study(
-            "search", factors, analysis={"metrics": [question.objective]}, budget={"max_minutes": minutes}
-        )
-        with question.measured(study, Search(objectives=(question.objective,))) as measurement:
-            results = measurement.results()
-        winner = results.tuning.winner or "" if results.tuning is not None else ""
-    levels = next((measured.levels for measured in results.configurations if measured.name == winner), alone)
-    lines = {setting: level for setting, level in levels.items() if level != AS_IT_IS and setting in several}
-    return Best(lines or alone, (stage_of("search", results),))
+    combinations = math.prod(len(rows) + 1 for rows in several.values())
+    # Few combinations are all measured alike; among many a search chooses.
+    few = combinations <= _MOST_COMBINATIONS
+    budget = {"min_blocks": MIN_BLOCKS, "max_blocks": MIN_BLOCKS} if few else {}
+    study = question.study(
+        "search",
+        factors,
+        analysis={"metrics": [question.objective]},
+        budget={**budget, "max_minutes": question.minutes(SEARCH_SHARE)},
+    )
+    with question.measured(study, None if few else Search(objectives=(question.objective,))) as measurement:
+        results = measurement.results()
+    gains = _gains_of_combinations(results, question.objective)
+    best = max(gains.values(), default=0.0)
+    enough = [lines for lines, by in gains.items() if by >= best - question.smallest_effect]
+    chosen = min(enough, key=lambda lines: (len(lines), -gains[lines]), default=())
+    return Best(dict(chosen), (stage_of("search", results),))
+
+
+def _gains_of_combinations(results: Results, objective: str) -> dict[tuple[tuple[str, str], ...], float]:
+    # By the settings that a combination changes.
+    levels = {
+        measured.name: tuple((setting, level) for setting, level in measured.levels.items() if level != AS_IT_IS)
+        for measured in results.configurations
+    }
+    return {
+        levels[verdict.configuration]: _gain(verdict, verdict.estimate) or 0.0
+        for verdict in results.verdicts
+        if verdict.metric == objective
+    }
 
 
 def _without_companions(question: Question, helpful: Mapping[str, Sequence[Tried]]) -> dict[str, Sequence[Tried]]:
