@@ -10,7 +10,7 @@ from typing import Final
 from ajuste.analysis.relevance import factors_without_chance
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import Current, HostMachine, current_values, instances_here, why_not_writable
-from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.host import HostExecutor, PreparedHost
 from ajuste.executor.host.rights import risks
 from ajuste.model.cause import CAUSES, Cause
 from ajuste.model.error import RequestError
@@ -29,6 +29,7 @@ from ajuste_advise.question import Question, setting_factor
 STAGE: Final = "screen"
 _LOOPBACK: Final = "lo"
 _MOST_DEVICES: Final = 2
+_PATIENCE_NS: Final = 10_000_000_000
 # Where the time of a cause is seen: how much of it there is orders the candidates.
 _SEEN_AS: Final[Mapping[Cause, tuple[Part, ...]]] = {
     "user": ("user",),
@@ -153,6 +154,9 @@ class _Chooser:
             if risk := self._risk(tried):
                 why = Untried(setting=name, why="risk", words=f"{risk}; --accept-risk tries it")
                 continue
+            if self._machine is not None and (refused := self._refused(tried)):
+                why = Untried(setting=name, why="locked", words=refused)
+                continue
             resolved = tried
             levels.append(level)
         if resolved is None:
@@ -204,6 +208,15 @@ class _Chooser:
         experiment = prepare(self._study, question.catalogue, question.options)
         machine = experiment.resolved.find(experiment.resolved.baseline).machine
         return testbed_for(self._study, question.options).executor(experiment, machine, lambda _: None)
+
+    def _refused(self, resolved: ResolvedStudy) -> str:
+        # Why this machine's kernel refuses the level, tried once and taken back; empty if it does not.
+        changes = [configuration.writes for configuration in resolved.configurations]
+        try:
+            with PreparedHost(self._question.options.home, changes=changes, timeout_ns=_PATIENCE_NS):
+                return ""
+        except RequestError as failure:
+            return failure.message
 
     def _risk(self, resolved: ResolvedStudy) -> str:
         if self._machine is None or self._question.accept_risk:

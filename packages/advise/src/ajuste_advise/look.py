@@ -169,15 +169,17 @@ def time_shares(usage: Usage) -> tuple[TimeShare, ...]:
     """Return where the elapsed time goes, most first. CPU time is per CPU that the workload uses."""
     if usage.elapsed_s <= 0:
         return ()
-    ran = usage.figures.get("schedstat:cpu.run_ns", 0.0) / 1e9
-    ticks = {name: usage.figures.get(f"stat:cpu.{name}_ticks", 0.0) * _TICK_S for name in ("irq", "softirq", "idle")}
+    kinds = ("user", "nice", "system", "irq", "softirq", "idle")
+    ticks = {name: usage.figures.get(f"stat:cpu.{name}_ticks", 0.0) * _TICK_S for name in kinds}
+    # Exact where the kernel has it; ticks of 10 ms otherwise.
+    busy = usage.figures.get("schedstat:cpu.run_ns", 0.0) / 1e9 or ticks["user"] + ticks["nice"] + ticks["system"]
     waited = usage.figures.get("schedstat:cpu.wait_ns", 0.0) / 1e9 / usage.elapsed_s
     per_cpu = usage.elapsed_s * usage.width
     every = usage.elapsed_s * usage.cpus
     shares: dict[Where, float] = {
         "user": usage.user_s / per_cpu,
         "kernel": usage.system_s / per_cpu,
-        "other-programs": max(0.0, ran - usage.user_s - usage.system_s) / every,
+        "other-programs": max(0.0, busy - usage.user_s - usage.system_s) / every,
         "interrupts": (ticks["irq"] + ticks["softirq"]) / every,
         "cpu-wait": max(usage.pressure("cpu"), 0.0) or min(1.0, waited),
         "disk-wait": usage.pressure("io"),

@@ -23,9 +23,9 @@ MIN_BLOCKS: Final = 3
 """Blocks of the screen of a quiet workload: it only ranks, as the proof decides."""
 
 MOST_SCREEN_BLOCKS: Final = 20
-SCREEN_SHARE: Final = 0.45
-SEARCH_SHARE: Final = 0.15
-LIMIT_SHARE: Final = 0.3
+SCREEN_SHARE: Final = 0.35
+SEARCH_SHARE: Final = 0.1
+LIMIT_SHARE: Final = 0.15
 MOST_TOGETHER: Final = 4
 """Maximum number of settings whose combinations are searched."""
 
