@@ -21,8 +21,9 @@ _NOISY: Final = 0.05
 _MOST_REASONS: Final = 3
 
 
-def advise(question: Question, *, functions: bool = True) -> Advice:
+def advise(question: Question, *, functions: bool = True, dry: bool = False) -> Advice:
     """Find what to change so that the workload gets better, and prove it. Everything is restored after each trial.
+    If it is ``dry``, look and choose only, and change nothing.
 
     Raises RequestError for a request that cannot be carried out or has no time, RunError where the workload fails.
     """
@@ -30,7 +31,7 @@ def advise(question: Question, *, functions: bool = True) -> Advice:
     look = seen.look
     choice = choose(question, seen)
     stages = [Stage(name="look", run=look.run, trials=TRIALS, answer="")]
-    if not choice.candidates:
+    if dry or not choice.candidates:
         return _advice(question, seen, choice, None, None, stages)
     blocks = screen_blocks(question, look.spread)
     choice = within(choice, most_levels(question, look.trial_s, blocks, _at_once(question)))
@@ -73,7 +74,7 @@ def _advice(
     explanations = proof.results.explanations if proof is not None and proved else ()
     return Advice(
         workload=" ".join(map(shlex.quote, question.request.commands[0])),
-        answer=answer_sentence(lines, verdict, tried, seen.look, at_most, minutes),
+        answer=answer_sentence(seen.look, choice, tried, lines, verdict, at_most, minutes),
         look=seen.look,
         candidates=choice.candidates,
         untried=choice.untried,

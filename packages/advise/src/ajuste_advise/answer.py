@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import count_of, listed, percent
+from ajuste.model.wording import count_of, first_few, listed, percent, sentence_start
+from ajuste_advise.candidates import Choice
 from ajuste_advise.model import Line, Look, TimeShare, Tried, Where
 
 PARTS: Final[Mapping[Where, str]] = {
@@ -22,6 +24,7 @@ PARTS: Final[Mapping[Where, str]] = {
 """Where the time goes, in the words of every report."""
 
 _MOST_NAMED: Final = 2
+_MOST_CANDIDATES: Final = 4
 _BUSY: Final[frozenset[Where]] = frozenset({"user", "kernel", "other-programs", "interrupts"})
 _WAITS: Final[frozenset[Where]] = frozenset({"cpu-wait", "disk-wait", "memory-wait"})
 # From this share of the CPU time on, the work on the CPUs decides, not what waits for them.
@@ -61,22 +64,23 @@ def effect_text(verdict: Verdict) -> str:
 
 
 def answer_sentence(
+    look: Look,
+    choice: Choice,
+    tried: Sequence[Tried],
     lines: Sequence[Line],
     proof: Verdict | None,
-    tried: Sequence[Tried],
-    look: Look,
     at_most: float | None,
     minutes: float,
 ) -> str:
     """Return the answer: what to set and what it does, or that nothing is proved to help, and where the time goes."""
     count = len({row.setting for row in tried})
+    where = where_sentence(look)
+    if not tried:
+        return f"{_not_tried(choice)}. {sentence_start(where)}."
     if lines and proof is not None and proof.verdict == "improves":
         matters = "matters" if len(lines) == 1 else "matter"
         tally = f"Of {count_of(count, 'setting')} tried, {len(lines)} {matters}"
         return f"Set {settings_text(lines)}: {effect_text(proof)}. {tally}."
-    where = where_sentence(look)
-    if not tried:
-        return f"No setting of the catalogue can matter here: {where}."
     if lines and proof is not None:
         looked = f"{settings_text(lines)} looked best, and fresh blocks say {effect_text(proof)}"
         return f"Nothing is proved to help: {looked}; {where}."
@@ -88,3 +92,14 @@ def answer_sentence(
         f"None of {count_of(count, 'setting')} is proved to improve {look.metric} within {minutes:g} minutes; "
         f"{count_of(undecided, 'level')} undecided: {where}."
     )
+
+
+def _not_tried(choice: Choice) -> str:
+    if choice.candidates:
+        first = listed(first_few([candidate.setting for candidate in choice.candidates], _MOST_CANDIDATES))
+        return f"{count_of(len(choice.candidates), 'setting')} may matter: {first}"
+    locked = [row for row in choice.untried if row.why == "locked"]
+    if locked:
+        words, count = Counter(row.words for row in locked).most_common(1)[0]
+        return f"{count_of(count, 'setting')} may matter, but cannot be changed here ({words})"
+    return "No setting of the catalogue can matter here"

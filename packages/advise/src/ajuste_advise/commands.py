@@ -37,7 +37,10 @@ Words = Annotated[
 ]
 
 
-@example("ajuste advise --vm --max-time 1m -- hackbench groups=2")
+@example(
+    "ajuste advise --vm --dry-run -- hackbench groups=2 loops=20",
+    "ajuste advise --vm --background spin --max-time 2m --dry-run -- linpack reps_to=2",
+)
 @spread
 def advise(
     context: typer.Context,
@@ -59,6 +62,9 @@ def advise(
         ),
     ],
     machines: Machines,
+    dry_run: Annotated[
+        bool, options.option("Only look where the time goes and choose settings; change nothing.", None, "--dry-run")
+    ] = False,
     fresh: options.Fresh = False,
     functions: Annotated[
         bool,
@@ -70,7 +76,7 @@ def advise(
 
     Looks where the time goes, chooses the settings of the catalogue that can matter for that, tries each, searches the
     combinations of those that help, and proves the best in fresh blocks. Without --vm or --kernel this machine's
-    settings are tried, which requires root; each is restored after its trial.
+    settings are tried, most of which require root; each is restored after its trial.
 
     Run the same command again to resume, or to show a finished answer.
     """
@@ -88,7 +94,7 @@ def advise(
         quiet=showing.silent,
         accept_risk=run_options.accept_risk,
     )
-    advice = advise_on(question, functions=functions)
+    advice = advise_on(question, functions=functions, dry=dry_run)
     report = advice_report(advice)
     path = showing.report or home().reports / f"{advice.stages[-1].run}-advice.html"
     if showing.as_json:

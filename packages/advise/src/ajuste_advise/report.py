@@ -26,7 +26,7 @@ from ajuste.report.format import duration
 from ajuste.report.plots.plot import Plot, figure, level_axis, plain, variable
 from ajuste.report.verdicts import word_badge
 from ajuste_advise.answer import PARTS, effect_text, where_sentence
-from ajuste_advise.model import Advice, Reason, TimeShare, Tried
+from ajuste_advise.model import Advice, HotSpot, Reason, TimeShare, Tried
 
 _REASONS: Final[dict[Reason, str]] = {
     "idle": "Had no chance to matter",
@@ -47,7 +47,14 @@ _STAGES: Final = {
 
 def advice_report(advice: Advice) -> Report:
     """Return the answer, where the time goes, what was tried, and what was not and why."""
-    sections = (*_advised(advice), _time(advice), *_tried(advice), *_untried(advice), _method(advice))
+    sections = (
+        *_advised(advice),
+        *_candidates(advice),
+        _time(advice),
+        *_tried(advice),
+        *_untried(advice),
+        _method(advice),
+    )
     return Report(
         title="Advice",
         headline=advice.answer,
@@ -81,6 +88,22 @@ def _advised(advice: Advice) -> Iterator[Section]:
     yield Section("What to change", tuple(blocks), name="lines")
 
 
+def _candidates(advice: Advice) -> Iterator[Section]:
+    if advice.tried or not advice.candidates:
+        return
+    columns = (Column("Setting", figure=False), Column("Levels", figure=False), Column("Acts on", figure=False))
+    rows = [
+        Row((each.setting, ", ".join(each.levels), ", ".join(CAUSES[cause].title for cause in each.causes)))
+        for each in advice.candidates
+    ]
+    first = sum(each.first for each in advice.candidates) or len(rows)
+    blocks: list[Block] = [Table.of(columns, rows[:first], name="candidates")]
+    if rows[first:]:
+        blocks.append(Folded("Seldom matter much", (Table.of(columns, rows[first:], name="others"),)))
+    about = "Nothing was changed. Without --dry-run each is tried."
+    yield Section("What may matter", tuple(blocks), name="candidates", about=about, brief=1)
+
+
 def _time(advice: Advice) -> Section:
     look = advice.look
     sentence = Paragraph(f"{where_sentence(look)}.")
@@ -88,16 +111,21 @@ def _time(advice: Advice) -> Section:
     rows = (Row((sentence_start(PARTS[part.where]), percent(round(part.share, 3)))) for part in look.shares)
     table = Table.of(columns, rows, name="time")
     blocks: list[Block] = [sentence, *((Picture(_time_plot(look.shares)),) if look.shares else ()), table]
-    for title, spots in (("Functions", look.functions), ("System calls, faults and interrupts", look.calls)):
-        if spots:
-            hot = (Row((spot.name, percent(round(spot.share, 3)))) for spot in spots)
-            spot_columns = (Column(title, figure=False), Column("Share of instructions"))
-            blocks.append(Table.of(spot_columns, hot, name=title.split(",")[0].lower().replace(" ", "-")))
+    blocks += _hot(look.functions, "Function", "functions") + _hot(
+        look.calls, "System call, fault or interrupt", "calls"
+    )
     evidence = (Row((CAUSES[cause].title, words)) for cause, words in look.causes.items())
     cause_columns = (Column("Settings can act on", figure=False), Column("Evidence", figure=False))
     blocks.append(Folded("Causes, with their evidence", (Table.of(cause_columns, evidence, name="causes"),)))
     about = "Waiting overlaps with running, so the shares do not add up to 100 %."
-    return Section("Where the time goes", tuple(blocks), name="time", about=about, brief=3)
+    return Section("Where the time goes", tuple(blocks), name="time", about=about, brief=2)
+
+
+def _hot(spots: tuple[HotSpot, ...], title: str, name: str) -> list[Block]:
+    if not spots:
+        return []
+    columns = (Column(title, figure=False), Column("Share of instructions"))
+    return [Table.of(columns, (Row((spot.name, percent(round(spot.share, 3)))) for spot in spots), name=name)]
 
 
 def _time_plot(shares: tuple[TimeShare, ...]) -> Plot:

@@ -209,10 +209,17 @@ def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best
     with question.measured(study, None if few else Search(objectives=(question.objective,))) as measurement:
         results = measurement.results()
     gains = _gains_of_combinations(results, question.objective)
+    return Best(fewest(gains, question.smallest_effect), (stage_of("search", results),))
+
+
+def fewest(gains: Mapping[tuple[tuple[str, str], ...], float], smallest_effect: float) -> dict[str, str]:
+    """Return the combination of the fewest levels that is as good as the best, up to ``smallest_effect``; nothing
+    where none is better than all as it is.
+    """
     best = max(gains.values(), default=0.0)
-    enough = [lines for lines, by in gains.items() if by >= best - question.smallest_effect]
-    chosen = min(enough, key=lambda lines: (len(lines), -gains[lines]), default=())
-    return Best(dict(chosen), (stage_of("search", results),))
+    enough = [lines for lines, by in gains.items() if 0 < by >= best - smallest_effect]
+    enough.sort(key=lambda lines: (len(lines), -gains[lines]))
+    return dict(enough[0]) if enough else {}
 
 
 def _gains_of_combinations(results: Results, objective: str) -> dict[tuple[tuple[str, str], ...], float]:
