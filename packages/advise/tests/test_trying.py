@@ -14,9 +14,9 @@ from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
 from ajuste_advise.answer import answer_sentence
 from ajuste_advise.candidates import Choice, within
-from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried
+from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, gain
 from ajuste_advise.question import Question
-from ajuste_advise.trying import Screen, fewest, gain, most_levels, screen_blocks
+from ajuste_advise.trying import Screen, fewest, most_levels, screen_blocks
 
 LOOK = Look(
     run="r", metric="elapsed", elapsed_s=1.0, spread=0.0, trial_s=1.0, shares=(TimeShare(where="user", share=0.88),),

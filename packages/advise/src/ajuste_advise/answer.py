@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, first_few, listed, percent, sentence_start
 from ajuste_advise.candidates import Choice
-from ajuste_advise.model import Line, Look, TimeShare, Tried, Where
+from ajuste_advise.model import Line, Look, TimeShare, Tried, Where, gain
 
 PARTS: Final[Mapping[Where, str]] = {
     "user": "running its own code",
@@ -87,11 +88,10 @@ def answer_sentence(
     if at_most is not None:
         limit = percent(round(max(at_most, 0.001), 3))
         return f"None of {count_of(count, 'setting')} improves {look.metric} by more than {limit}: {where}."
-    undecided = sum(row.verdict is not None and row.verdict.is_open for row in tried)
-    return (
-        f"None of {count_of(count, 'setting')} is proved to improve {look.metric} within {minutes:g} minutes; "
-        f"{count_of(undecided, 'level')} undecided: {where}."
-    )
+    best = max(map(gain, tried))
+    looked = f"the best looked {percent(round(math.expm1(best), 3))} better" if best > 0 else "none looked better"
+    unproved = f"None of {count_of(count, 'setting')} is proved to improve {look.metric} in {minutes:g} minutes"
+    return f"{unproved}; {looked}. {sentence_start(where)}."
 
 
 def _not_tried(choice: Choice) -> str:

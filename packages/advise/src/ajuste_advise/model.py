@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
@@ -85,6 +86,20 @@ class Tried(ClosedModel):
     level: str
     verdict: Verdict | None = None
     problem: str = ""
+
+
+def gain(row: Tried) -> float:
+    """Return how much better a level looks: as a logarithm, or a difference; 0 where nothing is known."""
+    return 0.0 if row.verdict is None else verdict_gain(row.verdict)
+
+
+def verdict_gain(verdict: Verdict) -> float:
+    """Return how much better its estimate is: as a logarithm of the ratio, or a difference; 0 without one."""
+    value = verdict.estimate
+    if value is None or (verdict.scale == "ratio" and value <= 0):
+        return 0.0
+    size = math.log(value) if verdict.scale == "ratio" else value
+    return -size if verdict.direction == "lower" else size
 
 
 class Line(ClosedModel):

@@ -16,7 +16,7 @@ from ajuste.report.format import duration
 from ajuste.run.experiment import MeasuredExperiment
 from ajuste.study.command_line.study import AS_IT_IS
 from ajuste_advise.candidates import STAGE, Choice
-from ajuste_advise.model import Candidate, Stage, Tried
+from ajuste_advise.model import Candidate, Stage, Tried, gain, verdict_gain
 from ajuste_advise.question import Question, named_level, one_factor, setting_factor
 
 MIN_BLOCKS: Final = 3
@@ -54,18 +54,6 @@ class Screen:
         limits = [_largest_gain(row.verdict) for row in self.tried if row.verdict is not None]
         known = [limit for limit in limits if limit is not None]
         return max((0.0, *known)) if limits and len(known) == len(limits) else None
-
-
-def gain(row: Tried) -> float:
-    """Return how much better a level is, as a logarithm or difference; 0 where nothing is known."""
-    return 0.0 if row.verdict is None else _gain(row.verdict, row.verdict.estimate) or 0.0
-
-
-def _gain(verdict: Verdict, value: float | None) -> float | None:
-    if value is None or (verdict.scale == "ratio" and value <= 0):
-        return None
-    size = math.log(value) if verdict.scale == "ratio" else value
-    return -size if verdict.direction == "lower" else size
 
 
 def _largest_gain(verdict: Verdict) -> float | None:
@@ -229,7 +217,7 @@ def _gains_of_combinations(results: Results, objective: str) -> dict[tuple[tuple
         for measured in results.configurations
     }
     return {
-        levels[verdict.configuration]: _gain(verdict, verdict.estimate) or 0.0
+        levels[verdict.configuration]: verdict_gain(verdict)
         for verdict in results.verdicts
         if verdict.metric == objective
     }
