@@ -68,3 +68,15 @@ def test_waits_count_only_where_the_cpus_are_not_busy() -> None:
         part = main_part(time_shares(usage))
         assert part is not None
         assert part.where == where
+
+
+def test_on_a_machine_with_other_programs_a_job_that_sleeps_is_not_blamed_on_them() -> None:
+    sleeps = replace(IDLE, user_s=0.1, alone=False, figures={"schedstat:cpu.run_ns": 1e10})
+    shares = shares_of(sleeps)
+    assert "other-programs" not in shares
+    assert shares["waiting"] == pytest.approx(0.99)
+    reads = replace(sleeps, figures={"pressure:io.some.total_us": 7e6, "pressure:cpu.some.total_us": 1e7})
+    for usage, where in ((sleeps, "waiting"), (reads, "disk-wait")):
+        part = main_part(time_shares(usage))
+        assert part is not None
+        assert part.where == where

@@ -17,6 +17,7 @@ PARTS: Final[Mapping[Where, str]] = {
     "kernel": "the kernel's work for it",
     "other-programs": "other programs on the CPUs",
     "interrupts": "interrupts",
+    "waiting": "not running: waiting or sleeping",
     "cpu-wait": "waits for a CPU",
     "disk-wait": "waits for a disk",
     "memory-wait": "waits for memory",
@@ -48,8 +49,11 @@ def main_part(shares: Sequence[TimeShare]) -> TimeShare | None:
     by_part = {part.where: part for part in shares}
     busy = [part for part in shares if part.where in _BUSY]
     waits = [part for part in shares if part.where in _WAITS]
-    if sum(part.share for part in busy) >= _MOSTLY_BUSY or not waits:
+    if sum(part.share for part in busy) >= _MOSTLY_BUSY or not (waits or "waiting" in by_part):
         return max(busy, key=lambda part: part.share, default=by_part.get("idle"))
+    if (waiting := by_part.get("waiting")) is not None and all(waiting.share >= part.share for part in busy):
+        known = [part for part in waits if part.where != "cpu-wait" and part.share >= waiting.share / 2]
+        return max(known, key=lambda part: part.share, default=waiting)
     # A CPU is waited for wherever several tasks want to run; that alone explains nothing while one is idle.
     return max((*busy, *waits), key=lambda part: part.share)
 

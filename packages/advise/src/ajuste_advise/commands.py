@@ -39,7 +39,7 @@ Words = Annotated[
 
 @example(
     "ajuste advise --vm --dry-run -- hackbench groups=2 loops=20",
-    "ajuste advise --vm --background spin --max-time 2m --dry-run -- linpack reps_to=2",
+    "ajuste advise --vm --dry-run --background spin -- linpack reps_to=2",
 )
 @spread
 def advise(

@@ -47,7 +47,6 @@ def take_look(question: Question, *, functions: bool) -> Seen:
     """Measure the workload as it is, a few times. With ``functions`` also count what its time is spent in, under the
     virtual clock. Raises RequestError, and RunError where the workload fails.
     """
-    question.say("1/4 look: where the time goes")
     samplers = [
         {"source": source, "keys": ["*"], "interval_ms": _SELDOM_MS}
         for source in figure_sources()
@@ -66,13 +65,14 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         },
     )
     _require_direction(study, question)
+    question.say("1/4 look: where the time goes")
     with question.measured(study) as measurement:
         trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]
         counted = _costs(question, measurement) if functions and study.target.clock == "virtual" else None
         metric = measurement.experiment.resolved.deciding[0].name
         run = measurement.run.id
     cpus = study.target.cpus if question.in_guest else os.cpu_count() or 1
-    return _seen(run, metric, trials, cpus, counted)
+    return _seen(run, metric, trials, cpus, counted, alone=question.in_guest)
 
 
 def _require_direction(study: Study, question: Question) -> None:
@@ -99,7 +99,7 @@ def _costs(question: Question, measurement: MeasuredExperiment) -> NamedCosts | 
     return recorded.costs.model_copy(update={"parts": parts})
 
 
-def _seen(run: str, metric: str, trials: Sequence[Trial], cpus: int, costs: NamedCosts | None) -> Seen:
+def _seen(run: str, metric: str, trials: Sequence[Trial], cpus: int, costs: NamedCosts | None, *, alone: bool) -> Seen:
     looks = [look for look in map(_trial_activity, trials) if look is not None]
     activity = reduce(Activity.with_more, (activity for activity, _ in looks), Activity())
     exits = [exited for _, exited in looks]
@@ -107,7 +107,7 @@ def _seen(run: str, metric: str, trials: Sequence[Trial], cpus: int, costs: Name
     values = [trial.metrics[metric] for trial in trials if metric in trial.metrics]
     spread = statistics.stdev(values) / abs(statistics.fmean(values)) if len(values) > 1 and any(values) else 0.0
     user, system = (sum(ns) / 1e9 for ns in ([e.user_ns for e in exits], [e.system_ns for e in exits]))
-    usage = Usage(sum(elapsed), user, system, sum(e.voluntary_switches for e in exits), cpus, activity.figures)
+    usage = Usage(sum(elapsed), user, system, sum(e.voluntary_switches for e in exits), cpus, activity.figures, alone)
     look = Look(
         run=run,
         metric=metric,
@@ -133,7 +133,8 @@ def _trial_activity(trial: Trial) -> tuple[Activity, Exited] | None:
 @dataclass(frozen=True)
 class Usage:
     """What trials used together: seconds of elapsed, user and system time, voluntary switches, on ``cpus`` CPUs; and
-    how far the kernel's ``figures`` (``SOURCE:NAME``) moved meanwhile.
+    how far the kernel's ``figures`` (``SOURCE:NAME``) moved meanwhile. ``alone``: the machine is the workload's, so
+    that what its CPUs do besides is known to be in its way.
     """
 
     elapsed_s: float
@@ -142,6 +143,7 @@ class Usage:
     switches: int
     cpus: int
     figures: Mapping[str, float]
+    alone: bool = True
 
     def grew(self, *names: str) -> float:
         """Return how far counters of vmstat grew together."""
@@ -179,13 +181,16 @@ def time_shares(usage: Usage) -> tuple[TimeShare, ...]:
     shares: dict[Where, float] = {
         "user": usage.user_s / per_cpu,
         "kernel": usage.system_s / per_cpu,
-        "other-programs": max(0.0, busy - usage.user_s - usage.system_s) / every,
-        "interrupts": (ticks["irq"] + ticks["softirq"]) / every,
         "cpu-wait": max(usage.pressure("cpu"), 0.0) or min(1.0, waited),
         "disk-wait": usage.pressure("io"),
         "memory-wait": usage.pressure("memory"),
-        "idle": min(1.0, ticks["idle"] / every),
     }
+    if usage.alone:
+        shares["other-programs"] = max(0.0, busy - usage.user_s - usage.system_s) / every
+        shares["interrupts"] = (ticks["irq"] + ticks["softirq"]) / every
+        shares["idle"] = min(1.0, ticks["idle"] / every)
+    else:
+        shares["waiting"] = max(0.0, 1.0 - (usage.user_s + usage.system_s) / per_cpu)
     some = [TimeShare(where=where, share=round(share, 4)) for where, share in shares.items() if share >= 0.005]
     return tuple(sorted(some, key=lambda part: -part.share))
 

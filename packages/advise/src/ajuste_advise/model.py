@@ -11,7 +11,9 @@ from ajuste.model.base import ClosedModel
 from ajuste.model.cause import Cause
 from ajuste.model.verdict import Verdict
 
-Where = Literal["user", "kernel", "other-programs", "interrupts", "cpu-wait", "disk-wait", "memory-wait", "idle"]
+Where = Literal[
+    "user", "kernel", "other-programs", "interrupts", "waiting", "cpu-wait", "disk-wait", "memory-wait", "idle"
+]
 """Where the time goes; see ``ajuste_advise.look``."""
 
 

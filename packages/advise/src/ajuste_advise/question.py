@@ -124,6 +124,10 @@ def named_level(pair: tuple[str, str]) -> str:
 
 def require_one_command(request: Request) -> None:
     """Raise RequestError unless there is one workload to advise on."""
+    if not any(request.commands):
+        raise RequestError(
+            "the command to make better is missing", hint="ajuste advise [OPTIONS] -- COMMAND [ARGUMENT…]"
+        )
     if len(request.commands) > 1:
         raise RequestError(
             f"found {len(request.commands)} commands; expected one", hint="ajuste compare measures several commands"

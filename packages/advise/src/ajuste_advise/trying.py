@@ -31,6 +31,7 @@ MOST_TOGETHER: Final = 4
 
 _MOST_COMBINATIONS: Final = 16
 _TRIES: Final = 6
+_FASTEST_S: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def screen_blocks(question: Question, spread: float) -> int:
 def most_levels(question: Question, trial_s: float, blocks: int, parallel: int) -> int:
     """Return how many levels there is time to screen in so many blocks. Raises RequestError if there is none."""
     seconds = question.minutes(SCREEN_SHARE) * 60
-    levels = int(seconds * parallel / (max(trial_s, 0.02) * blocks)) - 1
+    trial_s = max(trial_s, _FASTEST_S)
+    levels = int(seconds * parallel / (trial_s * blocks)) - 1
     if levels < 1:
         needed = math.ceil(2 * trial_s * blocks / (SCREEN_SHARE * parallel) / 60)
         raise RequestError(
