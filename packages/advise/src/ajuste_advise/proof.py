@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ajuste.model.results import Results
+from ajuste.model.tunable import Tunable
 from ajuste.model.verdict import LineEffect, Verdict
 from ajuste.model.wording import change
 from ajuste_advise.model import Line, Stage
@@ -93,10 +94,16 @@ def _share(effect: LineEffect) -> str:
     return f"{alone} alone, {last} beside the others"
 
 
+def _cost(tunable: Tunable) -> str:
+    # What the workload gets of a CPU, others lose.
+    takes = tunable.acts_on[:1] == ("cpu-wait",) and tunable.where[0].kind in ("process", "cgroup")
+    return "Other programs on the same CPUs get less time." if takes else ""
+
+
 def _lines(question: Question, lines: Mapping[str, str], shares: Mapping[str, str]) -> tuple[Line, ...]:
     made = []
     for setting, level in lines.items():
         tunable = question.catalogue.find_tunable(setting)
-        note = tunable.risk_note if tunable.risk != "none" else ""
+        note = tunable.risk_note if tunable.risk != "none" else _cost(tunable)
         made.append(Line(setting=setting, title=tunable.title, level=level, share=shares.get(setting, ""), note=note))
     return tuple(made)
