@@ -21,7 +21,7 @@ from ajuste.model.fleet import FleetPlan
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Activity, Console, sheet
 from ajuste.run.experiment import built_kernels
-from ajuste.run.testbed import RunOptions
+from ajuste.run.testbed import RunOptions, kernel_testbed
 from ajuste.study.builtin import find_study
 from ajuste.study.command_line.conditions import fleet_plan
 from ajuste.study.command_line.request import Request, kernels_between_commas
@@ -66,9 +66,7 @@ def chosen_study(
     kernels = None if kernel is None else _kernels(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, rights=rights))
     if study.patches:
-        from ajuste.run.contained import with_patches  # few studies contain any
-
-        study = with_patches(study, home())
+        study = kernel_testbed(RunOptions(home())).with_patches(study)
     study = with_factor_levels(study, choices.set or (), catalogue, parse_study_spec)
     study = without_levels(study, choices.without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):
@@ -95,11 +93,9 @@ def require_disk_wanted(study: Study, disk: str | None) -> None:
 def _kernels(text: str) -> tuple[str, ...]:
     place = Place(f"--kernel {text}")
     specs = kernels_between_commas(text, place)
-    for wanted in specs_to_build(specs).values():
-        from ajuste.kernel.building.build import version_to_build
-
+    for spec in specs_to_build(specs):
         try:
-            version_to_build(wanted, home())
+            kernel_testbed(RunOptions(home())).kernel_version(spec)
         except RequestError as failure:
             raise failure.at(place) from None
     if len({parse_spec(spec) for spec in specs}) < len(specs):

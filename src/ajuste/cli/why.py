@@ -26,9 +26,8 @@ from ajuste.report.html import write_report
 from ajuste.report.results import results_report
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
-from ajuste.run.experiment import record
 from ajuste.run.outcome import results_of
-from ajuste.run.recordings import require_followable
+from ajuste.run.recordings import record, require_followable
 from ajuste.run.testbed import RunOptions
 from ajuste.study.problem import nearest
 

@@ -185,11 +185,6 @@ def _paragraphs(sentences: Sequence[str], most: int) -> Iterator[Paragraph]:
     return (Paragraph(sentence, detail=place >= most) for place, sentence in enumerate(sentences))
 
 
-def cost_sentences(costs: CostComparison) -> tuple[str, ...]:
-    """Return the counted costs, then the modelled ones."""
-    return (*costs.sentences, *(costs.modelled.sentences if costs.modelled else ()))
-
-
 def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, ...]:
     """Return functions, tasks and system calls, then their modelled costs; no empty tables."""
     whole = CostRow(name="All", baseline_calls=0, own_calls=0, baseline=costs.baseline, own=costs.total)

@@ -12,7 +12,7 @@ from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Part, Recording, Spread
 from ajuste.model.wording import count_of, visible_line
-from ajuste.report.costs import called_in, cost_sentences, cost_tables
+from ajuste.report.costs import called_in, cost_tables
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, Section, Table
 from ajuste.report.format import NOTHING, Labels, common_format, number, result_labels
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
@@ -219,7 +219,7 @@ def explanation_report(results: Results, explanation: Explanation, *, verbose: b
     explanation = _in_words(explanation, results, labels)
     section = _section(results, explanation, labels, "scheduling", several=False)
     costs = explanation.costs
-    sentences = (*explanation.sentences, *(cost_sentences(costs) if costs else ()))
+    sentences = (*explanation.sentences, *(costs.all_sentences if costs else ()))
     if not verbose:
         sentences = (*explanation.sentences, *(costs.sentences[:2] if costs else ()))
     first, *others = sentences or explanation.notes or ("Nothing was recorded.",)

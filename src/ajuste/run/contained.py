@@ -35,6 +35,7 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
+from ajuste.run.testbed import Contained
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import SchedulerTable, Study
 from ajuste.study.site import study_directory
@@ -48,16 +49,6 @@ _TRANSPORTS: Final = (
     "-c",
     "protocol.file.allow=always",
 )
-
-
-@dataclass(frozen=True)
-class Contained:
-    """A ``study`` with its contents in the cache. ``notes`` list what differs from the file, so that digests cannot be
-    compared.
-    """
-
-    study: Study
-    notes: tuple[str, ...] = ()
 
 
 def with_patches(study: Study, home: Home) -> Study:

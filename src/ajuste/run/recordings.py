@@ -7,7 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ajuste.analysis.explanation import deciding_configuration, typical_block
+from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import TrialRequest, Untrusted, done_by
+from ajuste.executor.host.journals import keeper
+from ajuste.kernel.spec import kernel_kind
+from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.event import Exited, Failed, Traced
 from ajuste.model.explanation import Recorded
@@ -17,6 +21,8 @@ from ajuste.model.wording import Say
 from ajuste.report.format import study_settings
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
+from ajuste.run.testbed import RunOptions, testbed_for
+from ajuste.study.named import require_allowed_run
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.site import GUEST_DIRECTORY, normal_name
 
@@ -40,6 +46,36 @@ def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> N
     configuration = deciding_configuration(results)
     if configuration is not None:
         record_trials(run, to_record(run, configuration, store, results=results), store, executors, say)
+
+
+def record(
+    run: Run,
+    configuration: str,
+    store: Store,
+    catalogue: Catalogue,
+    options: RunOptions,
+    *,
+    fresh: bool,
+    decisions: bool = False,
+) -> None:
+    """Record a trial of ``configuration`` and one of the baseline on the run's machine, unless they are stored; with
+    ``fresh`` again, with ``decisions`` also the scheduler's decisions.
+
+    Raises RequestError if the run's kernel does not boot or its programs are gone, RunError if the machine was lost.
+    """
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    if run.imported:
+        require_allowed_run(resolved, Asked("bundle"), catalogue, kernel_kind)
+    wanted = to_record(run, configuration, store, fresh=fresh)
+    followed = to_follow(run, configuration, store, fresh=fresh or bool(wanted.names)) if decisions else ()
+    if not wanted.names and not followed:
+        return
+    bed = testbed_for(resolved.study, options)
+    experiment = bed.prepared(resolved, catalogue)
+    first = keeper(options.home, run.id, resolved.writes, catalogue)
+    with Executors(lambda machine: bed.executor(experiment, machine, first), lambda *_: None) as executors:
+        record_trials(run, wanted, store, executors, options.say)
+        follow_decisions(run, followed, store, executors, options.say)
 
 
 class ToRecord(NamedTuple):

@@ -1,0 +1,69 @@
+"""The machines of a cluster: they are measured themselves, or run guests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.executor.cluster.connection import Connection
+from ajuste.executor.cluster.coordinator import BenchExecutor, ClusterExecutor
+from ajuste.executor.cluster.messages import HostJob, pack_guest
+from ajuste.executor.executor import Executor
+from ajuste.machine.files import file_sha256
+from ajuste.machine.home import AGENT, ajuste_version, native_program
+from ajuste.model.error import RequestError
+from ajuste.run.guests import GuestTestbed
+from ajuste.run.relevance import ActivityObserver
+from ajuste.run.testbed import Experiment, HostTestbed, RunOptions, file_marks
+from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
+from ajuste.study.site import study_directory
+
+
+class BenchTestbed(HostTestbed):
+    """Runs on the machines of a cluster themselves."""
+
+    explains = False
+
+    def __init__(self, options: RunOptions) -> None:
+        assert options.cluster is not None
+        super().__init__(options)
+        self.connected = self._connection = Connection(options.cluster, options.say)
+
+    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
+        # Machines may join and leave, and each checks for itself what is possible.
+        if resolved.boots:
+            raise RequestError("a study that reboots its machine is not supported on a cluster")
+        marks = file_marks(resolved) | {"machine": "those of a cluster"}
+        return Experiment(resolved, fingerprint(resolved, marks))
+
+    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
+        study = experiment.resolved.study
+        job = HostJob(
+            ajuste=ajuste_version(),
+            agent=file_sha256(native_program(AGENT)),
+            study=study.model_dump_json(),
+            directory=str(study_directory(study).absolute()),
+            accept_risk=self.options.accept_risk,
+        )
+        return BenchExecutor(self._connection, job, experiment.resolved, self.options.say)
+
+    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        return None
+
+
+class ClusterTestbed(GuestTestbed):
+    """Runs in guests on workers of a cluster."""
+
+    def __init__(self, options: RunOptions) -> None:
+        assert options.cluster is not None
+        super().__init__(options)
+        self.connected = self._connection = Connection(options.cluster, options.say)
+
+    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
+        guest = self._guest(experiment, machine)
+        local = partial(super().executor, experiment, machine, first)
+        return ClusterExecutor(self._connection, partial(pack_guest, *guest), local, self.options.say)
+
+    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        return None
