@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.analysis.costs import MOST_ROWS, Namer, compare_costs, entry_costs, function_costs, named_costs
 from ajuste.model.cost import (
     CostComparison,
     CostFunction,
@@ -21,6 +20,7 @@ from ajuste.model.cost import (
     NamedCosts,
     Space,
 )
+from ajuste_guest.analysis.costs import MOST_ROWS, Namer, compare_costs, entry_costs, function_costs, named_costs
 from costs import costs
 
 NAMES = {

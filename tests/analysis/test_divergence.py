@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.divergence import common_blocks, divergence, in_words
 from ajuste.model.decision import DecisionLane
+from ajuste_guest.analysis.divergence import common_blocks, divergence, in_words
 from decisions import CPUS, FIRST, KERNEL, Said, Step, on_cpus, steps, stream
 
 

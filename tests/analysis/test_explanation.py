@@ -9,19 +9,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ajuste.analysis.explanation import (
-    deciding_configuration,
-    evidence,
-    explanation,
-    explanations,
-    typical_block,
-)
 from ajuste.model.explanation import Recorded
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.scheduling import Behaviour, Preemption, Recording, Spread, Switches
 from ajuste.model.trial import Factor, Slot, Trial
 from ajuste.model.verdict import Verdict
+from ajuste_guest.analysis.explanation import (
+    deciding_configuration,
+    evidence,
+    explanation,
+    explanations,
+    typical_block,
+)
 
 MS = 1_000_000
 

@@ -10,13 +10,13 @@ import pytest
 from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue, figure_sources
-from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.symbols import kernel_symbols
 from ajuste.machine.activity import read_figures
 from ajuste.machine.home import home
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.relevance import RelevanceCondition
 from ajuste.model.tunable import SERVER_KINDS
+from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.symbols import kernel_symbols
 from looped import each
 from tiers import slow
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.availability import current_values
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.plan import Attributes, Choice, Command, Location, Plan, Read, User, Write
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Tunable
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 from left_behind import others, settled
 
 pytestmark = [

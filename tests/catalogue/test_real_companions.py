@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.event import Output, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Plan, Write
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 pytestmark = [pytest.mark.slow, pytest.mark.vm, pytest.mark.timeout(600)]
 

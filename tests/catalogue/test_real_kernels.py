@@ -13,16 +13,16 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import initial_value, needed_options
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.availability import Current, current_values
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
 from ajuste.model.results import Clock
 from ajuste.model.tunable import WORKLOAD_KINDS, Tunable, same_value
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 from tiers import slow
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]

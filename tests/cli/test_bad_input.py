@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
+from ajuste_guest.kernel.fetch import fetch_kernel
 from shell import SMALL, Shell
 
 LEVELS = "levels = [750000, 75000000]"

@@ -60,7 +60,7 @@ def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> list[str]:
 
     monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("ajuste.kernel.fetch.fetch_kernel", fetch)
+    monkeypatch.setattr("ajuste_guest.kernel.fetch.fetch_kernel", fetch)
     for name, played in {"fetch_kernel": fetch, "GuestExecutor": PlayedGuest, "HostExecutor": NoHost}.items():
         monkeypatch.setattr(tunable_sheet, name, played)
     PlayedGuest.booted.clear()

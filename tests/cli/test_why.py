@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.divergence import divergence, in_words
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.decision import DecisionPoint, NamedDecisions
 from ajuste.model.wording import amount
 from ajuste.store.store import Store
+from ajuste_guest.analysis.divergence import divergence, in_words
+from ajuste_guest.kernel.fetch import fetch_kernel
 from shell import SMALL, Shell, small
 from small_stores import run_of
 from traces import read

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, Home, home
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.kernel.cache import cached_entries
-from ajuste.kernel.candidate import read_release
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
+from ajuste_guest.kernel.cache import cached_entries
+from ajuste_guest.kernel.candidate import read_release
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 Image = Callable[[str], bytes]
 

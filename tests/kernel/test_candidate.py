@@ -8,9 +8,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.kernel.archive.download import Package
-from ajuste.kernel.candidate import assemble, upstream_version
 from ajuste.kernel.spec import kernel_sources
+from ajuste_guest.kernel.archive.download import Package
+from ajuste_guest.kernel.candidate import assemble, upstream_version
 
 DEBIAN = kernel_sources()["debian"]
 

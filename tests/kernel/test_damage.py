@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ajuste.executor.guest.module import modules_for
 from ajuste.kernel.building.built import find_built, give_name, kept_by, read_built
-from ajuste.kernel.cache import find_any_damage, read_entry, write_inventory, write_record
-from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.qemu import fetch_qemu
 from ajuste.kernel.spec import kernel_sources
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
+from ajuste_guest.executor.module import modules_for
+from ajuste_guest.kernel.cache import find_any_damage, read_entry, write_inventory, write_record
+from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.qemu import fetch_qemu
 
 if TYPE_CHECKING:
     from tests.debian_archive import Archive

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.cache import cached_entries
-from ajuste.kernel.fetch import fetch_kernel, require_listed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.cache import cached_entries
+from ajuste_guest.kernel.fetch import fetch_kernel, require_listed
 
 if TYPE_CHECKING:
     from tests.debian_archive import Archive
@@ -200,7 +200,7 @@ def test_what_a_killed_process_left_is_removed(three_kernels: dict[str, Path], p
 
 def test_two_processes_fetch_it_once(three_kernels: dict[str, Path], place: Home, tmp_path: Path) -> None:
     program = (
-        "from ajuste.machine.home import home; from ajuste.kernel.fetch import fetch_kernel;"
+        "from ajuste.machine.home import home; from ajuste_guest.kernel.fetch import fetch_kernel;"
         "print(fetch_kernel('debian:5.10', home(), say=print).release)"
     )
     environment = {**os.environ, "AJUSTE_HOME": str(tmp_path / "shared")}

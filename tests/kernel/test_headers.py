@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.own_module import build_module, fetch_headers
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.own_module import build_module, fetch_headers
 
 if TYPE_CHECKING:
     from tests.debian_archive import Archive

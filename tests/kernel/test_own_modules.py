@@ -8,7 +8,6 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.host.rights import require_possible
-from ajuste.kernel.own_module import built_modules
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
@@ -17,6 +16,7 @@ from ajuste.study.overrides import without_levels
 from ajuste.study.read import read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_guest.kernel.own_module import built_modules
 
 KERNEL = "debian:5.10"
 RUNG = "isolation=in the kernel, interrupts off"

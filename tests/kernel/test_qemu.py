@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.qemu import cached_qemu, fetch_qemu
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.qemu import cached_qemu, fetch_qemu
 
 if TYPE_CHECKING:
     from tests.debian_archive import Archive

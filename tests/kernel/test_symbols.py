@@ -25,9 +25,12 @@ from hypothesis import strategies as st
 from tests.debian_archive import make_bzimage
 
 from ajuste.kernel.building.built import built_kernels
-from ajuste.kernel.cache import cached_entries
-from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.symbols import (
+from ajuste.machine.home import Home, home
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+from ajuste_guest.kernel.cache import cached_entries
+from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.symbols import (
     KernelSymbol,
     function_names,
     kernel_symbols,
@@ -35,9 +38,6 @@ from ajuste.kernel.symbols import (
     read_system_map,
     read_vmlinux,
 )
-from ajuste.machine.home import Home, home
-from ajuste.model.error import RequestError
-from ajuste.model.kernel import KernelImage
 
 if sys.version_info >= (3, 14):
     from compression import zstd

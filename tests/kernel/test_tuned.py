@@ -8,7 +8,8 @@ import pytest
 
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.run.placement import fetch_tuned, suite_of_kernel
+from ajuste.run.placement import suite_of_kernel
+from ajuste_guest.tuned import fetch_tuned
 
 
 @pytest.mark.parametrize(

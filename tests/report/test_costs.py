@@ -12,19 +12,19 @@ from matplotlib.patches import Rectangle
 from rich.console import Console
 from tests.report.plotted import checked
 
-from ajuste.analysis.explanation import explanation
 from ajuste.model.cost import KINDS, CostComparison, CostFunction, CostPart, NamedCosts
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
-from ajuste.report.costs import cost_tables, costs_plots, costs_sections
 from ajuste.report.document import Folded, Picture, Section, Table
 from ajuste.report.format import result_labels
 from ajuste.report.html import render_html, write_report
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import results_report
-from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
+from ajuste_guest.analysis.explanation import explanation
+from ajuste_guest.report.costs import cost_tables, costs_plots, costs_sections
+from ajuste_guest.report.scheduling import explanation_report
 from tiers import slow
 
 EVIL = "</script><b>\x1b[31m"

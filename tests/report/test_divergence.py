@@ -10,11 +10,9 @@ from pydantic import ValidationError
 from rich.console import Console
 from tests.report.plotted import checked
 
-from ajuste.analysis.explanation import explanation
 from ajuste.model.decision import NamedDecisions
 from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
-from ajuste.report.divergence import divergence_plot, divergence_report, divergence_sections
 from ajuste.report.document import CommandBlock, Folded, Picture, Section, Table
 from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
@@ -22,6 +20,8 @@ from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
+from ajuste_guest.analysis.explanation import explanation
+from ajuste_guest.report.divergence import divergence_plot, divergence_report, divergence_sections
 from decisions import KERNEL, Step, stream
 
 EVIL = "</script><b>\x1b[31m"

@@ -11,22 +11,22 @@ from matplotlib.patches import Rectangle
 from rich.console import Console
 from tests.report.plotted import checked
 
-from ajuste.analysis.explanation import explanation
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.cost import KINDS, CostComparison, CostFunction, CostPart, NamedCosts
 from ajuste.model.explanation import Recorded
 from ajuste.model.modelled import Missed
 from ajuste.model.results import Results
-from ajuste.report.costs import cost_tables, costs_sections
 from ajuste.report.document import Section, Table
 from ajuste.report.format import result_labels
 from ajuste.report.html import write_report
-from ajuste.report.modelled import modelled_plot
 from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import results_report
-from ajuste.report.scheduling import explanation_report
 from ajuste.report.tables import not_supported
 from ajuste.report.terminal import print_report
+from ajuste_guest.analysis.explanation import explanation
+from ajuste_guest.report.costs import cost_tables, costs_sections
+from ajuste_guest.report.modelled import modelled_plot
+from ajuste_guest.report.scheduling import explanation_report
 from tiers import slow
 
 CALLED = ("750 µs", "75 ms")

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.divergence import divergence
 from ajuste.model.decision import KINDS, Divergence, NamedDecisions
 from ajuste.model.error import RequestError
-from ajuste.report.perfetto import Followed, write_trace
+from ajuste_guest.analysis.divergence import divergence
+from ajuste_guest.report.perfetto import Followed, write_trace
 from decisions import AGENT, FIRST, KERNEL, Said, Step, calling, on_cpus, steps, stream
 from traces import Trial, read, sort
 

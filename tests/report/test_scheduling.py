@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 from tests.report.plotted import checked
 
-from ajuste.analysis.explanation import explanation
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Behaviour, Preemption, Recording, Share, Spread, Switches
@@ -18,8 +17,9 @@ from ajuste.report.document import Paragraph, Picture
 from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
 from ajuste.report.results import results_report
-from ajuste.report.scheduling import explanation_report, scheduling_sections
 from ajuste.report.terminal import print_report
+from ajuste_guest.analysis.explanation import explanation
+from ajuste_guest.report.scheduling import explanation_report, scheduling_sections
 
 EVIL = "</b>\x1b[31m<i>"
 """A name that a program gave itself; the kernel keeps 15 bytes."""

@@ -24,13 +24,13 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
-from ajuste.run.contained import scheduler_workplace, with_patches, with_programs, with_schedulers
 from ajuste.run.outcome import results_of
 from ajuste.run.shared_study import shared_study
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
 from ajuste_ci.reproducer import reproducer
+from ajuste_guest.contained import scheduler_workplace, with_patches, with_programs, with_schedulers
 from shell import SMALL
 from small_kernel import PATCH, Silent, small_kernel
 from small_stores import run_of
@@ -56,8 +56,8 @@ def home(tmp_path: Path) -> Home:
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel that schedulers are built for, whose types are ``types``."""
     image = KernelImage(spec="debian:5.10", release="5.10.1", vmlinuz=tmp_path / "vmlinuz", sha256="0" * 64)
-    monkeypatch.setattr("ajuste.run.contained.fetch_kernel", lambda spec, home, *, say: image)
-    monkeypatch.setattr("ajuste.run.contained.read_vmlinux", lambda _: b"types")
+    monkeypatch.setattr("ajuste_guest.contained.fetch_kernel", lambda spec, home, *, say: image)
+    monkeypatch.setattr("ajuste_guest.contained.read_vmlinux", lambda _: b"types")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 

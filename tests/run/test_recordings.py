@@ -16,7 +16,9 @@ from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Behaviour, Recording, Spread, Switches
 from ajuste.model.trial import Observation, Trial
-from ajuste.run.recordings import (
+from ajuste.run.runner import Executors
+from ajuste.store.store import Run, Store
+from ajuste_guest.recordings import (
     NEEDS_ROOT,
     ToRecord,
     follow_decisions,
@@ -25,8 +27,6 @@ from ajuste.run.recordings import (
     to_follow,
     to_record,
 )
-from ajuste.run.runner import Executors
-from ajuste.store.store import Run, Store
 from decisions import stream
 from played import PlayedExecutor, agent_events
 from shell import SMALL

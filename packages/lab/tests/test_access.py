@@ -22,13 +22,13 @@ import pytest
 from starlette.testclient import TestClient
 from tests.debian_archive import archive_of_this_machine
 
-from ajuste.kernel.fetch import available_kernels
 from ajuste.machine.home import Home
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.model.error import RequestError
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
 from ajuste.store.store import Store
+from ajuste_guest.kernel.fetch import available_kernels
 from ajuste_lab.access import (
     LARGEST_BODY,
     LARGEST_BUNDLE,

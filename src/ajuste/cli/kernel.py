@@ -17,8 +17,6 @@ from ajuste.cli.kernel_diff import diff
 from ajuste.cli.options import Json, Quiet, example, examples, help_if_alone
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, built_kernels, remove_built
-from ajuste.kernel.fetch import AvailableKernel, available_kernels, fetch_kernel
-from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import BUILT, parse_spec, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage, Proof, ShownFeature
@@ -28,6 +26,8 @@ from ajuste.report.document import Fact, Facts, Paragraph, Report, Section
 from ajuste.report.format import duration
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
+from ajuste_guest.kernel.fetch import AvailableKernel, available_kernels, fetch_kernel
+from ajuste_guest.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 
 # ``ajuste kernel build`` and ``remove``: your own kernels.
 
@@ -138,8 +138,8 @@ def prove_kernel(
     Exit code 1 if a named feature does not hold.
     """
     from ajuste.kernel.building.build import build_specified
-    from ajuste.kernel.fetch import fetch_kernel
-    from ajuste.run.proofs.prove import parse_claims, prove
+    from ajuste_guest.kernel.fetch import fetch_kernel
+    from ajuste_guest.proofs.prove import parse_claims, prove
 
     claimed = parse_claims(claims or ())
     place = home()

@@ -95,6 +95,7 @@ ELSEWHERE: Final = MappingProxyType(
         "reproduce": "ci",
         "serve": "serve",
         "site": "serve",
+        "why": "guest",
     }
 )
 """The commands of Ajuste's other packages, with the optional part that each belongs to."""

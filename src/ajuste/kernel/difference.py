@@ -15,7 +15,6 @@ from typing import Final, Literal
 from ajuste.kernel.building.build import BuildWatcher, build_specified, version_to_build
 from ajuste.kernel.building.built import SourceOrigin, find_built, read_version
 from ajuste.kernel.building.sources import DirectorySource, PackagedSource, cached_sources, open_source
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import (
     ConfigFile,
     KconfigAnswer,
@@ -33,6 +32,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import DifferingOption, KernelImage, KernelOptions
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 Reason = Literal["asked", "follows", "default", "rules", "compiler", "unknown"]
 """The reason why an option differs in B: ``asked``, it was free to be set; ``follows``, from other options that differ;

@@ -35,6 +35,8 @@ Group = Literal[
     "features",
     "sources",
     "catalogues",
+    "testbeds",
+    "recorders",
 ]
 """Groups of what a package can add; the entry points of each are in ``ajuste.GROUP``:
 
@@ -47,8 +49,11 @@ Group = Literal[
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste.profile.formats``)
-- ``features``: modules with features of kernels (``ajuste.run.proofs.features``)
+- ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
 - ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
+- ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``guest``, guests of this
+  machine; ``cluster``, guests of the machines of a cluster; ``machines``, those machines themselves
+- ``recorders``: ``why``, a module that records trials and explains them (``ajuste.run.experiment.recorder``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """
 

@@ -13,11 +13,11 @@ from ajuste.executor.executor import Executor
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, ajuste_version, native_program
 from ajuste.model.error import RequestError
-from ajuste.run.guests import GuestTestbed
 from ajuste.run.relevance import ActivityObserver
 from ajuste.run.testbed import Experiment, HostTestbed, RunOptions, file_marks
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.site import study_directory
+from ajuste_guest.testbed import GuestTestbed
 
 
 class BenchTestbed(HostTestbed):

@@ -18,12 +18,13 @@ from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.journals import keeper
 from ajuste.kernel.spec import kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
-from ajuste.machine.home import ajuste_version
+from ajuste.machine.home import ajuste_version, require_extra
 from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.boot import BOOTS
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.fleet import FLEET, CanaryRecord
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
+from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.trial_status import EXITED
@@ -64,6 +65,8 @@ def prepare(study: Study, catalogue: Catalogue, options: RunOptions) -> Experime
     Raises RequestError for what cannot be carried out as written; errors of the study itself before any download.
     """
     resolved = resolved_study(study, catalogue, options)
+    if study.analysis.explain:
+        recorder()  # what it lacks is named before anything is measured
     return testbed_for(study, options).prepared(resolved, catalogue)
 
 
@@ -436,12 +439,12 @@ def _keep_late_findings(
 
 
 def recorder() -> Any:
-    """Return what records trials and explains them (``facets`` of ``explanations``). Raises RequestError if the package
-    that has it is not installed.
+    """Return the module that records trials and explains them: ``record`` does on request, ``record_decisive`` at the
+    end of a run. Raises RequestError if the package that has it is not installed.
     """
-    from ajuste.run import recordings
-
-    return recordings
+    if "why" not in plugins("recorders"):
+        require_extra("guest")
+    return load_plugin("recorders", "why")
 
 
 def _kernel_options(experiment: Experiment, options: RunOptions) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from ajuste.catalogue.loader import Catalogue
@@ -23,11 +24,12 @@ from ajuste.executor.host.host import HostExecutor, prepared_for
 from ajuste.executor.host.rights import require_possible, risks
 from ajuste.kernel.spec import KernelToBuild
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program, require_extra
 from ajuste.machine.session import machine_marks
 from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
+from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.wording import Say
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
+_EXTRAS: Final = MappingProxyType({"guest": "guest", "cluster": "cluster", "machines": "cluster"})
+"""The optional part that each testbed of Ajuste's other packages belongs to."""
 
 
 @dataclass(frozen=True)
@@ -251,17 +255,14 @@ def kernel_testbed(options: RunOptions) -> KernelTestbed:
 
 def has_testbed(name: str) -> bool:
     """Return whether an installed package has a testbed of that name."""
-    return True
+    return name in plugins("testbeds")
 
 
 def _load(name: str, options: RunOptions) -> Testbed:
-    if name == "guest":
-        from ajuste.run.guests import GuestTestbed
-
-        return GuestTestbed(options)
-    from ajuste.run.clusters import BenchTestbed, ClusterTestbed
-
-    return BenchTestbed(options) if name == "machines" else ClusterTestbed(options)
+    if not has_testbed(name):
+        require_extra(_EXTRAS[name])
+    testbed: Testbed = load_plugin("testbeds", name)(options)
+    return testbed
 
 
 def file_marks(resolved: ResolvedStudy) -> dict[str, str]:

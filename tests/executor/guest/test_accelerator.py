@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest import qemu as accelerator
-from ajuste.executor.guest.qemu import choose_accelerator
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste_guest.executor import qemu as accelerator
+from ajuste_guest.executor.qemu import choose_accelerator
 
 
 @pytest.fixture

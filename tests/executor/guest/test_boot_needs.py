@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.snapshot import likely_causes
+from ajuste_guest.executor.snapshot import likely_causes
 
 WHOLE = "".join(
     f"CONFIG_{name}=y\n"

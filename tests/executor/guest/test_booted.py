@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.qemu import Emulator, GuestMachine
-from ajuste.executor.guest.snapshot import Booted, Damaged, Snapshot, find, keep, snapshot_name
 from ajuste.machine import cache
 from ajuste.machine.files import sealed
 from ajuste.machine.home import Home
 from ajuste.model.event import Gate, Hello
+from ajuste_guest.executor.qemu import Emulator, GuestMachine
+from ajuste_guest.executor.snapshot import Booted, Damaged, Snapshot, find, keep, snapshot_name
 
 HELLO = Hello(
     at_ns=5, version=1, agent="0.1.0", kernel="6.1.0", build="#1", machine="x86_64", cpus=1, memory_bytes=1, guest=True
@@ -186,5 +186,5 @@ def test_a_build_that_starts_qemu_in_another_way_has_other_machines(
     qemu: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = snapshot_name(machine(qemu), "k", "i")
-    monkeypatch.setattr("ajuste.executor.guest.qemu.EVENT_PORT", 0x403)
+    monkeypatch.setattr("ajuste_guest.executor.qemu.EVENT_PORT", 0x403)
     assert snapshot_name(machine(qemu), "k", "i") != name

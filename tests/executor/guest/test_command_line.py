@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.qemu import (
+from ajuste.model.error import RequestError
+from ajuste.model.plan import MemoryNode
+from ajuste.model.topology import Topology
+from ajuste_guest.executor.qemu import (
     Channels,
     Emulator,
     GuestLayout,
@@ -15,9 +18,6 @@ from ajuste.executor.guest.qemu import (
     command_line,
     kernel_line,
 )
-from ajuste.model.error import RequestError
-from ajuste.model.plan import MemoryNode
-from ajuste.model.topology import Topology
 
 EMULATOR = Emulator(binary=Path("/usr/bin/qemu-system-x86_64"), version="7.2.22")
 CHANNELS = Channels(plan=Path("/s/plan"), console=Path("/s/console"), events=Path("/s/events"), monitor=7)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.executor.guest.tree import CharacterDevice, Directory, Entry, Link, Regular, write_archive
+from ajuste_guest.executor.tree import CharacterDevice, Directory, Entry, Link, Regular, write_archive
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=20).filter(
     lambda name: name not in (".", "..", "TRAILER!!!")

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ajuste.analysis.divergence import divergence
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.lens import LARGEST_BYTES, read_decisions
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
 from ajuste.model.trial import Observation
+from ajuste_guest.analysis.divergence import divergence
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.lens import LARGEST_BYTES, read_decisions
 from decisions import stream
 from tiers import slow
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest import qemu
-from ajuste.executor.guest.qemu import PROGRAM, choose_emulator, installed_emulator
-from ajuste.kernel.qemu import QemuImage
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.topology import Topology
+from ajuste_guest.executor import qemu
+from ajuste_guest.executor.qemu import PROGRAM, choose_emulator, installed_emulator
+from ajuste_guest.kernel.qemu import QemuImage
 
 
 @pytest.fixture

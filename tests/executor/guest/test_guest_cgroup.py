@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 from tiers import slow
 
 BUNDLED = f"/ajuste/bin/{WORKLOADS}"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import Home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan, Qdisc, Write
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 
 BUSYBOX = "/bin/busybox"
 TC = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin") or ""

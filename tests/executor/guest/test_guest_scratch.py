@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import Home
 from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Perturbation, Plan, Scratch
 from ajuste.model.trial import Observation
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 
 MKFS = shutil.which("mkfs.ext4", path="/usr/sbin:/sbin:/usr/bin:/bin") or ""
 BUSYBOX = "/bin/busybox"

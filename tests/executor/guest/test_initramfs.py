@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.initramfs import LARGEST_STUDY_FILE_BYTES, GuestFiles, build_initramfs
 from ajuste.machine.home import AGENT, WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
+from ajuste_guest.executor.initramfs import LARGEST_STUDY_FILE_BYTES, GuestFiles, build_initramfs
 
 pytestmark = pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
 

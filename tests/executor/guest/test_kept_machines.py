@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from ajuste.executor.executor import NOTES
-from ajuste.executor.guest import snapshot as booted
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.snapshot import Snapshot
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
+from ajuste_guest.executor import snapshot as booted
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.snapshot import Snapshot
 
 pytestmark = pytest.mark.vm
 

@@ -13,11 +13,6 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest import lens
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.qemu import Emulator
-from ajuste.kernel.symbols import function_names, kernel_symbols
 from ajuste.machine.home import AGENT, LENS, WORKLOADS, Home, native_program
 from ajuste.model.cost import Costs, CostTask
 from ajuste.model.error import RequestError
@@ -25,6 +20,11 @@ from ajuste.model.event import Exited, Started
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation
+from ajuste_guest.executor import lens
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.qemu import Emulator
+from ajuste_guest.kernel.symbols import function_names, kernel_symbols
 
 INSTRUCTION_NS = 2
 

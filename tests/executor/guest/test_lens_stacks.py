@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.lens import costs_by_name, read_programs
 from ajuste.machine.home import Home
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.lens import costs_by_name, read_programs
 
 ROUNDS = 4_000_000
 

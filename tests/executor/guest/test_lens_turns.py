@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.symbols import function_names, kernel_symbols
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.cost import Costs
 from ajuste.model.event import Exited, Started
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
 from ajuste.model.trial import Observation
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.symbols import function_names, kernel_symbols
 from benchmarks import planted
 
 INSTRUCTION_NS = 2

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.tree import needed_by
 from ajuste.model.error import RequestError
+from ajuste_guest.executor.tree import needed_by
 
 compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

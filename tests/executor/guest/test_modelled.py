@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.cost import CostModelled, Costs
 from ajuste.model.error import RequestError
@@ -21,6 +19,8 @@ from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Attributes, Command, MemoryNode, Plan
 from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 
 TEXTBOOK = catalogue().machines["textbook"]
 LINE_BYTES = 64

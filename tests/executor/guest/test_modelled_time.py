@@ -11,10 +11,6 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.lens import machine_text
-from ajuste.executor.guest.qemu import GuestLayout
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Exited, Output
@@ -23,6 +19,10 @@ from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, MemoryNode, Plan
 from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.lens import machine_text
+from ajuste_guest.executor.qemu import GuestLayout
 from benchmarks import parallel
 
 SPEC = "debian:6.12"

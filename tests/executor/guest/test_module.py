@@ -12,9 +12,9 @@ from typing import Any
 import backports.zstd as zstd
 import pytest
 
-from ajuste.executor.guest.module import modules_for
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
+from ajuste_guest.executor.module import modules_for
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

@@ -16,10 +16,10 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.executor.guest.lens import Program, costs_by_name, locate, read_programs
-from ajuste.executor.guest.tree import Directory, Entry, Link, Regular, read_archive, write_archive
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.cost import CostCode, Costs, CostTask
+from ajuste_guest.executor.lens import Program, costs_by_name, locate, read_programs
+from ajuste_guest.executor.tree import Directory, Entry, Link, Regular, read_archive, write_archive
 from costs import documents
 
 SOURCE = """\

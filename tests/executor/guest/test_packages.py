@@ -9,11 +9,6 @@ from pathlib import Path
 import pytest
 from tests.debian_archive import Archive
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.root import fetch_root, plan_packages, root_arguments
-from ajuste.executor.guest.tree import needed_by
-from ajuste.kernel.packages import packages_directory, read_request
 from ajuste.machine.cache import PACKAGES, clear, survey
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -21,6 +16,11 @@ from ajuste.model.event import Exited, Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan
 from ajuste.study.site import GUEST_USER
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.root import fetch_root, plan_packages, root_arguments
+from ajuste_guest.executor.tree import needed_by
+from ajuste_guest.kernel.packages import packages_directory, read_request
 
 
 def silent(_: str) -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from ajuste.executor.executor import NOTES
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Exited, Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
 from ajuste.model.trial import Observation
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.qemu import choose_emulator
 from benchmarks import parallel
 
 CPUS = 4

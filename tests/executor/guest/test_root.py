@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.packed import deb, entry
 
-from ajuste.executor.guest.root import Alternative, GuestRoot, build_root, read_alternatives, root_arguments, with_users
-from ajuste.executor.guest.tree import read_archive
-from ajuste.kernel.archive.deb import unpack
 from ajuste.model.error import RunError
+from ajuste_guest.executor.root import Alternative, GuestRoot, build_root, read_alternatives, root_arguments, with_users
+from ajuste_guest.executor.tree import read_archive
+from ajuste_guest.kernel.archive.deb import unpack
 
 DIRECTORY, LINK, HARD = tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
 

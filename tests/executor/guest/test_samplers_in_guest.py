@@ -15,13 +15,13 @@ from signal import SIGALRM
 import psutil
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import Home
 from ajuste.model.event import Sample, Sampled
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, FileLocation, Plan, Sampler, Write
 from ajuste.outputs.timeline_metrics import Timeline, measure, sampling
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 
 pytestmark = pytest.mark.vm
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.initramfs import scheduler_file
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
+from ajuste_guest.executor.initramfs import scheduler_file
 
 
 def kernel(schedulers: Path | None, spec: str = "mine:fast") -> KernelImage:

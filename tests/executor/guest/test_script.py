@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.tree import check_self_contained, find_interpreters
 from ajuste.model.error import RequestError
+from ajuste_guest.executor.tree import check_self_contained, find_interpreters
 
 
 def script(folder: Path, first_line: bytes) -> Path:

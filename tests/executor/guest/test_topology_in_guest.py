@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor, GuestOptions
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import Home
 from ajuste.model.error import RunError
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, MemoryNode, Plan
 from ajuste.model.topology import Topology
-from ajuste.run.proofs.topology import DOMAINS, prove_topology
+from ajuste_guest.executor.guest import GuestExecutor, GuestOptions
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.proofs.topology import DOMAINS, prove_topology
 from tiers import slow
 
 CPU = "/sys/devices/system/cpu"

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.model.event import Exited, Sample, Traced
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan, Sampler, Trace
 from ajuste.model.scheduling import Recording
 from ajuste.model.trial import Observation
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 from tiers import slow
 
 pytestmark = pytest.mark.vm

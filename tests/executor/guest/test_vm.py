@@ -13,10 +13,6 @@ from typing import Any
 import psutil
 import pytest
 
-from ajuste.executor.guest import guest as vm
-from ajuste.executor.guest import machine
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.model.error import RequestError, RunError
@@ -25,6 +21,10 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, FileLocation, Perturbation, Plan, Read, User, Write
 from ajuste.model.trial import Observation
 from ajuste.study.site import GUEST_USER
+from ajuste_guest.executor import guest as vm
+from ajuste_guest.executor import machine
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 from tiers import slow
 
 pytestmark = pytest.mark.vm
@@ -291,10 +291,10 @@ VICTIM = """
 import sys
 from pathlib import Path
 from ajuste.machine.home import Home
-from ajuste.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.fetch import fetch_kernel
 from ajuste.model.plan import Command, Plan
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
 place = Home(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[1]))
 with GuestExecutor(fetch_kernel("debian:5.10", place), clock="virtual", files=GuestFiles(), home=place) as target:
     print("ready", flush=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.archive.archive import Addresses, find_addresses
 from ajuste.kernel.spec import kernel_sources
 from ajuste.model.error import RequestError
+from ajuste_guest.kernel.archive.archive import Addresses, find_addresses
 
 DEBIAN = kernel_sources()["debian"]
 ARCHIVE, SECURITY = DEBIAN.repositories

@@ -20,12 +20,12 @@ from tests.debian_archive import archive_key, signed
 from tests.kernel.archive.test_deb import look
 from tests.loopback import self_signed, serving
 
-from ajuste.kernel.archive.archive import Archive as Lists
-from ajuste.kernel.archive.archive import PackageGone
-from ajuste.kernel.archive.deb import unpack
 from ajuste.kernel.spec import kernel_sources
 from ajuste.model.error import RunError
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.archive.archive import Archive as Lists
+from ajuste_guest.kernel.archive.archive import PackageGone
+from ajuste_guest.kernel.archive.deb import unpack
 
 if TYPE_CHECKING:
     from tests.debian_archive import Archive

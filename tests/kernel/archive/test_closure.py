@@ -9,9 +9,9 @@ from debian.debian_support import Version
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.kernel.archive.download import Package
-from ajuste.kernel.packages import closure, relations
 from ajuste.model.error import RequestError
+from ajuste_guest.kernel.archive.download import Package
+from ajuste_guest.kernel.packages import closure, relations
 
 
 class Packages:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.packed import ar, deb, entry
 
-from ajuste.kernel.archive.deb import unpack
 from ajuste.model.error import RunError
+from ajuste_guest.kernel.archive.deb import unpack
 
 
 def look(tree: Path) -> dict[str, tuple[str, int, bytes]]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.loopback import Server, self_signed, serving
 
-from ajuste.kernel.archive.download import (
+from ajuste.model.wording import Ongoing
+from ajuste_guest.kernel.archive.download import (
     Differs,
     Downloader,
     DownloadError,
@@ -20,7 +21,6 @@ from ajuste.kernel.archive.download import (
     UnknownIssuer,
     Unreachable,
 )
-from ajuste.model.wording import Ongoing
 
 CONTENT = bytes(range(256)) * 4000
 LISTED = ListedFile(len(CONTENT), hashlib.sha256(CONTENT).hexdigest())

@@ -14,7 +14,7 @@ from debian.deb822 import Deb822
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ajuste.kernel.archive.download import (
+from ajuste_guest.kernel.archive.download import (
     Differs,
     Listed,
     ListedFile,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pysequoia import Tsk
 from tests.debian_archive import archive_key, signed
 
-from ajuste.kernel.archive.download import RejectedRelease, Release, read_keys, read_release, require_valid
 from ajuste.kernel.spec import kernel_sources
 from ajuste.model.error import RequestError
+from ajuste_guest.kernel.archive.download import RejectedRelease, Release, read_keys, read_release, require_valid
 
 DEBIAN = kernel_sources()["debian"]
 A, B = "a" * 64, "b" * 64

@@ -14,9 +14,9 @@ import pytest
 
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, built_kernels, built_names, find_built, remove_built
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste_guest.kernel.fetch import fetch_kernel
 from small_kernel import OPTIONS, PATCH, RELEASE, small_kernel
 
 

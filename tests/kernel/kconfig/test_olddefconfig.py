@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ajuste.kernel.building.sources import PackagedSource, cached_sources
-from ajuste.kernel.cache import cached_entries
 from ajuste.kernel.kconfig import ConfigFile, KconfigQuestion, as_values, ask, read_config, source_version
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage, KernelVersion
+from ajuste_guest.kernel.cache import cached_entries
 
 
 def pairs() -> list[tuple[PackagedSource, KernelImage]]:

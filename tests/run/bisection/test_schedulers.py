@@ -134,7 +134,7 @@ def bench(
     config.write_text("CONFIG_DEBUG_INFO_BTF=y\nCONFIG_SCHED_CLASS_EXT=y\n")
     image = KernelImage(spec="debian:6.18", release="6.18.1", vmlinuz=config, config=config, sha256="0" * 64)
     monkeypatch.setattr("ajuste.run.bisection.schedulers.fetch_kernel", lambda spec, home, *, say: image)
-    monkeypatch.setattr("ajuste.run.contained.read_vmlinux", lambda _: b"types")
+    monkeypatch.setattr("ajuste_guest.contained.read_vmlinux", lambda _: b"types")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     home = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
     return Bench(clone, home, Rack(lab(), home), session_in, silent)

@@ -9,9 +9,9 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
-from ajuste.run.proofs.prove import check_claims, claims_on
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
+from ajuste_guest.proofs.prove import check_claims, claims_on
 
 
 def study(kernels: list[str], target: dict[str, object] | None = None, **factor: object) -> Study:

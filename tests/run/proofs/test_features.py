@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.run.proofs.feature import KernelFacts, ProofFinding
-from ajuste.run.proofs.prove import FEATURES
+from ajuste_guest.proofs.feature import KernelFacts, ProofFinding
+from ajuste_guest.proofs.prove import FEATURES
 
 NODES = {
     "/sys/devices/system/node/online": "0-1",

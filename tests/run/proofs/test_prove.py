@@ -9,8 +9,8 @@ import pytest
 
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelImage
-from ajuste.run.proofs.feature import KernelFacts
-from ajuste.run.proofs.prove import FEATURES, judged, option_values, parse_claims, require
+from ajuste_guest.proofs.feature import KernelFacts
+from ajuste_guest.proofs.prove import FEATURES, judged, option_values, parse_claims, require
 from shell import SMALL, Shell
 
 

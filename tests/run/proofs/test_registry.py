@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.run.proofs.feature import ProofFinding
-from ajuste.run.proofs.prove import FEATURES, parse_claim, parse_claims
+from ajuste_guest.proofs.feature import ProofFinding
+from ajuste_guest.proofs.prove import FEATURES, parse_claim, parse_claims
 
 
 @pytest.mark.parametrize("text", ["numa", "no-numa", "hz=250", "no-sched_ext", "preempt=voluntary"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.run.proofs.feature import KernelFacts
-from ajuste.run.proofs.prove import FEATURES
+from ajuste_guest.proofs.feature import KernelFacts
+from ajuste_guest.proofs.prove import FEATURES
 
 FEATURE = FEATURES["sched_ext"]
 (LOAD,) = FEATURE.runs

@@ -9,8 +9,8 @@ import pytest
 
 from ajuste.model.plan import MemoryNode
 from ajuste.model.topology import Topology
-from ajuste.run.proofs.feature import KernelFacts, ProofFinding
-from ajuste.run.proofs.topology import DOMAINS, GuestPlaces, domains_in, topology_feature
+from ajuste_guest.proofs.feature import KernelFacts, ProofFinding
+from ajuste_guest.proofs.topology import DOMAINS, GuestPlaces, domains_in, topology_feature
 
 PAIR = Topology(sockets=2, cores=2)
 PARTS = Topology(dies=2, llc_groups=4, cores=8)

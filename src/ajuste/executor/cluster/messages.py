@@ -15,10 +15,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from ajuste.executor.executor import Executor
-from ajuste.executor.guest.guest import GuestOptions
-from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
-from ajuste.executor.guest.lens import why_not_at_once
-from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.executor.stream import LONGEST_STREAM_BYTES, read_trial
 from ajuste.machine.home import ajuste_version
 from ajuste.model.base import ClosedModel
@@ -31,6 +27,10 @@ from ajuste.model.results import Clock, InstructionNs, TurnUs
 from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
 from ajuste.model.wording import visible_line
+from ajuste_guest.executor.guest import GuestOptions
+from ajuste_guest.executor.initramfs import GuestFiles, build_initramfs
+from ajuste_guest.executor.lens import why_not_at_once
+from ajuste_guest.executor.qemu import choose_emulator
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Word = Annotated[str, Field(max_length=300, pattern=r"^[\x20-\x7e]*$")]

@@ -34,14 +34,10 @@ from ajuste.executor.cluster.messages import (
     run_plan,
 )
 from ajuste.executor.executor import Executor
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import Initramfs
-from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.executor.host.availability import of_this_machine
 from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.host import prepared_for
 from ajuste.executor.host.rights import require_possible
-from ajuste.kernel.cache import keeping_in, require_space
 from ajuste.kernel.spec import kernel_kind
 from ajuste.machine.cache import CLUSTER, make_room
 from ajuste.machine.files import file_sha256, make_directory, replace_file
@@ -63,6 +59,10 @@ from ajuste.study.problem import dotted
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import Initramfs
+from ajuste_guest.executor.qemu import choose_emulator
+from ajuste_guest.kernel.cache import keeping_in, require_space
 
 NAME: Final = "ajuste"
 """Name of the plug-in in a worker, which coordinators add with their first request."""

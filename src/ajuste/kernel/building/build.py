@@ -63,9 +63,6 @@ from ajuste.kernel.building.schedulers import (
     source_schedulers,
 )
 from ajuste.kernel.building.sources import cached_source, open_source
-from ajuste.kernel.cache import keeping_in, put_in_place, require_space, write_record
-from ajuste.kernel.candidate import read_release
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import explain, parse_config
 from ajuste.kernel.spec import (
     BUILT,
@@ -84,6 +81,9 @@ from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.cache import keeping_in, put_in_place, require_space, write_record
+from ajuste_guest.kernel.candidate import read_release
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 _FIRST_BYTES: Final = 4_000_000_000
 _AGAIN_BYTES: Final = 500_000_000

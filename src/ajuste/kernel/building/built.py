@@ -14,13 +14,13 @@ from typing import Final, Protocol
 
 from pydantic import ValidationError
 
-from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
 from ajuste.kernel.spec import BUILT, check_name
 from ajuste.machine.files import hold, locked, make_directory, read_kept, replace_file
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.kernel import KernelImage
+from ajuste_guest.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
 
 # Where the sources of a kernel come from: what files there are, and their content.
 

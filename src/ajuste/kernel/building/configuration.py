@@ -18,13 +18,13 @@ from typing import Final, Literal
 
 from ajuste.kernel.building.built import SourceOrigin, digest_texts
 from ajuste.kernel.building.make import Edits, Workspace, find_damage, jobs_here, run_make, unsettle
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import option_line, split_line
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import AjusteError, RequestError, nearest_names
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 Options = Mapping[str, str]
 """Options by name without ``CONFIG_``; ``n`` is off; texts are in quotation marks, as in a ``.config``."""

@@ -18,11 +18,11 @@ from pydantic import TypeAdapter
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_texts, list_files
-from ajuste.kernel.cache import out_of_space
 from ajuste.machine.files import file_sha256, locked, read_kept, read_sealed, replace_file, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.cache import out_of_space
 
 # A tree to build in: a copy of the sources, whose unchanged files keep their times, and the objects made from it.
 

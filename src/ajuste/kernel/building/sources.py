@@ -18,8 +18,6 @@ from debian.debian_support import Version
 from pydantic import ValidationError
 
 from ajuste.catalogue.programs import install_command, require_git
-from ajuste.kernel.archive.archive import Archive, PackageGone
-from ajuste.kernel.archive.download import Package
 from ajuste.kernel.building.built import (
     LINK,
     PLAIN,
@@ -31,17 +29,6 @@ from ajuste.kernel.building.built import (
     manifest_digest,
     put_file,
 )
-from ajuste.kernel.cache import (
-    CHECKSUMS,
-    differs,
-    keeping_in,
-    out_of_space,
-    put_in_place,
-    read_checksums,
-    write_inventory,
-)
-from ajuste.kernel.candidate import TREE, unpacked, upstream_version
-from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.kconfig import require_sources_of_root
 from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, kernel_sources, parse_source
 from ajuste.machine.cache import SOURCES, make_room
@@ -51,6 +38,19 @@ from ajuste.model.base import BaseModel
 from ajuste.model.caller import as_caller
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.archive.archive import Archive, PackageGone
+from ajuste_guest.kernel.archive.download import Package
+from ajuste_guest.kernel.cache import (
+    CHECKSUMS,
+    differs,
+    keeping_in,
+    out_of_space,
+    put_in_place,
+    read_checksums,
+    write_inventory,
+)
+from ajuste_guest.kernel.candidate import TREE, unpacked, upstream_version
+from ajuste_guest.kernel.fetch import package_lists
 
 # Sources at a revision of a git repository, whose own files are not looked at.
 

@@ -14,15 +14,15 @@ from ajuste.kernel.building.configuration import kernel_options
 from ajuste.kernel.building.make import jobs_here
 from ajuste.kernel.building.schedulers import EXAMPLES, OwnScheduler, require_llvm, require_loadable
 from ajuste.kernel.building.sources import revision_source
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home
 from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
 from ajuste.run.bisection.revisions import Ends
 from ajuste.run.bisection.session import scheduler_study
-from ajuste.run.contained import SchedulerWorkplace, scheduler_workplace
 from ajuste.study.schema import SchedulerTable, Study
+from ajuste_guest.contained import SchedulerWorkplace, scheduler_workplace
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 _LONGEST: Final = 24
 
