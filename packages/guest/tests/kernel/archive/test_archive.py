@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from debian.deb822 import Deb822
+from packages.guest.tests.kernel.archive.test_deb import look
 from pysequoia import Tsk
 from tests.debian_archive import archive_key, signed
-from tests.kernel.archive.test_deb import look
 from tests.loopback import self_signed, serving
 
 from ajuste.kernel.spec import kernel_sources
