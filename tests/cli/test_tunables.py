@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli import tunable_list, tunable_sheet, tunables
+from ajuste.cli import tunable_sheet, tunables
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello, ReadBack
@@ -76,8 +76,8 @@ def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> list[str]:
     monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(tunable_sheet, "HostExecutor", NoHost)
-    for module in (tunable_list, tunable_sheet):
-        monkeypatch.setattr(module, "kernel_testbed", PlayedTestbed)
+    for module in ("ajuste.run.testbed", "ajuste.cli.tunable_sheet"):
+        monkeypatch.setattr(f"{module}.kernel_testbed", PlayedTestbed)
     PlayedGuest.booted.clear()
     return PlayedGuest.booted
 

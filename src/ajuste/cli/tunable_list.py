@@ -13,7 +13,6 @@ from ajuste.machine.home import home
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.report.console import Activity, Console
-from ajuste.run.testbed import RunOptions, kernel_testbed
 
 
 def list_tunables(
@@ -61,5 +60,7 @@ def _path(tunable: Tunable, version: KernelVersion | None) -> str | None:
 
 def version_of(kernel: str) -> KernelVersion:
     """Return the version of ``kernel``; fetch the kernel only where its spec does not give it."""
+    from ajuste.run.testbed import RunOptions, kernel_testbed  # the executors take longer to load than the list
+
     with Activity() as activity:
         return kernel_testbed(RunOptions(home(), say=activity.say)).kernel_version(kernel)

@@ -1,1 +1,1 @@
-"""Kernels: specification, fetching, sources, building, Kconfig, differences."""
+"""Kernels: specification, building, Kconfig, differences."""

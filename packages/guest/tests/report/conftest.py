@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.report.conftest import granularity
+from tests.report.conftest import browser, granularity
 
-__all__ = ["granularity"]
+__all__ = ["browser", "granularity"]
