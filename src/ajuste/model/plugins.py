@@ -121,6 +121,11 @@ def added() -> dict[str, tuple[str, ...]]:
     return by_package
 
 
+def packages() -> frozenset[str]:
+    """Return the names of the Python packages that have plug-ins."""
+    return frozenset(plugin.module.partition(".")[0] for plugin in _installed())
+
+
 def load_plugin(group: Group, name: str) -> Any:
     """Return the module or object of a plug-in. Raises RequestError if there is not one, or it cannot be loaded."""
     if (plugin := plugins(group).get(name)) is None:
