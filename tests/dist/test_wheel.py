@@ -53,7 +53,9 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
     assert names == set(listed.stdout.splitlines())
 
 
-@pytest.mark.parametrize(("command", "part"), [("live", "live"), ("gate", "ci"), ("serve", "serve")])
+@pytest.mark.parametrize(
+    ("command", "part"), [("live", "live"), ("gate", "ci"), ("serve", "serve"), ("kernel", "kernels")]
+)
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     command: str, part: str, core: Installed
 ) -> None:
@@ -62,6 +64,16 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     message, hint = done.stderr.splitlines()
     assert f"belongs to the optional part {part} of Ajuste" in message
     assert hint.strip() == f"install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'"
+
+
+@each(["build:debian:6.1+NUMA=n", "mine:base"])
+def test_a_kernel_to_build_names_the_package_that_builds_it(kernel: str, core: Installed) -> None:
+    done = core.run("plan", "granularity", "--kernel", kernel)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "ajuste: ajuste_kernels is not installed; it belongs to the optional part kernels of Ajuste",
+        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[kernels]'",
+    ]
 
 
 @pytest.mark.usefixtures("machine_lock")

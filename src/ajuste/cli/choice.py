@@ -96,10 +96,11 @@ def _kernels(text: str) -> tuple[str, ...]:
     place = Place(f"--kernel {text}")
     specs = kernels_between_commas(text, place)
     for wanted in specs_to_build(specs).values():
-        from ajuste.kernel.building.build import version_to_build
+        from ajuste.kernel.builder import kernel_builder
 
+        builder = kernel_builder()
         try:
-            version_to_build(wanted, home())
+            builder.version_to_build(wanted, home())
         except RequestError as failure:
             raise failure.at(place) from None
     if len({parse_spec(spec) for spec in specs}) < len(specs):

@@ -90,6 +90,7 @@ ELSEWHERE: Final = MappingProxyType(
         "course": "course",
         "gate": "ci",
         "history": "ci",
+        "kernel": "kernels",
         "live": "live",
         "mcp": "mcp",
         "reproduce": "ci",

@@ -65,9 +65,9 @@ def version_of(kernel: str) -> KernelVersion:
     if isinstance(spec, PackagedKernel) and "." in (spec.release or spec.version):
         return KernelVersion.parse(spec.release or spec.version)
     if isinstance(spec, KernelToBuild):
-        from ajuste.kernel.building.build import version_to_build
+        from ajuste.kernel.builder import kernel_builder
 
-        return version_to_build(spec, home())
+        return kernel_builder().version_to_build(spec, home())
     from ajuste.kernel.fetch import fetch_kernel
 
     with Activity() as activity:

@@ -10,7 +10,6 @@ from typing import Final
 from debian.debian_support import Version
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
-from ajuste.kernel.building.built import find_built
 from ajuste.kernel.cache import CachedKernel, cached_entries, keeping_in, kernel_directory, put_in_place, read_entry
 from ajuste.kernel.candidate import TREE, Candidate, arrange, find_candidates, read_release, unpacked, upstream_version
 from ajuste.kernel.spec import (
@@ -61,7 +60,9 @@ def _open_kernel(spec: str, home: Home, say: Say, refresh: bool, thoroughly: boo
     if isinstance(wanted, KernelFile):
         return _open_file(spec, wanted)
     if isinstance(wanted, OwnKernel):
-        return find_built(wanted.name, home).image
+        from ajuste.kernel.builder import kernel_builder
+
+        return kernel_builder().find_built(wanted.name, home)
     if isinstance(wanted, KernelToBuild):
         raise RequestError(
             f"{spec} names a kernel to build; expected a packaged kernel, such as debian:6.1",

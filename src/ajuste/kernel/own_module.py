@@ -16,11 +16,11 @@ from pydantic import ValidationError
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.download import Package
-from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, require_none
 from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.spec import kernel_sources
+from ajuste.kernel.toolchain import REPRODUCIBLE, compiler, require_none
 from ajuste.machine.cache import HEADERS, MODULES, make_room
 from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import Home, module_source
@@ -28,6 +28,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
+from ajuste.outputs.builds import first_error
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 
 # What modules for a distribution's kernel are built with: its headers, from the distribution's archive.

@@ -55,6 +55,7 @@ EXTRAS: Final = MappingProxyType(
         "ci": ("ajuste_ci",),
         "cluster": ("cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),
+        "kernels": ("ajuste_kernels", "kconfiglib"),
         "live": ("ajuste_live",),
         "mcp": ("ajuste_lab", "mcp"),
         "notebook": ("pandas", "polars"),

@@ -33,6 +33,7 @@ Group = Literal[
     "outputs",
     "exports",
     "features",
+    "kernels",
     "sources",
     "catalogues",
 ]
@@ -48,6 +49,8 @@ Group = Literal[
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste.profile.formats``)
 - ``features``: modules with features of kernels (``ajuste.run.proofs.features``)
+- ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
+  ``ajuste.kernel.builder.KernelBuilder``
 - ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """

@@ -37,7 +37,7 @@ from ajuste.study.schema import Study
 from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
-    from ajuste.kernel.building.build import BuildWatcher
+    from ajuste.kernel.builder import BuildWatcher
     from ajuste.model.results import Results
     from ajuste.report.progress import Progress, SearchProgress
     from ajuste.run.runner import Executors, Watcher
@@ -79,7 +79,7 @@ def built_kernels(
     wanted = specs_to_build(study.kernels)
     if not wanted:
         return {}
-    from ajuste.kernel.building.build import build_specified, require_different
+    from ajuste.kernel.builder import kernel_builder
     from ajuste.run.proofs.prove import check_claims
 
     if search is None:
@@ -91,9 +91,7 @@ def built_kernels(
     for configuration in resolved.configurations:
         if configuration.kernel in wanted:
             _require_plain(configuration, wanted[configuration.kernel], study)
-    built = build_specified(study.kernels, options.home, watcher)
-    require_different(built)
-    return {text: kernel.image.spec for text, kernel in built.items()}
+    return dict(kernel_builder().build_specified(study.kernels, options.home, watcher))
 
 
 def _require_plain(configuration: ResolvedConfiguration, wanted: KernelToBuild, study: Study) -> None:
@@ -466,9 +464,13 @@ def _kernel_options(experiment: Experiment, options: RunOptions) -> dict[str, An
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or len(experiment.images) < 2:
         return {}
-    from ajuste.kernel.difference import compared_options
+    from ajuste.kernel.builder import has_builder, kernel_builder
 
-    differences = compared_options(compared.baseline_level, experiment.images, options.home, options.say)
+    if not has_builder():
+        return {}
+    differences = kernel_builder().compared_options(
+        compared.baseline_level, experiment.images, options.home, options.say
+    )
     return {spec: differing.model_dump(mode="json") for spec, differing in differences.items()}
 
 

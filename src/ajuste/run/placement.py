@@ -160,11 +160,11 @@ def check_profiles(specs: Sequence[str], table: TargetTable, catalogue: Catalogu
 
     Raises RequestError for a missing or invalid profile, RunError if a mirror is lost.
     """
-    from ajuste.kernel.building.build import version_to_build
+    from ajuste.kernel.builder import kernel_builder
 
     _require_once(specs)
     for wanted in specs_to_build([table.kernel] if table.kernel else ()).values():
-        known = _sysctls(catalogue, version_to_build(wanted, options.home))
+        known = _sysctls(catalogue, kernel_builder().version_to_build(wanted, options.home))
         sources = Sources(fetch=partial(_tuned, "", options), known=known, elsewhere=False)
         for spec in specs:
             read_profile(spec, sources, _facts_of(table))

@@ -390,10 +390,11 @@ def _somewhere(program: str) -> str:
 
 
 def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home) -> KernelVersion:
-    from ajuste.kernel.building.build import version_to_build
+    from ajuste.kernel.builder import kernel_builder
 
+    builder = kernel_builder()
     try:
-        return version_to_build(parsed, home)
+        return builder.version_to_build(parsed, home)
     except RequestError as failure:
         raise failure.at(study.kernel_place(spec)) from None
 

@@ -21,7 +21,7 @@ from ajuste.executor.guest.tree import (
     is_script,
     write_archive,
 )
-from ajuste.kernel.building.configuration import kernel_options
+from ajuste.kernel.config import kernel_options
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
