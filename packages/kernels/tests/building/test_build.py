@@ -18,6 +18,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste_kernels.building.build import BuildRequest, build_kernel
 from ajuste_kernels.building.built import BuiltKernel, built_kernels, built_names, find_built, remove_built
 from small_kernel import OPTIONS, PATCH, RELEASE, small_kernel
+from small_kernel import __file__ as small_kernel_file
 
 
 @dataclass
@@ -299,7 +300,7 @@ def test_an_interrupted_build_goes_on_and_leaves_no_process(workshop: Workshop, 
     makefile = workshop.tree / "Makefile"
     makefile.write_text(makefile.read_text() + "\n$(O)/core.o: | wait\nwait: $(O)/fair.o\n\t@sleep 1234.5\n")
     script = BUILD.format(
-        path=[str(Path(__file__).parent), str(Path(__file__).parents[2])], root=str(workshop.directory)
+        path=[str(Path(file).parent) for file in (__file__, small_kernel_file)], root=str(workshop.directory)
     )
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
     fair = "build/*/objects/fair.o"
