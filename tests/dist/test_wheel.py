@@ -54,7 +54,8 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
 
 
 @pytest.mark.parametrize(
-    ("command", "part"), [("live", "live"), ("gate", "ci"), ("serve", "serve"), ("kernel", "kernels")]
+    ("command", "part"),
+    [("live", "live"), ("gate", "ci"), ("serve", "serve"), ("kernel", "kernels"), ("cluster", "cluster")],
 )
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     command: str, part: str, core: Installed
@@ -66,13 +67,21 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     assert hint.strip() == f"install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'"
 
 
-@each(["build:debian:6.1+NUMA=n", "mine:base"])
-def test_a_kernel_to_build_names_the_package_that_builds_it(kernel: str, core: Installed) -> None:
-    done = core.run("plan", "granularity", "--kernel", kernel)
+@each(
+    [
+        ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "build:debian:6.1+NUMA=n")),
+        ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "mine:base")),
+        ("cluster", "ajuste_fleet", ("compare", "--cluster", "tls://lab1:8786", "--", "true")),
+    ]
+)
+def test_what_another_package_does_for_a_command_of_the_core_names_it(
+    part: str, package: str, words: tuple[str, ...], core: Installed
+) -> None:
+    done = core.run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "ajuste: ajuste_kernels is not installed; it belongs to the optional part kernels of Ajuste",
-        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[kernels]'",
+        f"ajuste: {package} is not installed; it belongs to the optional part {part} of Ajuste",
+        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'",
     ]
 
 

@@ -16,6 +16,7 @@ from ajuste.design.search.sampler import Search
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
+from ajuste.model.cluster import Cluster, cluster_at
 from ajuste.model.error import Place, RequestError
 from ajuste.model.fleet import FleetPlan
 from ajuste.model.wording import visible_line
@@ -32,7 +33,6 @@ from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.keys import Cluster
     from ajuste.profile.placing import Placed
 
 
@@ -180,8 +180,6 @@ def cluster_of(option: str, address: str, keys: Path | None, *, insecure: bool) 
     Raises:
         RequestError: The address is malformed or not allowed.
     """
-    from ajuste.executor.cluster.keys import cluster_at
-
     return cluster_at(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
 
 

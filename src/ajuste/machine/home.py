@@ -53,7 +53,7 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 EXTRAS: Final = MappingProxyType(
     {
         "ci": ("ajuste_ci",),
-        "cluster": ("cryptography", "distributed"),
+        "cluster": ("ajuste_fleet", "cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),
         "kernels": ("ajuste_kernels", "kconfiglib"),
         "live": ("ajuste_live",),

@@ -34,6 +34,7 @@ Group = Literal[
     "exports",
     "features",
     "kernels",
+    "testbeds",
     "sources",
     "catalogues",
 ]
@@ -51,6 +52,8 @@ Group = Literal[
 - ``features``: modules with features of kernels (``ajuste.run.proofs.features``)
 - ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
   ``ajuste.kernel.builder.KernelBuilder``
+- ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``cluster``, guests of the
+  machines of a cluster; ``machines``, those machines themselves
 - ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """

@@ -20,10 +20,11 @@ from ajuste.kernel.spec import WITH_SCHEDULERS, KernelToBuild, kernel_kind, spec
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.home import ajuste_version
 from ajuste.machine.inventory.inventory import summarise, take_inventory
+from ajuste.model.base import BaseModel
 from ajuste.model.boot import BOOTS
 from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.fleet import FLEET, CanaryRecord
+from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
@@ -415,17 +416,14 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
         environment[PACKAGES] = experiment.root.about
         store.set_environment(run, environment)
 
-    def keep_fleet(record: CanaryRecord) -> None:
+    def keep_order(record: BaseModel) -> None:
         environment[FLEET] = record.model_dump(mode="json")
         executors.refresh_environments()  # Machines may have joined.
 
-    fleet = None
-    if options.fleet is not None:
-        from ajuste.run.fleet import Fleet
+    def present() -> Sequence[str]:
+        return next(iter(executors.entered.values())).present
 
-        fleet = Fleet(
-            options.fleet, resolved, lambda: next(iter(executors.entered.values())).present, keep_fleet, watcher.say
-        )
+    order = bed.order(resolved, present, keep_order, watcher.say)
     first = keeper(options.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
         stack.callback(_keep_late_findings, executors, environment, ready)
@@ -436,7 +434,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
 
             look = RelevanceLook(observer, keep, watcher.warn, read_no_chance(environment))
             look.remind()
-        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
+        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, order).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
             from ajuste.run.recordings import record_decisive

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ajuste.catalogue.loader import Catalogue
@@ -23,28 +23,33 @@ from ajuste.executor.host.host import prepared_for
 from ajuste.executor.host.rights import require_possible
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, ajuste_version, find_program, native_program
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program, require_extra
 from ajuste.machine.session import machine_marks
+from ajuste.model.base import BaseModel
 from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
+from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.wording import Say
 from ajuste.study.factors import SCHED_EXT, varies
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
-from ajuste.study.site import GUEST, Site, study_directory
+from ajuste.study.site import GUEST, Site
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.keys import Cluster
     from ajuste.executor.guest.guest import GuestOptions
     from ajuste.executor.guest.initramfs import GuestFiles
     from ajuste.executor.guest.root import GuestRoot
     from ajuste.machine.boot.session import BootSession
+    from ajuste.model.cluster import Cluster
     from ajuste.model.fleet import FleetPlan
+    from ajuste.run.machine_order import MachineOrder
     from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
+_EXTRAS: Final = MappingProxyType({"cluster": "cluster", "machines": "cluster"})
+"""The optional part that each testbed of Ajuste's other packages belongs to."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,18 @@ class Testbed(ABC):
         """Return an observer of whether the factors can matter; None if these machines cannot show it."""
         return None
 
+    def order(
+        self,
+        resolved: ResolvedStudy,
+        present: Callable[[], Sequence[str]],
+        keep: Callable[[BaseModel], None],
+        say: Say,
+    ) -> MachineOrder | None:
+        """Return the order in which several machines, those ``present``, measure the study; None if it has none.
+        ``keep`` stores how far it came.
+        """
+        return None
+
 
 class HostTestbed(Testbed):
     """Runs on this machine."""
@@ -145,7 +162,7 @@ class HostTestbed(Testbed):
                 hint="add --reboots to `ajuste run` or `ajuste compare`; `ajuste plan` and --dry-run show how often",
             )
         marks = self.options.reboots.plan.marks if self.options.reboots else machine_marks()
-        return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | marks))
+        return Experiment(resolved, {}, {}, fingerprint(resolved, file_marks(resolved) | marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         host = prepared_for(
@@ -163,42 +180,6 @@ class HostTestbed(Testbed):
         from ajuste.run.relevance import HostObserver
 
         return HostObserver(experiment.resolved, catalogue)
-
-
-class BenchTestbed(HostTestbed):
-    """Runs on the machines of a cluster themselves."""
-
-    explains = False
-
-    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
-        from ajuste.executor.cluster.connection import Connection
-
-        super().__init__(options)
-        self.connected = self._connection = Connection(cluster, options.say)
-
-    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
-        # Machines may join and leave, and each checks for itself what is possible.
-        if resolved.boots:
-            raise RequestError("a study that reboots its machine is not supported on a cluster")
-        marks = _marks(resolved) | {"machine": "those of a cluster"}
-        return Experiment(resolved, {}, {}, fingerprint(resolved, marks))
-
-    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.cluster.coordinator import BenchExecutor
-        from ajuste.executor.cluster.messages import HostJob
-
-        study = experiment.resolved.study
-        job = HostJob(
-            ajuste=ajuste_version(),
-            agent=file_sha256(native_program(AGENT)),
-            study=study.model_dump_json(),
-            directory=str(study_directory(study).absolute()),
-            accept_risk=self.options.accept_risk,
-        )
-        return BenchExecutor(self._connection, job, experiment.resolved, self.options.say)
-
-    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        return None
 
 
 class GuestTestbed(Testbed):
@@ -266,7 +247,7 @@ class GuestTestbed(Testbed):
             topology=target.topology,
             paced=target.time == "modelled",
         )
-        marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
+        marks = file_marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
         modules = built_modules(resolved, images, self.options.home, self.options.say)
         marks |= {
             f"module {file.stem} of {machine.name}": file_sha256(file)
@@ -363,27 +344,6 @@ class GuestTestbed(Testbed):
         return image, files, options
 
 
-class ClusterTestbed(GuestTestbed):
-    """Runs in guests on workers of a cluster."""
-
-    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
-        from ajuste.executor.cluster.connection import Connection
-
-        super().__init__(options)
-        self.connected = self._connection = Connection(cluster, options.say)
-
-    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.cluster.coordinator import ClusterExecutor
-        from ajuste.executor.cluster.messages import pack_guest
-
-        guest = self._guest(experiment, machine)
-        local = partial(super().executor, experiment, machine, first)
-        return ClusterExecutor(self._connection, partial(pack_guest, *guest), local, self.options.say)
-
-    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        return None
-
-
 def _somewhere(program: str) -> str:
     # The likely path of a program in packages that are not fetched yet.
     return find_program(program) or (program if "/" in program else f"/usr/bin/{program}")
@@ -400,15 +360,26 @@ def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home
 
 
 def testbed_for(study: Study, options: RunOptions) -> Testbed:
-    """Return the testbed of ``study``."""
-    on_host, cluster = study.target.on_host, options.cluster
-    if cluster is None:
-        return HostTestbed(options) if on_host else GuestTestbed(options)
-    return BenchTestbed(options, cluster) if on_host else ClusterTestbed(options, cluster)
+    """Return the testbed of ``study``. Raises RequestError if the package that has it is not installed."""
+    if options.cluster is not None:
+        return _load("machines" if study.target.on_host else "cluster", options)
+    return HostTestbed(options) if study.target.on_host else GuestTestbed(options)
 
 
-def _marks(resolved: ResolvedStudy) -> dict[str, str]:
-    # Hashes of all files that take part in trials.
+def has_testbed(name: str) -> bool:
+    """Return whether an installed package has a testbed of that name."""
+    return name in plugins("testbeds")
+
+
+def _load(name: str, options: RunOptions) -> Testbed:
+    if not has_testbed(name):
+        require_extra(_EXTRAS[name])
+    testbed: Testbed = load_plugin("testbeds", name)(options)
+    return testbed
+
+
+def file_marks(resolved: ResolvedStudy) -> dict[str, str]:
+    """Return the hashes of all files that take part in trials."""
     programs = [native_program(AGENT), native_program(WORKLOADS)]
     programs += [native_program(SERVICE)] if resolved.study.workload.services else []
     files = map(Path, (*resolved.programs, *resolved.files.values()))
