@@ -67,12 +67,13 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     assert hint.strip() == f"install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'"
 
 
-@each(
+@pytest.mark.parametrize(
+    ("part", "package", "words"),
     [
         ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "build:debian:6.1+NUMA=n")),
         ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "mine:base")),
         ("cluster", "ajuste_fleet", ("compare", "--cluster", "tls://lab1:8786", "--", "true")),
-    ]
+    ],
 )
 def test_what_another_package_does_for_a_command_of_the_core_names_it(
     part: str, package: str, words: tuple[str, ...], core: Installed
