@@ -33,6 +33,7 @@ Group = Literal[
     "outputs",
     "exports",
     "features",
+    "kernels",
     "sources",
     "catalogues",
     "testbeds",
@@ -50,6 +51,8 @@ Group = Literal[
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste.profile.formats``)
 - ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
+- ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
+  ``ajuste.kernel.builder.KernelBuilder``
 - ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``guest``, guests of this
   machine; ``cluster``, guests of the machines of a cluster; ``machines``, those machines themselves

@@ -14,7 +14,6 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import ValidationError
 
-from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, require_none
 from ajuste.kernel.spec import kernel_sources
 from ajuste.machine.cache import HEADERS, MODULES, make_room
 from ajuste.machine.files import hold, locked, read_kept
@@ -24,12 +23,14 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
+from ajuste.outputs.builds import first_error
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste_guest.kernel.archive.archive import Archive, PackageGone
 from ajuste_guest.kernel.archive.download import Package
 from ajuste_guest.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
 from ajuste_guest.kernel.candidate import TREE, unpacked
 from ajuste_guest.kernel.fetch import package_lists
+from ajuste_guest.kernel.toolchain import REPRODUCIBLE, compiler, require_none
 
 # What modules for a distribution's kernel are built with: its headers, from the distribution's archive.
 
