@@ -122,7 +122,7 @@ fuzz: setup ## 100,000 hostile inputs for each reader of both languages, flipped
 	AJUSTE_FUZZ=100000 $(CARGO) test --quiet --locked --package ajuste-agent --test hostile
 	AJUSTE_FUZZ=2000 .venv/bin/pytest -q tests/store/test_damage.py
 	AJUSTE_EXAMPLES=2000 .venv/bin/pytest -q -o timeout=0 -m "not vm and not machine and not browser" $(ROOMS) tests/run
-	AJUSTE_REPEATS=20 .venv/bin/pytest -q -o timeout=0 tests/executor/guest -k "every_repeat"
+	AJUSTE_REPEATS=20 .venv/bin/pytest -q -o timeout=0 packages/guest/tests/executor -k "every_repeat"
 	AJUSTE_DISK_ALL=1 .venv/bin/pytest -q -o timeout=0 tests/store/test_disk.py tests/agent/test_faults.py
 
 bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results

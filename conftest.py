@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from tests.debian_archive import Archive, archive_of_this_machine
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
@@ -21,6 +22,9 @@ from own_home import own_home
 from postgresql import Server, server
 from shell import SMALL, Shell, end_started
 from tiers import insist
+
+if TYPE_CHECKING:
+    from tests.debian_archive import Archive
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
 # `make fuzz` asks for more examples.
@@ -34,7 +38,7 @@ STANDS_ALONE = ("tests/studies/test_claims.py::",)
 ASLEEP = ("packages/live/tests/test_live.py::", "packages/live/tests/test_live_installed.py::")
 """Modules that wait most of their time, and for no lock: one worker does them all, while the others compute."""
 
-LONGEST = ("tests/docs/test_commands.py", "tests/executor/guest/test_vm.py")
+LONGEST = ("tests/docs/test_commands.py", "packages/guest/tests/executor/test_vm.py")
 """Modules that take minutes."""
 
 
@@ -70,6 +74,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("asleep"))
         elif item.get_closest_marker("machine"):
             item.add_marker(pytest.mark.xdist_group("locked"))
+    if find_spec("ajuste_guest") is None:
+        for item in items:
+            if item.get_closest_marker("vm"):
+                item.add_marker(pytest.mark.skip("ajuste_guest is not installed"))
     booting = {item.path for item in items if item.get_closest_marker("vm")}
     items.sort(
         key=lambda item: (
@@ -164,5 +172,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
     """A signed archive, which the settings name as the mirror."""
+    from tests.debian_archive import archive_of_this_machine  # its keys are made by what only guests need
+
     with archive_of_this_machine(tmp_path, monkeypatch) as made:
         yield made

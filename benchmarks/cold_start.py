@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.guest import MEMORY_MIB
 

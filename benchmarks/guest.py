@@ -9,12 +9,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home, home
 from ajuste.model.event import Exited
 from ajuste.model.plan import Command, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 
 MEMORY_MIB = 1024
 

@@ -19,11 +19,11 @@ import psutil
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.executor import Depth
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, home
 from ajuste.model.plan import Command, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks.comparison import Comparison, by_turns
 
 SPEC = "debian:5.10"

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Final
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.root import fetch_root, root_arguments
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.model.event import Exited
 from ajuste.model.plan import Command, Plan
 from ajuste.study.site import GUEST_HOME, GUEST_USER
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.root import fetch_root, root_arguments
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.place import own_home
 

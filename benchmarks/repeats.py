@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from typing import Final
 from unittest.mock import patch
 
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, home, native_program
 from ajuste.model.plan import Command, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks.comparison import Comparison
 
 REPEATS: Final = 40
@@ -53,7 +53,7 @@ def measure(repeats: int = REPEATS, *, cpus: tuple[int, ...] = CPUS, with_lens: 
 def _kinds(cpus: int, repeats: int, with_lens: bool) -> Counter[str]:
     """Count each kind of what the agent said and of what the lens counted. ``with_lens=False``: as QEMU is."""
     if not with_lens:
-        with patch("ajuste.executor.guest.guest.lens_of_turns", return_value=None):
+        with patch("ajuste_guest.executor.guest.lens_of_turns", return_value=None):
             return _kinds_of(cpus, repeats, 0)
     return _kinds_of(cpus, repeats, 2)
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from statistics import median
 
 from ajuste.catalogue.loader import figure_sources
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import AGENT, WORKLOADS, home, native_program
 from ajuste.model.event import Exited
 from ajuste.model.plan import Command, Plan, Sampler
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks.comparison import Comparison, by_turns
 
 SPEC = "debian:6.1"

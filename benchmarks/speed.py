@@ -21,12 +21,12 @@ from unittest.mock import patch
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.executor import Depth
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.machine import RunningMachine
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, home, native_program
 from ajuste.model.plan import Command, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.executor.machine import RunningMachine
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks import demo
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.guest import do_nothing, target

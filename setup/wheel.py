@@ -1,4 +1,4 @@
-"""What the wheel carries besides Python: native programs, sources of kernel modules, man pages, completions.
+"""What the wheel carries besides Python: native programs, man pages, completions.
 
 Hatchling calls it (pyproject.toml). It compiles nothing: ``make dist`` does, and then builds the wheel.
 """
@@ -51,7 +51,6 @@ class Carried(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-manylinux_2_17_{machines.pop()}"
         build_data["shared_data"][str(share)] = "share"
         carried = {str(program): f"ajuste/native/{program.name}" for program in (*programs, *libraries, *symbols)}
-        carried[str(root / "native" / "module")] = "ajuste/native/module"
         carried |= {str(root / "docs" / name): f"ajuste/manual/{name}" for name in MANUAL}
         carried[str(self._record(root, [*programs, *libraries]))] = "ajuste/native/build.json"
         build_data["force_include"].update(carried)

@@ -9,7 +9,9 @@ import pytest
 from looped import each
 from tiers import ACCEPTED, insist
 
-SOURCES = "".join(path.read_text() for path in Path(__file__).parent.rglob("*.py") if path.name != "tiers.py")
+ROOT = Path(__file__).parents[1]
+TESTS = (*ROOT.glob("tests/**/*.py"), *ROOT.glob("packages/*/tests/**/*.py"))
+SOURCES = "".join(path.read_text() for path in TESTS if path.name != "tiers.py")
 
 
 def skipped(reason: str) -> pytest.TestReport:

@@ -25,15 +25,15 @@ from typing import Final
 from rich.console import Console
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, home
 from ajuste.model.event import Exited, Output
 from ajuste.model.plan import Attributes, Command, Perturbation, Plan
 from ajuste.model.results import DEFAULT_QUANTUM_US
 from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks.comparison import Comparison, by_turns, show
 from benchmarks.repeats import busy_host
 

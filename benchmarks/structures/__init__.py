@@ -17,13 +17,13 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, home
 from ajuste.model.cost import CostTask
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, MemoryNode, Plan
+from ajuste_guest.executor.guest import GuestExecutor
+from ajuste_guest.executor.initramfs import GuestFiles
+from ajuste_guest.kernel.fetch import fetch_kernel
 from benchmarks.comparison import Comparison
 from benchmarks.parallel import built as built_beside
 

@@ -10,15 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue, figure_sources
-from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.symbols import kernel_symbols
 from ajuste.machine.activity import read_figures
-from ajuste.machine.home import home
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.relevance import RelevanceCondition
 from ajuste.model.tunable import SERVER_KINDS
 from looped import each
-from tiers import slow
 
 OF_A_NAMESPACE = ("snmp", "netstat", "snmp6", "netdev")
 NOT_ALWAYS = {
@@ -123,11 +119,3 @@ def test_what_a_guest_cannot_answer_names_tunables_of_the_catalogue() -> None:
         for pattern in question.tunables:
             is_server = pattern.partition(".")[0] in SERVER_KINDS  # whose settings are made from their names
             assert is_server or any(fnmatchcase(name, pattern) for name in catalogue().tunables), pattern
-
-
-@pytest.mark.vm
-@pytest.mark.parametrize("kernel", ["debian:6.1", *slow("debian:6.12")])
-def test_kernels_have_the_functions_that_lead_to_the_code(kernel: str) -> None:
-    image = fetch_kernel(kernel, home())
-    names = {symbol.name for symbol in kernel_symbols(image, home())}
-    assert not {name for condition in CONDITIONS for name in condition.functions} - names

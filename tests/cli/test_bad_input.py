@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from shell import SMALL, Shell
 
@@ -116,6 +115,8 @@ def test_a_home_that_cannot_be_made_is_one_clear_error(ajuste: Shell) -> None:
 @pytest.mark.vm
 @pytest.mark.slow
 def test_a_kernel_that_does_not_boot_is_refused_and_no_run_remains(ajuste: Shell) -> None:
+    from ajuste_guest.kernel.fetch import fetch_kernel
+
     whole = fetch_kernel("debian:5.10", home()).vmlinuz
     (ajuste.directory / "vmlinuz").write_bytes(whole.read_bytes()[:3_000_000])
     _, complained = ajuste("run", "small.toml", "--kernel", "path:vmlinuz", expect=2)

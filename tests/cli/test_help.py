@@ -156,7 +156,7 @@ def test_a_command_that_moved_still_has_its_old_name(name: str) -> None:
     [
         pytest.param(example, marks=marks(example))
         for example in EXAMPLES
-        if "--scheduler build/" not in example  # a program that has to be built: see tests/run/test_contained.py
+        if "--scheduler build/" not in example  # it has to be built: see tests/run/test_contained.py
     ],
 )
 def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequest) -> None:

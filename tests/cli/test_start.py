@@ -14,7 +14,7 @@ from ajuste.model.plugins import plugins
 
 SLOW = ("sklearn", "optuna", "cmaes", "matplotlib", "plotly", "cryptography")
 LARGE = ("numpy", "sqlalchemy", "rich.table", "jinja2")
-OF_GUESTS = ("ajuste.executor.guest.guest", "qemu", "elftools")
+OF_GUESTS = ("ajuste_guest.executor.guest", "qemu", "elftools")
 
 
 def loaded_by(*commands: str) -> set[str]:

@@ -11,11 +11,14 @@ from typer.testing import CliRunner, Result
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import tunable_sheet, tunables
+from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello, ReadBack
-from ajuste.model.kernel import KernelImage
+from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
+from ajuste.run.testbed import RunOptions
+from ajuste.study.target import TargetTable
 
 
 class PlayedGuest:
@@ -23,12 +26,12 @@ class PlayedGuest:
 
     booted: list[str] = []
 
-    def __init__(self, image: KernelImage, **options: Any) -> None:
-        self._image = image
-        self._cpus = options["cpus"]
+    def __init__(self, release: str, cpus: int) -> None:
+        self._release = release
+        self._cpus = cpus
 
     def __enter__(self) -> Any:
-        self.booted.append(self._image.release)
+        self.booted.append(self._release)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -37,11 +40,27 @@ class PlayedGuest:
     @property
     def hello(self) -> Hello:
         fields = dict(at_ns=0, version=1, agent="0", build="", machine="x86_64", memory_bytes=1, guest=True)
-        return Hello(kernel=self._image.release, cpus=self._cpus, **fields)
+        return Hello(kernel=self._release, cpus=self._cpus, **fields)
 
     def run(self, plan: Plan) -> Observation:
         assert not plan.writes
         return Observation(events=tuple(ReadBack(at_ns=1, tunable=r.tunable, value="750000") for r in plan.reads))
+
+
+class PlayedTestbed:
+    def __init__(self, options: RunOptions) -> None:
+        pass
+
+    def kernel_version(self, spec: str) -> KernelVersion:
+        parse_spec(spec)
+        return KernelVersion.parse(release_of(spec))
+
+    def bare(self, target: TargetTable) -> PlayedGuest:
+        return PlayedGuest(release_of(str(target.kernel)), target.cpus)
+
+
+def release_of(spec: str) -> str:
+    return {"debian:7": "7.3.4-cloud-amd64"}.get(spec, spec.removeprefix("debian:") + ".1-cloud-amd64")
 
 
 class NoHost:
@@ -54,15 +73,11 @@ class NoHost:
 
 @pytest.fixture(autouse=True)
 def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> list[str]:
-    def fetch(spec: Any, home: Any, **_: Any) -> Any:
-        release = {"debian:7": "7.3.4-cloud-amd64"}.get(spec, spec.removeprefix("debian:") + ".1-cloud-amd64")
-        return KernelImage(spec=spec, release=release, vmlinuz=Path("/none"), sha256="")
-
     monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("ajuste.kernel.fetch.fetch_kernel", fetch)
-    for name, played in {"fetch_kernel": fetch, "GuestExecutor": PlayedGuest, "HostExecutor": NoHost}.items():
-        monkeypatch.setattr(tunable_sheet, name, played)
+    monkeypatch.setattr(tunable_sheet, "HostExecutor", NoHost)
+    for module in ("ajuste.run.testbed", "ajuste.cli.tunable_sheet"):
+        monkeypatch.setattr(f"{module}.kernel_testbed", PlayedTestbed)
     PlayedGuest.booted.clear()
     return PlayedGuest.booted
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,13 @@ STATISTICS = "stats"
 """The package that the core needs; all others need the core."""
 PACKAGES = sorted(path.name for path in (ROOT / "packages").iterdir())
 QUICK = "not slow and not vm and not browser and not machine and not network"
+
+
+def needs(package: str) -> list[str]:
+    """The packages that a package needs, by its metadata, with itself and the statistics."""
+    project = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())["project"]
+    words = (re.match(r"ajuste-(\w+)", dependency) for dependency in project["dependencies"])
+    return sorted({package, STATISTICS, *(word[1] for word in words if word)})
 
 
 def quick_tests(installed: Installed, package: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -34,12 +43,12 @@ def quick_tests(installed: Installed, package: str, *words: str) -> subprocess.C
 def test_its_tests_pass_alone(package: str, wheel: Path, tmp_path: Path) -> None:
     alone = tmp_path / "wheels"
     alone.mkdir()
-    needed = (f"ajuste_{name}-*.whl" for name in (package, STATISTICS))
+    needed = (f"ajuste_{name}-*.whl" for name in needs(package))
     for each in (wheel, *(path for pattern in needed for path in wheel.parent.glob(pattern))):
         (alone / each.name).symlink_to(each)
     installed = install(alone / wheel.name, tmp_path / "environment")
     others = [name for name in PACKAGES if (installed.packages / f"ajuste_{name}").exists()]
-    assert others == sorted([package, STATISTICS])
+    assert others == needs(package)
     done = quick_tests(installed, package, "-m", QUICK)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 

@@ -25,8 +25,6 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
     listed = subprocess.run(["git", "ls-files", "src/ajuste"], cwd=ROOT, capture_output=True, text=True, check=True)
     expected = {name.removeprefix("src/") for name in listed.stdout.splitlines()}
     expected |= {"ajuste/report/templates/plotly.min.js.gz", "ajuste/catalogue/parsed.txt"}  # which make setup writes
-    modules = ROOT / "native" / "module"
-    expected |= {f"ajuste/native/module/{f.relative_to(modules)}" for f in modules.rglob("*") if f.is_file()}
     expected |= {f"ajuste/native/{name}" for name in (AGENT, LENS, WORKLOADS, SERVICE, WATCH, "build.json")}
     expected |= {f"ajuste/native/{name}.symbols" for name in (AGENT, WORKLOADS, SERVICE, WATCH)}
     pages = (page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md"))
@@ -50,10 +48,22 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
     (built,) = wheel.parent.glob(f"ajuste_{package.name}-0.1.0-py3-none-any.whl")
     with zipfile.ZipFile(built) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
-    assert names == set(listed.stdout.splitlines())
+    modules = ROOT / "native" / "module"
+    carried = {f"ajuste_guest/module/{f.relative_to(modules)}" for f in modules.rglob("*") if f.is_file()}
+    assert names == set(listed.stdout.splitlines()) | (carried if package.name == "guest" else set())
 
 
-@pytest.mark.parametrize(("command", "part"), [("live", "live"), ("gate", "ci"), ("serve", "serve")])
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        ("live", "live"),
+        ("gate", "ci"),
+        ("serve", "serve"),
+        ("why", "guest"),
+        ("kernel", "kernels"),
+        ("cluster", "cluster"),
+    ],
+)
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     command: str, part: str, core: Installed
 ) -> None:
@@ -62,6 +72,27 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     message, hint = done.stderr.splitlines()
     assert f"belongs to the optional part {part} of Ajuste" in message
     assert hint.strip() == f"install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'"
+
+
+@pytest.mark.parametrize(
+    ("part", "package", "words"),
+    [
+        ("guest", "ajuste_guest", ("run", "granularity")),
+        ("guest", "ajuste_guest", ("plan", "granularity")),
+        ("guest", "ajuste_guest", ("compare", "--kernel", "debian:6.12", "--", "true")),
+        ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "build:debian:6.1+NUMA=n")),
+        ("cluster", "ajuste_fleet", ("compare", "--cluster", "tls://lab1:8786", "--", "true")),
+    ],
+)
+def test_what_another_package_does_for_a_command_of_the_core_names_it(
+    part: str, package: str, words: tuple[str, ...], core: Installed
+) -> None:
+    done = core.run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"ajuste: {package} is not installed; it belongs to the optional part {part} of Ajuste",
+        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'",
+    ]
 
 
 @pytest.mark.usefixtures("machine_lock")
@@ -126,7 +157,7 @@ def test_it_says_what_it_is(installed: Installed) -> None:
 
 def test_the_sources_of_modules_and_the_catalogue_are_found(installed: Installed) -> None:
     program = (
-        "from ajuste.machine.home import module_source as m; "
+        "from ajuste_guest.kernel.own_module import module_source as m; "
         "print(sorted(p.name for p in m('ajuste_linpack').iterdir()))"
     )
     done = subprocess.run(

@@ -282,4 +282,4 @@ def test_what_ended_undecided_goes_on_with_more_blocks_or_another_analysis(
     store.stop_run(run, stopped, "")
     tables = {name: getattr(study, name).model_copy(update=update) for name, update in changes.items()}
     changed = resolved.model_copy(update={"study": study.model_copy(update=tables)})
-    assert goes_on(Experiment(resolved=changed, images={}, packages={}, fingerprint="f"), store) is expected
+    assert goes_on(Experiment(resolved=changed, fingerprint="f"), store) is expected

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli import options
 from ajuste.design.search.sampler import Search
+from ajuste.kernel.builder import kernel_builder
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
+from ajuste.model.cluster import Cluster, cluster_at
 from ajuste.model.error import Place, RequestError
 from ajuste.model.fleet import FleetPlan
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Activity, Console, sheet
 from ajuste.run.experiment import built_kernels
-from ajuste.run.testbed import RunOptions
+from ajuste.run.testbed import RunOptions, kernel_testbed
 from ajuste.study.builtin import find_study
 from ajuste.study.command_line.conditions import fleet_plan
 from ajuste.study.command_line.request import Request, kernels_between_commas
@@ -32,7 +34,6 @@ from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.keys import Cluster
     from ajuste.profile.placing import Placed
 
 
@@ -66,9 +67,7 @@ def chosen_study(
     kernels = None if kernel is None else _kernels(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, rights=rights))
     if study.patches:
-        from ajuste.run.contained import with_patches  # few studies contain any
-
-        study = with_patches(study, home())
+        study = kernel_testbed(RunOptions(home())).with_patches(study)
     study = with_factor_levels(study, choices.set or (), catalogue, parse_study_spec)
     study = without_levels(study, choices.without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):
@@ -96,10 +95,9 @@ def _kernels(text: str) -> tuple[str, ...]:
     place = Place(f"--kernel {text}")
     specs = kernels_between_commas(text, place)
     for wanted in specs_to_build(specs).values():
-        from ajuste.kernel.building.build import version_to_build
-
+        builder = kernel_builder()
         try:
-            version_to_build(wanted, home())
+            builder.version_to_build(wanted, home())
         except RequestError as failure:
             raise failure.at(place) from None
     if len({parse_spec(spec) for spec in specs}) < len(specs):
@@ -179,8 +177,6 @@ def cluster_of(option: str, address: str, keys: Path | None, *, insecure: bool) 
     Raises:
         RequestError: The address is malformed or not allowed.
     """
-    from ajuste.executor.cluster.keys import cluster_at
-
     return cluster_at(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
 
 

@@ -23,8 +23,8 @@ from ajuste.cli.options import example, spread
 from ajuste.cli.showing import Showing, command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
-from ajuste.model.capability import asked_here
 from ajuste.run.experiment import unless_going_on
+from ajuste.run.testbed import RunOptions, kernel_testbed
 from ajuste.study.command_line.conditions import fail_conditions
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
@@ -105,9 +105,7 @@ def compare(
             request = request.with_kernels(names)
             study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
     if scheduler:
-        from ajuste.run.contained import with_schedulers  # few studies contain any
-
-        study = with_schedulers(study, home(), asked_here(), lambda _: None, scheduler).study
+        study = kernel_testbed(RunOptions(home())).with_schedulers(study, scheduler).study
     command = command_line(context)
     if save is not None:
         document = adhoc_document(savable(typed, names), known, profiles)[0]

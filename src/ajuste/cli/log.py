@@ -17,6 +17,7 @@ from typing import Final, TextIO
 from ajuste.machine.files import open_directory, user_name
 from ajuste.machine.home import ajuste_version
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import packages
 from ajuste.model.wording import visible_line
 
 OPTION: Final = "--log"
@@ -49,9 +50,10 @@ def begin_log(path: Path) -> None:
     columns = [name for name in _NAMES if name != "exc_info"]
     file.setFormatter(JsonFormatter(columns, rename_fields=_NAMES, timestamp="time"))
     atexit.register(file.say_problem)
-    listened = logging.getLogger("ajuste")
-    listened.addHandler(file)
-    listened.setLevel(logging.INFO)
+    for package in {"ajuste", *packages()}:
+        listened = logging.getLogger(package)
+        listened.addHandler(file)
+        listened.setLevel(logging.INFO)
     _LOG.info("command begun", extra={"version": ajuste_version(), "arguments": sys.argv[1:]})
 
 

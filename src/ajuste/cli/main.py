@@ -87,14 +87,17 @@ Each is a module of this package, with a function of that name or a group ``app`
 ELSEWHERE: Final = MappingProxyType(
     {
         "campaign": "serve",
+        "cluster": "cluster",
         "course": "course",
         "gate": "ci",
         "history": "ci",
+        "kernel": "kernels",
         "live": "live",
         "mcp": "mcp",
         "reproduce": "ci",
         "serve": "serve",
         "site": "serve",
+        "why": "guest",
     }
 )
 """The commands of Ajuste's other packages, with the optional part that each belongs to."""

@@ -21,6 +21,7 @@ from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
 from ajuste.report.console import Activity
+from ajuste.run.testbed import RunOptions, kernel_testbed
 from ajuste.study.command_line.conditions import fail_conditions
 from ajuste.study.command_line.option import OUTPUT, RARE, VERDICT, Option
 from ajuste.study.command_line.request import Request
@@ -102,10 +103,9 @@ def run(
         changed = (choices, request) != (Choices(), Request())
         notes: tuple[str, ...] = ()
         if chosen.schedulers or scheduler:
-            from ajuste.run.contained import with_schedulers  # few studies contain any
-
             with Activity(quiet=showing.silent) as activity:
-                extended = with_schedulers(chosen, home(), rights, activity.say, scheduler or ())
+                guests = kernel_testbed(RunOptions(home(), say=activity.say, rights=rights))
+                extended = guests.with_schedulers(chosen, scheduler or ())
             chosen, notes = extended.study, extended.notes
         expected = _expected(chosen, tests, changed=changed, notes=notes)
         chosen = chosen.model_copy(update={"expect": None})  # It is no part of the question.

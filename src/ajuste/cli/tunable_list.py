@@ -9,7 +9,6 @@ from rich.padding import Padding
 from rich.table import Table
 
 from ajuste.catalogue.place import kernels
-from ajuste.kernel.spec import KernelToBuild, PackagedKernel, parse_spec
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
@@ -61,14 +60,7 @@ def _path(tunable: Tunable, version: KernelVersion | None) -> str | None:
 
 def version_of(kernel: str) -> KernelVersion:
     """Return the version of ``kernel``; fetch the kernel only where its spec does not give it."""
-    spec = parse_spec(kernel)
-    if isinstance(spec, PackagedKernel) and "." in (spec.release or spec.version):
-        return KernelVersion.parse(spec.release or spec.version)
-    if isinstance(spec, KernelToBuild):
-        from ajuste.kernel.building.build import version_to_build
-
-        return version_to_build(spec, home())
-    from ajuste.kernel.fetch import fetch_kernel
+    from ajuste.run.testbed import RunOptions, kernel_testbed  # the executors take longer to load than the list
 
     with Activity() as activity:
-        return fetch_kernel(kernel, home(), say=activity.say).version
+        return kernel_testbed(RunOptions(home(), say=activity.say)).kernel_version(kernel)

@@ -16,11 +16,8 @@ from rich.text import Text
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import ALWAYS_ON, initial_value, kernels, kind, location, span
 from ajuste.catalogue.servers import ANY_TEXT
-from ajuste.executor.guest.guest import GuestExecutor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.availability import Current, Here, HostMachine, current_values, tunables_here
 from ajuste.executor.host.host import HostExecutor
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.cause import CAUSES
 from ajuste.model.error import AjusteError
@@ -29,6 +26,8 @@ from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, RISKS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Activity, Console
+from ajuste.run.testbed import RunOptions, kernel_testbed
+from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
     from ajuste.executor.executor import Executor
@@ -88,11 +87,10 @@ def _host(tunable: Tunable) -> TunableSheet:
 
 def _guest(tunable: Tunable, kernel: str, cpus: int) -> TunableSheet:
     with Activity() as activity:
-        say = activity.say
-        image = fetch_kernel(kernel, home(), say=say)
-        clock: Any = "virtual" if cpus == 1 else "wall"
-        say(f"booting {kernel}")
-        with GuestExecutor(image, clock=clock, cpus=cpus, files=GuestFiles(), home=home(), say=say) as guest:
+        target = TargetTable(kernel=kernel, clock="virtual" if cpus == 1 else "wall", cpus=cpus)
+        machine = kernel_testbed(RunOptions(home(), say=activity.say)).bare(target)
+        activity.say(f"booting {kernel}")
+        with machine as guest:
             return _sheet(catalogue().example(tunable), guest, kernel, of=tunable)
 
 

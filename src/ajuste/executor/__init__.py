@@ -1,1 +1,1 @@
-"""The places that run trials, behind one interface: the host, a guest, a cluster."""
+"""The places that run trials, behind one interface: the host is one; packages add others."""

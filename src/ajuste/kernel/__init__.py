@@ -1,1 +1,1 @@
-"""Kernels: specification, fetching, sources, building, Kconfig, differences."""
+"""Kernels: specification, and what is asked of the package that builds them."""

@@ -34,7 +34,7 @@ PACKAGE: Final = Path(__file__).parents[1]
 TREE: Final = PACKAGE.parent.parent
 """The source tree, where the package is part of one."""
 NATIVE: Final = PACKAGE / "native"
-"""The part of a wheel that is not Python: programs, sources of kernel modules, and the record of the build."""
+"""The part of a wheel that is not Python: programs, and the record of the build."""
 RECORD: Final = NATIVE / "build.json"
 OPT: Final = Path("/opt/ajuste")
 """The environment of the Debian package."""
@@ -54,12 +54,14 @@ EXTRAS: Final = MappingProxyType(
     {
         "advise": ("ajuste_advise",),
         "ci": ("ajuste_ci",),
-        "cluster": ("cryptography", "distributed"),
+        "cluster": ("ajuste_fleet", "cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),
+        "guest": ("ajuste_guest", "debian", "elftools", "pysequoia", "qemu"),
+        "kernels": ("ajuste_kernels", "kconfiglib"),
         "live": ("ajuste_live",),
         "mcp": ("ajuste_lab", "mcp"),
         "notebook": ("pandas", "polars"),
-        "perfetto": ("perfetto",),
+        "perfetto": ("ajuste_guest", "perfetto"),
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
         "search": ("cmaes", "optuna", "pydoe", "sklearn"),
@@ -367,7 +369,7 @@ def _owner_uid(directory: Path) -> int:
         return -1
 
 
-# The native programs, and the sources of kernel modules: where they are on this machine.
+# The native programs: where they are on this machine.
 
 
 AGENT = "ajuste-agent"
@@ -376,7 +378,6 @@ SERVICE = "ajuste-service"
 WATCH = "ajuste-watch"
 LENS = "libajuste_lens.so"
 """A library of QEMU's, which is found like a program."""
-_MODULES = {"ajuste_linpack": "linpack"}
 
 _BUILT = TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
 
@@ -399,15 +400,6 @@ def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Pa
         f"program {name} not found in {searched}",
         hint="set AJUSTE_NATIVE to its directory" if chosen else how_to_mend(),
     )
-
-
-def module_source(name: str) -> Path:
-    """Return the source directory of a bundled kernel module. Raises RequestError where it is missing."""
-    places = [parent / "module" / _MODULES[name] for parent in (NATIVE, TREE / "native")]
-    folder = next((place for place in places if (place / "Kbuild").is_file()), None)
-    if folder is None:
-        raise RequestError(f"sources of the kernel module {name} not found in {places[in_tree()]}", hint=how_to_mend())
-    return folder
 
 
 # Programs of this machine, and the shared libraries that they load by themselves.

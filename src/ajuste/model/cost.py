@@ -354,6 +354,11 @@ class CostComparison(ClosedModel):
     def total(self) -> int:
         return sum(part.own for part in self.parts)
 
+    @property
+    def all_sentences(self) -> tuple[str, ...]:
+        """Return the counted costs, then the modelled ones."""
+        return (*self.sentences, *(self.modelled.sentences if self.modelled else ()))
+
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
         rows = (*self.functions, self.others)

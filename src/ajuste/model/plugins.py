@@ -33,8 +33,11 @@ Group = Literal[
     "outputs",
     "exports",
     "features",
+    "kernels",
     "sources",
     "catalogues",
+    "testbeds",
+    "recorders",
 ]
 """Groups of what a package can add; the entry points of each are in ``ajuste.GROUP``:
 
@@ -47,8 +50,13 @@ Group = Literal[
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste.profile.formats``)
-- ``features``: modules with features of kernels (``ajuste.run.proofs.features``)
+- ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
+- ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
+  ``ajuste.kernel.builder.KernelBuilder``
 - ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
+- ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``guest``, guests of this
+  machine; ``cluster``, guests of the machines of a cluster; ``machines``, those machines themselves
+- ``recorders``: ``why``, a module that records trials and explains them (``ajuste.run.experiment.recorder``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """
 
@@ -114,6 +122,11 @@ def added() -> dict[str, tuple[str, ...]]:
     for plugin in _installed():
         by_package[plugin.package] = (*by_package.get(plugin.package, ()), f"{plugin.group} {plugin.name}")
     return by_package
+
+
+def packages() -> frozenset[str]:
+    """Return the names of the Python packages that have plug-ins."""
+    return frozenset(plugin.module.partition(".")[0] for plugin in _installed())
 
 
 def load_plugin(group: Group, name: str) -> Any:

@@ -25,7 +25,6 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, listed, percent, shell_line, visible, visible_line
-from ajuste.report.costs import cost_sentences
 from ajuste.report.format import Labels, NumberFormat, result_labels
 from ajuste.report.latency import asks_about_scheduling, latency_command, measures_latency
 from ajuste.report.listings import kernel_option_sentences
@@ -251,7 +250,7 @@ def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
     for explanation in results.explanations:
         sentences = (
             *explanation.sentences[:_MOST_SENTENCES],
-            *(cost_sentences(explanation.costs)[:_MOST_SENTENCES] if explanation.costs else ()),
+            *(explanation.costs.all_sentences[:_MOST_SENTENCES] if explanation.costs else ()),
             *(explanation.divergence.sentences[:_PATHS] if explanation.divergence else ()),
         )
         head = f"Mechanism, {names[explanation.configuration]} against {names[explanation.baseline.configuration]}:"

@@ -1,1 +1,1 @@
-"""A study from plan to verdict; also proofs and bisection."""
+"""A study from plan to verdict, on a testbed."""

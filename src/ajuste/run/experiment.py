@@ -16,28 +16,29 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.sampler import Search
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.journals import keeper
-from ajuste.kernel.spec import WITH_SCHEDULERS, KernelToBuild, kernel_kind, specs_to_build
+from ajuste.kernel.spec import kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
-from ajuste.machine.home import ajuste_version
+from ajuste.machine.home import ajuste_version, require_extra
 from ajuste.machine.inventory.inventory import summarise, take_inventory
+from ajuste.model.base import BaseModel
 from ajuste.model.boot import BOOTS
-from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.fleet import FLEET, CanaryRecord
-from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
+from ajuste.model.fleet import FLEET
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
+from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.trial_status import EXITED
 from ajuste.run.outcome import results_of
-from ajuste.run.testbed import Experiment, RunOptions, testbed_for
-from ajuste.study.named import require_allowed, require_allowed_run
+from ajuste.run.testbed import Experiment, KernelTestbed, RunOptions, testbed_for
+from ajuste.study.named import require_allowed
 from ajuste.study.resolve import resolve, resolver
-from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
+from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
-    from ajuste.kernel.building.build import BuildWatcher
+    from ajuste.kernel.builder import BuildWatcher
     from ajuste.model.results import Results
     from ajuste.report.progress import Progress, SearchProgress
     from ajuste.run.runner import Executors, Watcher
@@ -65,6 +66,8 @@ def prepare(study: Study, catalogue: Catalogue, options: RunOptions) -> Experime
     Raises RequestError for what cannot be carried out as written; errors of the study itself before any download.
     """
     resolved = resolved_study(study, catalogue, options)
+    if study.analysis.explain:
+        recorder()  # what it lacks is named before anything is measured
     return testbed_for(study, options).prepared(resolved, catalogue)
 
 
@@ -79,42 +82,17 @@ def built_kernels(
     wanted = specs_to_build(study.kernels)
     if not wanted:
         return {}
-    from ajuste.kernel.building.build import build_specified, require_different
-    from ajuste.run.proofs.prove import check_claims
+    from ajuste.kernel.builder import kernel_builder
 
+    bed = testbed_for(study, options)
     if search is None:
         resolved = resolved_study(study, catalogue, options)
     else:
-        surroundings = testbed_for(study, options).surroundings(searched_study(study, search, catalogue), catalogue)
+        surroundings = bed.surroundings(searched_study(study, search, catalogue), catalogue)
         resolved = first_study(resolver(*surroundings), search)
-    check_claims(study)
-    for configuration in resolved.configurations:
-        if configuration.kernel in wanted:
-            _require_plain(configuration, wanted[configuration.kernel], study)
-    built = build_specified(study.kernels, options.home, watcher)
-    require_different(built)
-    return {text: kernel.image.spec for text, kernel in built.items()}
-
-
-def _require_plain(configuration: ResolvedConfiguration, wanted: KernelToBuild, study: Study) -> None:
-    # A kernel built for a study has neither the example BPF schedulers nor the headers that modules need.
-    from ajuste.executor.guest.initramfs import how_to_build
-
-    place = study.kernel_place(configuration.kernel)
-    contained = {scheduler.name for scheduler in study.schedulers}
-    if configuration.scheduler and configuration.scheduler not in contained and wanted.config != WITH_SCHEDULERS:
-        raise RequestError(
-            f"{configuration.kernel} is built without BPF schedulers (sched_ext), "
-            f"which {configuration.scheduler} requires",
-            hint=how_to_build(configuration.kernel),
-            place=place,
-        )
-    if configuration.modules:
-        raise RequestError(
-            f"{configuration.kernel}: building a module requires a distribution's kernel, such as debian:5.10",
-            hint="omit the level with --without, or use --kernel debian:5.10",
-            place=place,
-        )
+    assert isinstance(bed, KernelTestbed)  # only guests boot kernels of a study
+    bed.require_buildable(resolved, wanted)
+    return dict(kernel_builder().build_specified(study.kernels, options.home, watcher))
 
 
 def prepare_search(study: Study, search: Search, catalogue: Catalogue, options: RunOptions) -> Experiment:
@@ -413,21 +391,18 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
     if KERNEL_OPTIONS not in environment and (kernel_options := _kernel_options(experiment, options)):
         environment[KERNEL_OPTIONS] = kernel_options
         store.set_environment(run, environment)
-    if experiment.root is not None:
-        environment[PACKAGES] = experiment.root.about
+    if experiment.environment:
+        environment |= experiment.environment
         store.set_environment(run, environment)
 
-    def keep_fleet(record: CanaryRecord) -> None:
+    def keep_order(record: BaseModel) -> None:
         environment[FLEET] = record.model_dump(mode="json")
         executors.refresh_environments()  # Machines may have joined.
 
-    fleet = None
-    if options.fleet is not None:
-        from ajuste.run.fleet import Fleet
+    def present() -> Sequence[str]:
+        return next(iter(executors.entered.values())).present
 
-        fleet = Fleet(
-            options.fleet, resolved, lambda: next(iter(executors.entered.values())).present, keep_fleet, watcher.say
-        )
+    order = bed.order(resolved, present, keep_order, watcher.say)
     first = keeper(options.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
         stack.callback(_keep_late_findings, executors, environment, ready)
@@ -438,12 +413,10 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
 
             look = RelevanceLook(observer, keep, watcher.warn, read_no_chance(environment))
             look.remind()
-        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
+        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, order).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
-            from ajuste.run.recordings import record_decisive
-
-            record_decisive(run, store, executors, options.say)
+            recorder().record_decisive(run, store, executors, options.say)
         _keep_late_findings(executors, environment, ready)  # A run that ended cannot change.
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
         store.stop_run(run, stop.why, stop.words)
@@ -461,45 +434,25 @@ def _keep_late_findings(
             ready(machine, executor)
 
 
+def recorder() -> Any:
+    """Return the module that records trials and explains them: ``record`` does on request, ``record_decisive`` at the
+    end of a run. Raises RequestError if the package that has it is not installed.
+    """
+    if "why" not in plugins("recorders"):
+        require_extra("guest")
+    return load_plugin("recorders", "why")
+
+
 def _kernel_options(experiment: Experiment, options: RunOptions) -> dict[str, Any]:
     study = experiment.resolved.study
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or len(experiment.images) < 2:
         return {}
-    from ajuste.kernel.difference import compared_options
+    from ajuste.kernel.builder import has_builder, kernel_builder
 
-    differences = compared_options(compared.baseline_level, experiment.images, options.home, options.say)
+    if not has_builder():
+        return {}
+    differences = kernel_builder().compared_options(
+        compared.baseline_level, experiment.images, options.home, options.say
+    )
     return {spec: differing.model_dump(mode="json") for spec, differing in differences.items()}
-
-
-def record(
-    run: Run,
-    configuration: str,
-    store: Store,
-    catalogue: Catalogue,
-    options: RunOptions,
-    *,
-    fresh: bool,
-    decisions: bool = False,
-) -> None:
-    """Record a trial of ``configuration`` and one of the baseline on the run's machine, unless they are stored; with
-    ``fresh`` again, with ``decisions`` also the scheduler's decisions.
-
-    Raises RequestError if the run's kernel does not boot or its programs are gone, RunError if the machine was lost.
-    """
-    resolved = ResolvedStudy.model_validate_json(run.resolved)
-    if run.imported:
-        require_allowed_run(resolved, Asked("bundle"), catalogue, kernel_kind)
-    from ajuste.run.recordings import follow_decisions, record_trials, to_follow, to_record
-    from ajuste.run.runner import Executors
-
-    wanted = to_record(run, configuration, store, fresh=fresh)
-    followed = to_follow(run, configuration, store, fresh=fresh or bool(wanted.names)) if decisions else ()
-    if not wanted.names and not followed:
-        return
-    bed = testbed_for(resolved.study, options)
-    experiment = bed.prepared(resolved, catalogue)
-    first = keeper(options.home, run.id, resolved.writes, catalogue)
-    with Executors(lambda machine: bed.executor(experiment, machine, first), lambda *_: None) as executors:
-        record_trials(run, wanted, store, executors, options.say)
-        follow_decisions(run, followed, store, executors, options.say)

@@ -1,6 +1,6 @@
 """Testbeds: resolve a study on its machines, prepare what it needs, and make executors.
 
-Modules that only guests need are imported late: they take long to load.
+This machine is one; other packages add guests and the machines of a cluster (``ajuste.model.plugins``).
 """
 
 from __future__ import annotations
@@ -8,43 +8,48 @@ from __future__ import annotations
 import logging
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
-from ajuste.executor.host.availability import of_this_machine
-from ajuste.executor.host.caller import host_site
-from ajuste.executor.host.host import prepared_for
-from ajuste.executor.host.rights import require_possible
-from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
+from ajuste.executor.host.adoption import adopted_from
+from ajuste.executor.host.availability import current_values, of_this_machine
+from ajuste.executor.host.caller import host_site, user_here
+from ajuste.executor.host.host import HostExecutor, prepared_for
+from ajuste.executor.host.rights import require_possible, risks
+from ajuste.kernel.spec import KernelToBuild
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, ajuste_version, find_program, native_program
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program, require_extra
 from ajuste.machine.session import machine_marks
+from ajuste.model.base import BaseModel
 from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
+from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.wording import Say
-from ajuste.study.factors import SCHED_EXT, varies
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
-from ajuste.study.site import GUEST, Site, study_directory
+from ajuste.study.site import Site
+from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.keys import Cluster
-    from ajuste.executor.guest.guest import GuestOptions
-    from ajuste.executor.guest.initramfs import GuestFiles
-    from ajuste.executor.guest.root import GuestRoot
     from ajuste.machine.boot.session import BootSession
+    from ajuste.model.cluster import Cluster
     from ajuste.model.fleet import FleetPlan
+    from ajuste.profile.source import TunedTree
+    from ajuste.report.plan import PlannedStudy
+    from ajuste.run.machine_order import MachineOrder
     from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
+_EXTRAS: Final = MappingProxyType({"guest": "guest", "cluster": "cluster", "machines": "cluster"})
+"""The optional part that each testbed of Ajuste's other packages belongs to."""
 
 
 @dataclass(frozen=True)
@@ -75,20 +80,28 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A resolved study, prepared to run. ``images`` are by kernel spec, ``modules`` are Ajuste's kernel modules by the
-    machine that loads them, ``root`` has the guests' Debian packages.
+    """A resolved study, prepared to run; a testbed may have its own kind. ``images`` are the kernels that it boots, by
+    spec; ``environment`` are facts to store with the run.
 
     ``fingerprint`` covers everything that determines what is measured: experiments with equal ones share trials. With
     a ``resolver`` it is a search, which makes its configurations as it goes.
     """
 
     resolved: ResolvedStudy
-    images: dict[str, KernelImage]
-    packages: dict[str, str]
     fingerprint: str
+    images: dict[str, KernelImage] = field(default_factory=dict)
     resolver: Resolver | None = None
-    modules: dict[Machine, tuple[Path, ...]] = field(default_factory=dict)
-    root: GuestRoot | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contained:
+    """A ``study`` with its contents in the cache. ``notes`` list what differs from the file, so that digests cannot be
+    compared.
+    """
+
+    study: Study
+    notes: tuple[str, ...] = ()
 
 
 Surroundings: TypeAlias = tuple[Study, Catalogue, dict[str, KernelVersion], FindProgram, Site]
@@ -111,6 +124,10 @@ class Testbed(ABC):
         """Return the arguments for resolving the study. A kernel is fetched only if its spec has no version."""
 
     @abstractmethod
+    def planned(self, resolved: ResolvedStudy, catalogue: Catalogue) -> PlannedStudy:
+        """Return every write, command and trial of the study. Nothing is fetched or changed. Raises RequestError."""
+
+    @abstractmethod
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         """Return the study with everything it needs. Nothing is booted or changed. Raises RequestError."""
 
@@ -126,6 +143,51 @@ class Testbed(ABC):
         """Return an observer of whether the factors can matter; None if these machines cannot show it."""
         return None
 
+    def order(
+        self,
+        resolved: ResolvedStudy,
+        present: Callable[[], Sequence[str]],
+        keep: Callable[[BaseModel], None],
+        say: Say,
+    ) -> MachineOrder | None:
+        """Return the order in which several machines, those ``present``, measure the study; None if it has none.
+        ``keep`` stores how far it came.
+        """
+        return None
+
+
+class KernelTestbed(Testbed):
+    """Machines that boot kernels of a study's choice: guests."""
+
+    @abstractmethod
+    def kernel_version(self, spec: str) -> KernelVersion:
+        """Return the version of a kernel, which is fetched only if its spec has none. Raises RequestError, RunError."""
+
+    @abstractmethod
+    def bare(self, target: TargetTable) -> Executor:
+        """Return a machine like ``target`` without any study's files, not yet entered: to read its settings."""
+
+    @abstractmethod
+    def require_buildable(self, resolved: ResolvedStudy, wanted: Mapping[str, KernelToBuild]) -> None:
+        """Raise RequestError if the study claims or needs what kernels to build cannot have, before any is built."""
+
+    @abstractmethod
+    def with_patches(self, study: Study) -> Study:
+        """Return ``study`` with its kernels' patches as files. Raises RequestError for one that it does not contain."""
+
+    @abstractmethod
+    def with_schedulers(self, study: Study, paths: Sequence[Path] = (), within: Path | None = None) -> Contained:
+        """Return ``study`` with its BPF schedulers in the cache: from ``paths`` (in the directory ``within``), from the
+        study's own directory, or built.
+
+        Raises RequestError for a program that may not be built, is not found or has another hash, RunError if building
+        fails.
+        """
+
+    @abstractmethod
+    def tuned(self, suite: str) -> TunedTree:
+        """Return tuned of a ``suite``, or the newest if empty, from the distribution. Raises RequestError, RunError."""
+
 
 class HostTestbed(Testbed):
     """Runs on this machine."""
@@ -137,6 +199,24 @@ class HostTestbed(Testbed):
         _LOG.info("kernel resolved", extra={"kernel": "host", "release": release})
         return study, of_this_machine(catalogue), here, find_program, host_site()
 
+    def planned(self, resolved: ResolvedStudy, catalogue: Catalogue) -> PlannedStudy:
+        from ajuste.machine.boot.loader import installed_kernel
+        from ajuste.run.planning import planned_study
+        from ajuste.run.relevance import idle_from_the_start
+
+        no_chance = idle_from_the_start(resolved, catalogue)
+        for state in resolved.boots:
+            if state.kernel:
+                installed_kernel(state.kernel)
+        now = _values_here(resolved, catalogue)
+        accepted = [risk.what for risk in risks(resolved, catalogue)]
+        user = "root" if resolved.study.workload.as_root else user_here()  # Without root it is refused.
+        planned = planned_study(resolved, catalogue, now, user, no_chance, accepted)
+        adopted = adopted_from(
+            write.location for configuration in resolved.configurations for write in configuration.writes
+        )
+        return planned.model_copy(update={"notes": (*planned.notes, *map(str, adopted))})
+
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         require_possible(resolved, catalogue, accept_risk=self.options.accept_risk, dry=self.options.dry)
         if resolved.boots and self.options.reboots is None and not self.options.reboots_allowed:
@@ -145,7 +225,7 @@ class HostTestbed(Testbed):
                 hint="add --reboots to `ajuste run` or `ajuste compare`; `ajuste plan` and --dry-run show how often",
             )
         marks = self.options.reboots.plan.marks if self.options.reboots else machine_marks()
-        return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | marks))
+        return Experiment(resolved, fingerprint(resolved, file_marks(resolved) | marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         host = prepared_for(
@@ -165,249 +245,42 @@ class HostTestbed(Testbed):
         return HostObserver(experiment.resolved, catalogue)
 
 
-class BenchTestbed(HostTestbed):
-    """Runs on the machines of a cluster themselves."""
-
-    explains = False
-
-    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
-        from ajuste.executor.cluster.connection import Connection
-
-        super().__init__(options)
-        self.connected = self._connection = Connection(cluster, options.say)
-
-    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
-        # Machines may join and leave, and each checks for itself what is possible.
-        if resolved.boots:
-            raise RequestError("a study that reboots its machine is not supported on a cluster")
-        marks = _marks(resolved) | {"machine": "those of a cluster"}
-        return Experiment(resolved, {}, {}, fingerprint(resolved, marks))
-
-    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.cluster.coordinator import BenchExecutor
-        from ajuste.executor.cluster.messages import HostJob
-
-        study = experiment.resolved.study
-        job = HostJob(
-            ajuste=ajuste_version(),
-            agent=file_sha256(native_program(AGENT)),
-            study=study.model_dump_json(),
-            directory=str(study_directory(study).absolute()),
-            accept_risk=self.options.accept_risk,
-        )
-        return BenchExecutor(self._connection, job, experiment.resolved, self.options.say)
-
-    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        return None
-
-
-class GuestTestbed(Testbed):
-    """Runs in guests of this machine."""
-
-    def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
-        if not self.options.dry:
-            from ajuste.executor.guest.qemu import require_guests
-
-            require_guests()
-        # Fetching comes last, so errors of other kernels come before any download.
-        in_order = sorted(study.kernels, key=lambda spec: isinstance(parse_spec(spec), PackagedKernel))
-        versions = {spec: self._version(spec, study) for spec in in_order}
-        return study, catalogue, versions, find_program, self._site(study)
-
-    def _site(self, study: Study) -> Site:
-        # A plan fetches no packages.
-        if not study.target.packages:
-            return GUEST
-        from ajuste.executor.guest.root import fetch_root, plan_packages
-
-        names, home, say = study.target.packages, self.options.home, self.options.say
-        if not self.options.dry:
-            return replace(GUEST, find_there=fetch_root(names, home, say).find)
-        root = plan_packages(names, home, say).root
-        return replace(GUEST, find_there=root.find if root else _somewhere)
-
-    def _version(self, spec: str, study: Study) -> KernelVersion:
-        parsed = parse_spec(spec)
-        known = parsed.version or parsed.release if isinstance(parsed, PackagedKernel) else ""
-        if "." in known:
-            return KernelVersion.parse(known)
-        if isinstance(parsed, KernelToBuild):
-            return _version_to_build(parsed, spec, study, self.options.home)
-        from ajuste.executor.guest.initramfs import how_to_build
-        from ajuste.kernel.fetch import fetch_kernel
-
-        try:
-            return fetch_kernel(spec, self.options.home, say=self.options.say).version
-        except RequestError as failure:
-            if isinstance(parsed, OwnKernel) and varies(study, SCHED_EXT):
-                raise RequestError(failure.message, hint=how_to_build(spec)) from None
-            raise
-
-    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
-        study = resolved.study
-        from ajuste.executor.guest.initramfs import scheduler_file
-        from ajuste.executor.guest.qemu import choose_emulator
-        from ajuste.kernel.fetch import fetch_kernel
-        from ajuste.kernel.own_module import built_modules
-        from ajuste.run.proofs.prove import check_claims
-
-        check_claims(study)
-        images = {spec: fetch_kernel(spec, self.options.home, say=self.options.say) for spec in study.kernels}
-        if study.schedulers:
-            from ajuste.run.contained import with_programs
-
-            images = {spec: with_programs(image, study, self.options.home) for spec, image in images.items()}
-        target, home = study.target, self.options.home
-        emulator = choose_emulator(
-            target.clock,
-            target.cpus,
-            home,
-            self.options.say,
-            topology=target.topology,
-            paced=target.time == "modelled",
-        )
-        marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
-        modules = built_modules(resolved, images, self.options.home, self.options.say)
-        marks |= {
-            f"module {file.stem} of {machine.name}": file_sha256(file)
-            for machine in modules
-            for file in modules[machine]
-        }
-        marks |= {
-            f"scheduler {configuration.kernel} {configuration.scheduler}": file_sha256(
-                scheduler_file(images[configuration.kernel], configuration.scheduler)
-            )
-            for configuration in resolved.configurations
-            if configuration.scheduler
-        }
-        packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
-        root = None
-        if target.packages:
-            from ajuste.executor.guest.root import fetch_root
-
-            root = fetch_root(target.packages, home, self.options.say)
-            marks["packages"] = root.sha256
-        # Under another version of QEMU a guest may run otherwise.
-        key = fingerprint(resolved, marks | {"QEMU": emulator.version})
-        return Experiment(resolved, images, packages, key, modules=modules, root=root)
-
-    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.guest.guest import GuestExecutor
-
-        image, files, options = self._guest(experiment, machine)
-        return GuestExecutor(image, files=files, jobs=self.options.jobs, **options)
-
-    def proof(self, experiment: Experiment, machine: Machine) -> Proof | None:
-        from ajuste.run.proofs.prove import claims_on, prove, require
-        from ajuste.run.proofs.topology import prove_topology
-
-        study = experiment.resolved.study
-        claims = claims_on(study, machine.kernel, experiment.images)
-        proofs = []
-        if claims:
-            arguments = (*study.target.kernel_arguments, *machine.arguments)
-            proofs.append(
-                prove(experiment.images[machine.kernel], claims, self.options.home, self.options.say, arguments)
-            )
-            require(proofs[0])
-        if study.target.topology is not None:
-            image, _, options = self._guest(experiment, machine)
-            proofs.append(prove_topology(image, study.target.topology, options))
-        features = tuple(feature for proof in proofs for feature in proof.features)
-        return proofs[0].model_copy(update={"features": features}) if proofs else None
-
-    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        from ajuste.kernel.symbols import kernel_symbols
-        from ajuste.run.relevance import GuestObserver
-
-        def names_of(machine: Machine) -> frozenset[str]:
-            return frozenset(
-                symbol.name for symbol in kernel_symbols(experiment.images[machine.kernel], self.options.home)
-            )
-
-        return GuestObserver(experiment.resolved, catalogue, names_of)
-
-    def _guest(self, experiment: Experiment, machine: Machine) -> tuple[KernelImage, GuestFiles, GuestOptions]:
-        from ajuste.executor.guest.initramfs import GuestFiles
-        from ajuste.executor.guest.root import root_arguments
-
-        resolved, table = experiment.resolved, experiment.resolved.study.target
-        image = experiment.images[machine.kernel]
-        files = GuestFiles(
-            programs=tuple(map(Path, resolved.programs)),
-            study_files={name: Path(path) for name, path in resolved.files.items()},
-            # Without files of modules all that the kernel has is built in.
-            modules=(*table.modules, *(resolved.modules if image.modules is not None else ())),
-            bundled_modules=experiment.modules.get(machine, ()),
-            schedulers=resolved.schedulers_on(machine),
-            services=bool(resolved.study.workload.services),
-            packages=experiment.packages,
-            root=experiment.root,
-        )
-        options: GuestOptions = {
-            "clock": table.clock,
-            "cpus": table.cpus,
-            "memory_mib": table.memory_mib,
-            "seed": resolved.study.design.seed,
-            "instruction_ns": table.instruction_ns,
-            "home": self.options.home,
-            "snapshot": self.options.snapshot,
-            "kernel_arguments": (*root_arguments(experiment.root), *table.kernel_arguments, *machine.arguments),
-            "nodes": table.nodes,
-            "turn_us": table.turn_us,
-            "parallel": table.parallel,
-            "topology": table.topology,
-            "paced_by": resolved.paced_by,
-            "say": self.options.say,
-        }
-        return image, files, options
-
-
-class ClusterTestbed(GuestTestbed):
-    """Runs in guests on workers of a cluster."""
-
-    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
-        from ajuste.executor.cluster.connection import Connection
-
-        super().__init__(options)
-        self.connected = self._connection = Connection(cluster, options.say)
-
-    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.cluster.coordinator import ClusterExecutor
-        from ajuste.executor.cluster.messages import pack_guest
-
-        guest = self._guest(experiment, machine)
-        local = partial(super().executor, experiment, machine, first)
-        return ClusterExecutor(self._connection, partial(pack_guest, *guest), local, self.options.say)
-
-    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        return None
-
-
-def _somewhere(program: str) -> str:
-    # The likely path of a program in packages that are not fetched yet.
-    return find_program(program) or (program if "/" in program else f"/usr/bin/{program}")
-
-
-def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home) -> KernelVersion:
-    from ajuste.kernel.building.build import version_to_build
-
-    try:
-        return version_to_build(parsed, home)
-    except RequestError as failure:
-        raise failure.at(study.kernel_place(spec)) from None
+def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str]:
+    # A tunable that cannot be read has the reason in place of its value.
+    names = dict.fromkeys(write.tunable for configuration in resolved.configurations for write in configuration.writes)
+    if not names:
+        return {}
+    with HostExecutor() as host:
+        current = current_values(host, [catalogue.find_tunable(name) for name in names])
+    return {name: current[name].problem if (value := current[name].value) is None else value for name in names}
 
 
 def testbed_for(study: Study, options: RunOptions) -> Testbed:
-    """Return the testbed of ``study``."""
-    on_host, cluster = study.target.on_host, options.cluster
-    if cluster is None:
-        return HostTestbed(options) if on_host else GuestTestbed(options)
-    return BenchTestbed(options, cluster) if on_host else ClusterTestbed(options, cluster)
+    """Return the testbed of ``study``. Raises RequestError if the package that has it is not installed."""
+    if study.target.on_host:
+        return HostTestbed(options) if options.cluster is None else _load("machines", options)
+    return _load("guest" if options.cluster is None else "cluster", options)
 
 
-def _marks(resolved: ResolvedStudy) -> dict[str, str]:
-    # Hashes of all files that take part in trials.
+def kernel_testbed(options: RunOptions) -> KernelTestbed:
+    """Return guests of this machine. Raises RequestError if the package that has them is not installed."""
+    return cast(KernelTestbed, _load("guest", options))
+
+
+def has_testbed(name: str) -> bool:
+    """Return whether an installed package has a testbed of that name."""
+    return name in plugins("testbeds")
+
+
+def _load(name: str, options: RunOptions) -> Testbed:
+    if not has_testbed(name):
+        require_extra(_EXTRAS[name])
+    testbed: Testbed = load_plugin("testbeds", name)(options)
+    return testbed
+
+
+def file_marks(resolved: ResolvedStudy) -> dict[str, str]:
+    """Return the hashes of all files that take part in trials."""
     programs = [native_program(AGENT), native_program(WORKLOADS)]
     programs += [native_program(SERVICE)] if resolved.study.workload.services else []
     files = map(Path, (*resolved.programs, *resolved.files.values()))

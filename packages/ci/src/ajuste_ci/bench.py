@@ -15,9 +15,8 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.report.console import Activity
-from ajuste.run.contained import with_schedulers
-from ajuste.run.experiment import measured, record
-from ajuste.run.testbed import RunOptions
+from ajuste.run.experiment import measured, recorder
+from ajuste.run.testbed import Contained, RunOptions, kernel_testbed
 from ajuste.study.named import require_allowed
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
@@ -196,13 +195,15 @@ class RevisionBench:
         if test.build is not None:
             self._build(test.build, side)
         request, there = self.request, self.trees.directory / self.trees.place(side)
-        rights, home = Asked("project file"), request.options.home
+        rights = Asked("project file")
         study = read_study(there / normal_name(test.study), request.catalogue, parse_kernel=parse_study_spec)
         if study.expect is None:
             raise RequestError(f"{test.study} expects nothing: [expect] not found", hint=LACKING_HINT)
         require_allowed(study, rights, request.catalogue, kernel_kind)
         programs = [Path(name) for name in test.schedulers]
-        contained = with_schedulers(study, home, rights, request.options.say, programs, there)
+        contained = Contained(study)
+        if study.schedulers or programs:
+            contained = kernel_testbed(replace(request.options, rights=rights)).with_schedulers(study, programs, there)
         # The run is the same whatever is expected.
         question = contained.study.model_copy(update={"expect": None})
         results, _ = self._measured(question, fresh=request.fresh, failed_too=True)
@@ -231,7 +232,7 @@ class RevisionBench:
                 # undo a proved regression.
                 run, store, options = measurement.run, measurement.store, measurement.options
                 try:
-                    record(run, explained, store, request.catalogue, options, fresh=False)
+                    recorder().record(run, explained, store, request.catalogue, options, fresh=False)
                 except AjusteError as failure:
                     return results, f"its instructions could not be counted by function: {failure.message}"
                 return measurement.results(), ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ajuste.run.proofs.feature import KernelFeature, file_is_there
+from ajuste_guest.proofs.feature import KernelFeature, file_is_there
 
 _RUN: Final = "/sys/kernel/mm/ksm/run"
 

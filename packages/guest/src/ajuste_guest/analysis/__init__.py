@@ -1,0 +1,1 @@
+"""Analysis of recorded trials: costs, decisions, and what explains a difference. Pure."""

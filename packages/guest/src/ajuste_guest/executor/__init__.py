@@ -1,0 +1,1 @@
+"""Guests: the machine, its files, and the lens that counts in it."""

@@ -1,0 +1,20 @@
+"""The explanations of what was recorded (``ajuste why``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ajuste.run.facets import MeasuredRun
+
+if TYPE_CHECKING:
+    from ajuste.model.explanation import Explanation
+
+
+def find(measured: MeasuredRun) -> tuple[Explanation, ...] | None:
+    """Return an explanation of each configuration recorded with the baseline; None without a recording of that."""
+    recorded = measured.store.recorded(measured.run)
+    if measured.resolved.baseline not in recorded:
+        return None
+    from ajuste_guest.analysis.explanation import explanations  # few runs are recorded
+
+    return explanations(measured.results, recorded, measured.record.measurements)

@@ -1,0 +1,1 @@
+"""Kernels as files: fetching them with their packages, QEMU, modules and symbols."""

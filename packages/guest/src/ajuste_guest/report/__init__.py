@@ -1,0 +1,1 @@
+"""Reports of recorded trials: scheduling, costs, and where decisions part."""

@@ -1,0 +1,50 @@
+"""tuned's package, for its profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ajuste.machine.home import home
+from ajuste.model.error import RequestError
+from ajuste.run.placement import suite_of_kernel
+from ajuste_guest.tuned import fetch_tuned
+
+
+@pytest.mark.parametrize(
+    ("kernel", "suite"),
+    [
+        ("debian:5.10", "bullseye"),
+        ("debian:6.1/rt", "bookworm"),
+        ("debian:6.12", "trixie"),
+        ("path:/boot/vmlinuz", ""),
+    ],
+)
+def test_profiles_are_of_the_distribution_that_a_kernel_is_from(kernel: str, suite: str) -> None:
+    assert suite_of_kernel(kernel) == suite
+
+
+@pytest.mark.network
+def test_it_is_fetched_once_and_unpacked_into_the_cache(tmp_path: Path) -> None:
+    place = home({"AJUSTE_HOME": str(tmp_path)})
+    place.cache.mkdir(parents=True)
+    (place.cache / "lists").symlink_to(home().cache / "lists")
+    messages: list[str] = []
+    tree = fetch_tuned("bullseye", place, messages.append)
+    assert tree.package.startswith("tuned 2.15")
+    assert "throughput-performance" in tree.folders.names()
+    assert any("downloading" in text for text in messages)
+    messages.clear()
+    assert fetch_tuned("bullseye", place, messages.append) == tree
+    assert messages == []
+
+
+@pytest.mark.network
+def test_a_suite_that_has_none_is_told(tmp_path: Path) -> None:
+    place = home({"AJUSTE_HOME": str(tmp_path)})
+    place.cache.mkdir(parents=True)
+    (place.cache / "lists").symlink_to(home().cache / "lists")
+    with pytest.raises(RequestError, match="tuned not found in nowhere") as raised:
+        fetch_tuned("nowhere", place, print)
+    assert "apt install tuned" in (raised.value.hint or "")

@@ -1,1 +1,0 @@
-"""Trials in kernels that QEMU boots."""
