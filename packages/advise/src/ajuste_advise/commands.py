@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -14,6 +15,7 @@ from ajuste.cli.choice import Machines
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, spread
 from ajuste.cli.showing import Showing, command_line, contents_of, open_report
+from ajuste.design.search.sampler import split_objective
 from ajuste.machine.home import home
 from ajuste.model.error import RunError
 from ajuste.report.console import Console
@@ -23,6 +25,7 @@ from ajuste.study.command_line.request import Request, seconds, split_commands
 from ajuste_advise.advise import advise as advise_on
 from ajuste_advise.question import NAME, Question, require_one_command
 from ajuste_advise.report import advice_report
+from ajuste_stats.terms import Direction
 
 DEFAULT_MAX_TIME: Final = "10m"
 
@@ -53,7 +56,9 @@ def advise(
             "service ready timeout seed as_root ignore_failure",
             background=Option("Run this command in the background (repeatable).", "COMMAND"),
             metric=Option(
-                "Metric to improve, as for `ajuste compare`; further ones are watched (repeatable).", "METRIC"
+                "Metric to improve, as for `ajuste compare`; append =lower or =higher to one without a better "
+                "direction. Further ones are watched (repeatable).",
+                "METRIC",
             ),
             min_effect=Option("Smallest effect that matters (default: 2%).", "SHARE"),
             confidence=Option("Confidence of the answer (default: 95%).", "SHARE"),
@@ -83,9 +88,10 @@ def advise(
     check_report(showing.report)
     request = replace(request, commands=split_commands(tuple(words or ())), name=request.name or NAME)
     require_one_command(request)
+    metrics, direction = _directed(request.metric)
     run_options = machines.run_options()
     question = Question(
-        request=replace(request, max_time=None),
+        request=replace(request, max_time=None, metric=metrics),
         catalogue=catalogue(),
         options=run_options,
         allowed_s=seconds("--max-time", request.max_time or DEFAULT_MAX_TIME),
@@ -93,6 +99,7 @@ def advise(
         fresh=fresh,
         quiet=showing.silent,
         accept_risk=run_options.accept_risk,
+        direction=direction,
     )
     advice = advise_on(question, functions=functions, dry=dry_run)
     report = advice_report(advice)
@@ -110,3 +117,11 @@ def advise(
         raise RunError(f"the report was not written: {path}: {failure.strerror or failure}") from failure
     if showing.browser:
         open_report(path)
+
+
+def _directed(metrics: Sequence[str]) -> tuple[tuple[str, ...], Direction | None]:
+    # The metrics without the direction that stands after the first: --metric context-switches=lower.
+    if not metrics or metrics[0].rpartition("=")[2] not in ("lower", "higher") or "," in metrics[0]:
+        return tuple(metrics), None
+    name, direction = split_objective(metrics[0])
+    return (name, *metrics[1:]), direction

@@ -8,18 +8,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
-from ajuste.analysis.costs import entry_costs, function_costs
 from ajuste.analysis.relevance import Activity
 from ajuste.catalogue.loader import figure_sources
 from ajuste.model.cause import Cause
-from ajuste.model.cost import NamedCosts
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.event import Exited, parse_event
 from ajuste.model.trial import Trial
 from ajuste.model.wording import amount, count_of, number, percent
-from ajuste.run.experiment import MeasuredExperiment, record
+from ajuste.run.experiment import MeasuredExperiment, recorder
 from ajuste.run.relevance import figures_of
 from ajuste.study.metrics import deciding_metrics
 from ajuste.study.schema import Study
@@ -68,7 +66,7 @@ def take_look(question: Question, *, functions: bool) -> Seen:
     question.say("1/4 look: where the time goes")
     with question.measured(study) as measurement:
         trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]
-        counted = _costs(question, measurement) if functions and study.target.clock == "virtual" else None
+        counted = _spent(question, measurement) if functions and study.target.clock == "virtual" else None
         metric = measurement.experiment.resolved.deciding[0].name
         run = measurement.run.id
     cpus = study.target.cpus if question.in_guest else os.cpu_count() or 1
@@ -77,29 +75,29 @@ def take_look(question: Question, *, functions: bool) -> Seen:
 
 def _require_direction(study: Study, question: Question) -> None:
     metric = deciding_metrics(study, question.catalogue)[0]
-    if metric.direction == "none":
+    if metric.direction == "none" and question.direction is None:
         raise RequestError(
             f"{metric.name} has no better direction, so nothing can be advised",
-            hint="name a metric that is better lower or higher, such as --metric elapsed",
+            hint=f"say which is better: --metric {metric.name}=lower, or =higher",
             place=Place(f"--metric {metric.name}"),
         )
 
 
-def _costs(question: Question, measurement: MeasuredExperiment) -> NamedCosts | None:
+def _spent(question: Question, measurement: MeasuredExperiment) -> Any:
+    # What the instructions of a trial are spent on; None where nothing can count them.
     baseline = measurement.experiment.resolved.baseline
     try:
-        record(measurement.run, baseline, measurement.store, question.catalogue, question.options, fresh=False)
+        guests = recorder()
+        guests.record(
+            measurement.run, baseline, measurement.store, question.catalogue, question.options, fresh=question.fresh
+        )
     except AjusteError as failure:
         question.say(f"functions not counted: {failure.message}")
         return None
-    recorded = measurement.store.recorded(measurement.run).get(baseline)
-    if recorded is None or recorded.costs is None:
-        return None
-    parts = tuple(part for part in recorded.costs.parts if part.role == "workload")
-    return recorded.costs.model_copy(update={"parts": parts})
+    return guests.spent(measurement.store.recorded(measurement.run).get(baseline))
 
 
-def _seen(run: str, metric: str, trials: Sequence[Trial], cpus: int, costs: NamedCosts | None, *, alone: bool) -> Seen:
+def _seen(run: str, metric: str, trials: Sequence[Trial], cpus: int, spent: Any, *, alone: bool) -> Seen:
     looks = [look for look in map(_trial_activity, trials) if look is not None]
     activity = reduce(Activity.with_more, (activity for activity, _ in looks), Activity())
     exits = [exited for _, exited in looks]
@@ -116,8 +114,8 @@ def _seen(run: str, metric: str, trials: Sequence[Trial], cpus: int, costs: Name
         trial_s=statistics.median(trial.host_seconds for trial in trials) if trials else 0.0,
         shares=time_shares(usage),
         causes=causes(usage),
-        functions=_hot_functions(costs) if costs else (),
-        calls=_hot_calls(costs) if costs else (),
+        functions=_largest(spent.functions, spent.instructions) if spent else (),
+        calls=_largest(spent.calls, spent.instructions) if spent else (),
     )
     return Seen(look, activity)
 
@@ -234,17 +232,6 @@ def causes(usage: Usage) -> dict[Cause, str]:
     add("network", packets >= 10, f"{number(packets / seconds)} network softirqs per second")
     add("locks", usage.cpus > 1 and switches >= 100, f"{number(switches)} waits per second on several CPUs")
     return evidence
-
-
-def _hot_functions(named: NamedCosts) -> tuple[HotSpot, ...]:
-    by_name: dict[str, int] = {}
-    for function, cost in function_costs(named).items():
-        by_name[function.name] = by_name.get(function.name, 0) + cost.itself
-    return _largest(by_name, named.instructions)
-
-
-def _hot_calls(named: NamedCosts) -> tuple[HotSpot, ...]:
-    return _largest({name: cost.caused for name, cost in entry_costs(named).items()}, named.instructions)
 
 
 def _largest(instructions: Mapping[str, int], whole: int) -> tuple[HotSpot, ...]:

@@ -29,10 +29,7 @@ class Proof:
     lines: tuple[Line, ...]
     stages: tuple[Stage, ...]
     results: Results
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        return self.results.verdicts
+    verdicts: tuple[Verdict, ...]
 
     def on(self, metric: str) -> Verdict | None:
         """Return the verdict on ``metric``, if there is one."""
@@ -68,7 +65,8 @@ def prove(question: Question, lines: Mapping[str, str]) -> Proof:
     with question.measured(study) as measurement:
         results = measurement.results()
     stages.append(stage_of("proof", results))
-    return Proof(_lines(question, remaining, shares), tuple(stages), results)
+    verdicts = tuple(map(question.directed, results.verdicts))
+    return Proof(_lines(question, remaining, shares), tuple(stages), results, verdicts)
 
 
 def _ablation(question: Question, lines: Mapping[str, str]) -> Results:

@@ -13,6 +13,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.design.search.sampler import Search
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible_line
 from ajuste.run.experiment import MeasuredExperiment, measured
 from ajuste.run.testbed import RunOptions
@@ -20,6 +21,7 @@ from ajuste.study.command_line.request import CommandLine, Request
 from ajuste.study.command_line.study import AS_IT_IS, adhoc_document
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
+from ajuste_stats.terms import Direction
 
 NAME: Final = "advise"
 
@@ -28,7 +30,8 @@ NAME: Final = "advise"
 class Question:
     """What gets better: the workload and metrics of ``request``, where to measure, and how many seconds it may take.
 
-    ``named`` is the command as typed; ``fresh`` measures again what the store has.
+    ``named`` is the command as typed; ``fresh`` measures again what the store has. ``direction`` is the better one of
+    a metric that has none by itself.
     """
 
     request: Request
@@ -39,6 +42,7 @@ class Question:
     fresh: bool = False
     quiet: bool = False
     accept_risk: bool = False
+    direction: Direction | None = None
 
     def minutes(self, share: float) -> float:
         """Return a ``share`` of all the time, in minutes: the same whenever the question is resumed."""
@@ -71,6 +75,11 @@ class Question:
         return str(self._document[0]["analysis"]["metrics"][0])
 
     @property
+    def objective_words(self) -> str:
+        """Return the objective as a search takes it, with the direction that was given."""
+        return self.objective if self.direction is None else f"{self.objective}={self.direction}"
+
+    @property
     def smallest_effect(self) -> float:
         """Return the smallest effect that matters, as a share of the baseline."""
         return float(self._document[0]["analysis"]["smallest_effect"])
@@ -94,6 +103,16 @@ class Question:
             if measurement.run.stopped == "failed" and not may_fail:
                 raise measurement.failure(f"the workload of {study.name}")
             yield measurement
+
+    def directed(self, verdict: Verdict) -> Verdict:
+        """Return a verdict on the objective, with *improves* or *worsens* by the question's own direction."""
+        if self.direction is None or verdict.metric != self.objective or verdict.direction != "none":
+            return verdict
+        word = verdict.verdict
+        if word == "differs" and verdict.estimate is not None:
+            falls = verdict.estimate < (1.0 if verdict.scale == "ratio" else 0.0)
+            word = "improves" if falls == (self.direction == "lower") else "worsens"
+        return verdict.model_copy(update={"direction": self.direction, "verdict": word})
 
     def say(self, text: str) -> None:
         """Print a line about the step that begins, unless quiet."""

@@ -119,7 +119,7 @@ def _screened(question: Question, choice: Choice, budget: Mapping[str, int], sha
                 raise measurement.failure("the workload as it is")
             if not broken:
                 results = measurement.results()
-                tried = _tried(choice.candidates, results, question.objective, failed)
+                tried = _tried(question, choice.candidates, results, failed)
                 return Screen(stage_of("screen", results), tried)
         failed |= broken
     raise RunError("settings make the workload fail again and again", hint="see ajuste report for the runs")
@@ -145,10 +145,17 @@ def _broken(measurement: MeasuredExperiment) -> dict[tuple[str, str], str]:
 
 
 def _tried(
-    candidates: Sequence[Candidate], results: Results, objective: str, failed: Mapping[tuple[str, str], str]
+    question: Question,
+    candidates: Sequence[Candidate],
+    results: Results,
+    failed: Mapping[tuple[str, str], str],
 ) -> tuple[Tried, ...]:
     names = {level: measured.name for measured in results.configurations for level in measured.levels.values()}
-    verdicts = {verdict.configuration: verdict for verdict in results.verdicts if verdict.metric == objective}
+    verdicts = {
+        verdict.configuration: question.directed(verdict)
+        for verdict in results.verdicts
+        if verdict.metric == question.objective
+    }
     return tuple(
         Tried(
             setting=candidate.setting,
@@ -196,9 +203,9 @@ def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best
         analysis={"metrics": [question.objective]},
         budget={**budget, "max_minutes": question.minutes(SEARCH_SHARE)},
     )
-    with question.measured(study, None if few else Search(objectives=(question.objective,))) as measurement:
+    with question.measured(study, None if few else Search(objectives=(question.objective_words,))) as measurement:
         results = measurement.results()
-    gains = _gains_of_combinations(results, question.objective)
+    gains = _gains_of_combinations(question, results)
     return Best(fewest(gains, question.smallest_effect), (stage_of("search", results),))
 
 
@@ -212,16 +219,16 @@ def fewest(gains: Mapping[tuple[tuple[str, str], ...], float], smallest_effect: 
     return dict(enough[0]) if enough else {}
 
 
-def _gains_of_combinations(results: Results, objective: str) -> dict[tuple[tuple[str, str], ...], float]:
+def _gains_of_combinations(question: Question, results: Results) -> dict[tuple[tuple[str, str], ...], float]:
     # By the settings that a combination changes.
     levels = {
         measured.name: tuple((setting, level) for setting, level in measured.levels.items() if level != AS_IT_IS)
         for measured in results.configurations
     }
     return {
-        levels[verdict.configuration]: verdict_gain(verdict)
+        levels[verdict.configuration]: verdict_gain(question.directed(verdict))
         for verdict in results.verdicts
-        if verdict.metric == objective
+        if verdict.metric == question.objective
     }
 
 

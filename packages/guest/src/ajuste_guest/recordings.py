@@ -24,6 +24,7 @@ from ajuste.run.testbed import RunOptions, testbed_for
 from ajuste.study.named import require_allowed_run
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.site import GUEST_DIRECTORY, normal_name
+from ajuste_guest.analysis.costs import entry_costs, function_costs
 from ajuste_guest.analysis.explanation import deciding_configuration, typical_block
 
 if TYPE_CHECKING:
@@ -76,6 +77,29 @@ def record(
     with Executors(lambda machine: bed.executor(experiment, machine, first), lambda *_: None) as executors:
         record_trials(run, wanted, store, executors, options.say)
         follow_decisions(run, followed, store, executors, options.say)
+
+
+class Spent(NamedTuple):
+    """The ``instructions`` of a recorded trial's workload; by function without what it calls, and by system call,
+    exception and interrupt with all that it causes.
+    """
+
+    instructions: int
+    functions: dict[str, int]
+    calls: dict[str, int]
+
+
+def spent(recorded: Recorded | None) -> Spent | None:
+    """Return what the workload's instructions were spent on; None where they were not counted."""
+    if recorded is None or recorded.costs is None:
+        return None
+    workload = tuple(part for part in recorded.costs.parts if part.role == "workload")
+    costs = recorded.costs.model_copy(update={"parts": workload})
+    functions: dict[str, int] = {}
+    for function, cost in function_costs(costs).items():
+        functions[function.name] = functions.get(function.name, 0) + cost.itself
+    calls = {name: cost.caused for name, cost in entry_costs(costs).items()}
+    return Spent(costs.instructions, functions, calls)
 
 
 class ToRecord(NamedTuple):
