@@ -9,6 +9,7 @@ from rich.console import Console
 
 from benchmarks import (
     ablation,
+    advice,
     atlas,
     boot,
     bundle,
@@ -64,6 +65,7 @@ from benchmarks.reboots import adoption
 BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
     "adoption": adoption.measure,
+    "advice": advice.measure,
     "atlas": atlas.measure,
     "course": course.measure,
     "coverage": coverage.measure,
