@@ -24,11 +24,8 @@ import psutil
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.search.sampler import Standing
-from ajuste.executor.cluster.connection import Connection
-from ajuste.executor.cluster.coordinator import ClusterExecutor
-from ajuste.executor.cluster.keys import Cluster, cluster_at, make_key
-from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Transcript, answer
 from ajuste.machine.home import Home, ajuste_version
+from ajuste.model.cluster import Cluster, cluster_at
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
@@ -38,6 +35,11 @@ from ajuste.store.store import Store
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_fleet.cluster.connection import Connection
+from ajuste_fleet.cluster.coordinator import ClusterExecutor
+from ajuste_fleet.cluster.keys import make_key
+from ajuste_fleet.cluster.keys import security as security_of
+from ajuste_fleet.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Transcript, answer
 from benchmarks.comparison import Comparison, by_turns
 from benchmarks.surface import one_block
 
@@ -271,7 +273,7 @@ def serve(keys: str) -> None:
     """Be one of the processes with workers until the scheduler ends."""
     import distributed
 
-    from ajuste.executor.cluster.worker import NAME, quiet_dask
+    from ajuste_fleet.cluster.worker import NAME, quiet_dask
 
     quiet_dask()
     cluster = _cluster(Path(keys))
@@ -280,7 +282,7 @@ def serve(keys: str) -> None:
         worker = await distributed.Worker(
             cluster.address,
             nthreads=WORKERS // PROCESSES,
-            security=cluster.security(),
+            security=security_of(cluster),
             dashboard_address="127.0.0.1:0",
         )
         worker.plugins[NAME] = Sleeper(worker.address)

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from ajuste.kernel.building.build import BuildRequest, build_kernel
-from ajuste.kernel.building.built import BuiltKernel, remove_built
-from ajuste.kernel.building.sources import packaged_source
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.machine.home import Home
+from ajuste_kernels.building.build import BuildRequest, build_kernel
+from ajuste_kernels.building.built import BuiltKernel, remove_built
+from ajuste_kernels.building.sources import packaged_source
 from benchmarks import cold_start
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.guest import do_nothing, target

@@ -13,11 +13,12 @@ from typing import Any, Protocol
 import distributed
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from ajuste.executor.cluster.connection import Connection
-from ajuste.executor.cluster.keys import KEY, Cluster
-from ajuste.executor.cluster.messages import Answer, Ask, GuestJob
-from ajuste.executor.cluster.worker import NAME
+from ajuste.model.cluster import KEY, Cluster
 from ajuste.model.event import Hello
+from ajuste_fleet.cluster.connection import Connection
+from ajuste_fleet.cluster.keys import security as security_of
+from ajuste_fleet.cluster.messages import Answer, Ask, GuestJob
+from ajuste_fleet.cluster.worker import NAME
 
 PATIENCE_SECONDS = 60
 
@@ -71,7 +72,7 @@ class Lab:
         self.cluster = Cluster(f"{self._scheme}://127.0.0.1:{port}", "127.0.0.1", port, self._key)
 
     async def _started(self) -> distributed.Scheduler:
-        security = Cluster("", "", 0, self._key).security()
+        security = security_of(Cluster("", "", 0, self._key))
         return await distributed.Scheduler(
             host="127.0.0.1", port=0, protocol=self._scheme, security=security, dashboard_address="127.0.0.1:0"
         )
@@ -83,7 +84,7 @@ class Lab:
         """Start a worker that does what ``played`` does, or nothing of Ajuste's."""
 
         async def start() -> distributed.Worker:
-            security = self.cluster.security()
+            security = security_of(self.cluster)
             worker = await distributed.Worker(
                 self.cluster.address, nthreads=threads, security=security, dashboard_address="127.0.0.1:0"
             )

@@ -11,12 +11,12 @@ from typing import Any, Final
 import pytest
 import tomlkit
 
-from ajuste.executor.cluster.messages import HostJob
-from ajuste.executor.cluster.worker import resolved_here
 from ajuste.machine.home import Home
 from ajuste.model.capability import Asker, rule
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
+from ajuste_fleet.cluster.messages import HostJob
+from ajuste_fleet.cluster.worker import resolved_here
 from ajuste_lab.agents.budget import AgentBudget, AgentLimits
 from ajuste_lab.agents.desk import AgentDesk
 from ajuste_lab.agents.protocol import answered

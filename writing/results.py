@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 import ajuste.model.base
+from ajuste.model.plugins import plugins
 from ajuste.model.results import Results
 
 _BASES: Final = {BaseModel.__module__, ajuste.model.base.__name__}
@@ -25,7 +26,11 @@ def results_page(note: str) -> str:
         note,
     ]
     for table in tables():
-        rows = [f"| `{name}` | {_kind(field.annotation)} |" for name, field in table.model_fields.items()]
+        fields = {name: field.annotation for name, field in table.model_fields.items()}
+        rows = [
+            f"| `{name}` | {_kind(annotation)} |"
+            for name, annotation in (fields | (_facets() if table is Results else {})).items()
+        ]
         parts += [
             f"## {'The document' if table is Results else table.__name__}\n",
             f"{_description(table)}\n",
@@ -43,7 +48,21 @@ def tables() -> list[type[BaseModel]]:
         if table not in models:
             models.append(table)
             waiting += [model for field in table.model_fields.values() for model in _models(field.annotation)]
+            if table is Results:
+                waiting += [model for annotation in _facets().values() for model in _models(annotation)]
     return models
+
+
+def _facets() -> dict[str, Any]:
+    """What packages add to the document, by key, as their modules say that they find it."""
+    finders = {name: plugin.load().find for name, plugin in plugins("facets").items()}
+    return {name: _without_null(typing.get_type_hints(find)["return"]) for name, find in sorted(finders.items())}
+
+
+def _without_null(annotation: Any) -> Any:
+    # A facet that a run does not have has no key.
+    (present,) = (part for part in typing.get_args(annotation) if part is not type(None))
+    return present
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

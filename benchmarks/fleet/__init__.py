@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.fleet import FleetPlan
+from ajuste_fleet.model import fleet_of
 from benchmarks.comparison import Comparison
 from benchmarks.fleet.emulated import measured
 from benchmarks.fleet.simulated import ALPHA, cells, simulated
@@ -38,7 +39,7 @@ def _emulated() -> Comparison:
         began = time.monotonic()
         results = measured(MACHINES, FleetPlan(), Path(directory), place)
         took_s = time.monotonic() - began
-    (fleet,) = (summary for summary in results.fleet if summary.metric == "elapsed")
+    (fleet,) = (summary for summary in fleet_of(results) if summary.metric == "elapsed")
     single = MACHINES // 5
     named = fleet.differing.fact if fleet.differing else "none"
     return Comparison(

@@ -21,14 +21,12 @@ import distributed
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.cluster.keys import Cluster
-from ajuste.executor.cluster.messages import PLANS, Answer, Ask, HostJob, Transcript, failure, run_plan
-from ajuste.executor.cluster.worker import NAME, quiet_dask
 from ajuste.executor.executor import Executor
 from ajuste.machine.home import Home
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.machine.inventory.processor import Cpu, Memory, NumaNode
 from ajuste.machine.inventory.software import Kernel
+from ajuste.model.cluster import Cluster
 from ajuste.model.error import AjusteError
 from ajuste.model.event import End, Restored, Written, parse_event
 from ajuste.model.fleet import FleetPlan
@@ -43,6 +41,8 @@ from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
+from ajuste_fleet.cluster.messages import PLANS, Answer, Ask, HostJob, Transcript, failure, run_plan
+from ajuste_fleet.cluster.worker import NAME, quiet_dask
 
 KERNEL: Final = "debian:6.1"
 TRIED: Final = "vm.swappiness=10"

@@ -7,25 +7,29 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
+from pydantic_core import to_jsonable_python
 
 from ajuste.analysis.machines import across_machines
 from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.record import sort_trials
 from ajuste.analysis.results import assemble, configurations
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
 from ajuste.report.html import write_report
 from ajuste.report.results import results_report
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_fleet.facets.fleet import effects_of, group_machines
 
 EFFECTS: Final = {1: 0.09, 2: -0.08, 4: -0.06}
 """Effects on the logarithm of the elapsed time, by the number of NUMA nodes."""
@@ -60,6 +64,29 @@ def study() -> ResolvedStudy:
     }
     here = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
     return resolve(parse_study({"name": "fleet", **tables}), catalogue(), here, lambda name: f"/bin/{name}")
+
+
+def assembled(
+    resolved: ResolvedStudy,
+    trials: Sequence[Trial],
+    owners: Mapping[int, str],
+    environment: Mapping[str, Any],
+    because: str,
+) -> Results:
+    """Return the results of machines, ``owners`` of the blocks, with what holds of machines like them."""
+    results = assemble(
+        resolved,
+        trials,
+        run="fleet",
+        stopped="budget",
+        stopped_because=because,
+        environment=environment,
+        machines=owners,
+        group_machines=group_machines,
+    )
+    clean = clean_trials(sort_trials(trials).measurements)
+    fleet = effects_of(resolved, clean, owners, results.machines, environment)
+    return results.model_copy(update={"fleet": to_jsonable_python(fleet)} if fleet else {})
 
 
 def played(resolved: ResolvedStudy, machines: int, blocks: int) -> tuple[list[Trial], dict[int, str], dict[str, Any]]:
@@ -105,14 +132,8 @@ def measured(machines: int, blocks: int) -> Scale:
         )
     )
     results_s, results = _timed(
-        lambda: assemble(
-            resolved,
-            trials,
-            run="fleet",
-            stopped="budget",
-            stopped_because=f"{machines:,} machines measured {blocks} blocks each",
-            environment={"machines": about},
-            machines=owners,
+        lambda: assembled(
+            resolved, trials, owners, {"machines": about}, f"{machines:,} machines measured {blocks} blocks each"
         )
     )
     with tempfile.TemporaryDirectory() as directory:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.fleet import differing_group
+from ajuste_fleet.effects import differing_group
 from ajuste_stats.heterogeneity import equality_p_value
 from ajuste_stats.random_effects import pool_effects, pooled_variances
 

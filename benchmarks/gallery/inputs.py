@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.kernel.building.built import find_built
 from ajuste.kernel.spec import OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.home import AGENT, WORKLOADS, Home, find_program, native_program
 from ajuste.model.error import AjusteError
@@ -30,6 +29,7 @@ from ajuste_guest.executor.qemu import choose_emulator
 from ajuste_guest.kernel.cache import cached_entries
 from ajuste_guest.kernel.fetch import is_meant
 from ajuste_guest.kernel.qemu import cached_qemu
+from ajuste_kernels.building.built import find_built
 from benchmarks.gallery.code import Function, code, functions
 from benchmarks.gallery.pages import GALLERY, Page
 

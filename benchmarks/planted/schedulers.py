@@ -22,9 +22,9 @@ from typing import Any, Final, NamedTuple
 
 import tomlkit
 
-from ajuste.kernel.building.sources import packaged_source
 from ajuste.kernel.spec import PackagedKernel, parse_source
 from ajuste.machine.home import home
+from ajuste_kernels.building.sources import packaged_source
 from benchmarks.comparison import Comparison
 
 NAME: Final = "scx_simple"

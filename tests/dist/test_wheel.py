@@ -53,7 +53,17 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
     assert names == set(listed.stdout.splitlines()) | (carried if package.name == "guest" else set())
 
 
-@pytest.mark.parametrize(("command", "part"), [("live", "live"), ("gate", "ci"), ("serve", "serve"), ("why", "guest")])
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        ("live", "live"),
+        ("gate", "ci"),
+        ("serve", "serve"),
+        ("kernel", "kernels"),
+        ("cluster", "cluster"),
+        ("why", "guest"),
+    ],
+)
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     command: str, part: str, core: Installed
 ) -> None:
@@ -64,13 +74,23 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     assert hint.strip() == f"install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'"
 
 
-@each([("run", "granularity"), ("plan", "granularity"), ("compare", "--kernel", "debian:6.12", "--", "true")])
-def test_a_study_for_guests_without_their_package_names_what_adds_it(words: tuple[str, ...], core: Installed) -> None:
+@each(
+    [
+        ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "build:debian:6.1+NUMA=n")),
+        ("guest", "ajuste_guest", ("plan", "granularity", "--kernel", "mine:base")),
+        ("guest", "ajuste_guest", ("run", "granularity")),
+        ("guest", "ajuste_guest", ("compare", "--kernel", "debian:6.12", "--", "true")),
+        ("cluster", "ajuste_fleet", ("compare", "--cluster", "tls://lab1:8786", "--", "true")),
+    ]
+)
+def test_what_another_package_does_for_a_command_of_the_core_names_it(
+    part: str, package: str, words: tuple[str, ...], core: Installed
+) -> None:
     done = core.run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "ajuste: ajuste_guest is not installed; it belongs to the optional part guest of Ajuste",
-        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[guest]'",
+        f"ajuste: {package} is not installed; it belongs to the optional part {part} of Ajuste",
+        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'",
     ]
 
 

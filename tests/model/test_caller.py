@@ -12,11 +12,7 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.studies import show
-from ajuste.kernel.building.configuration import read_config_file
-from ajuste.kernel.building.patch import read_patches
-from ajuste.kernel.building.schedulers import read_schedulers
-from ajuste.kernel.building.sources import open_source
-from ajuste.kernel.difference import named_config
+from ajuste.kernel.schedulers import read_schedulers
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import RequestError
@@ -28,6 +24,10 @@ from ajuste.study.read import read_study
 from ajuste_ci.project import read_project
 from ajuste_guest.executor.initramfs import GuestFiles, build_initramfs
 from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_kernels.building.configuration import read_config_file
+from ajuste_kernels.building.patch import read_patches
+from ajuste_kernels.building.sources import open_source
+from ajuste_kernels.difference import named_config
 from ajuste_lab.campaign.candidates import Candidates
 from ajuste_live.state import is_asked_to_stop, kept_state, own_state
 from namespace import needs_root

@@ -15,9 +15,6 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.saving import save_study
-from ajuste.kernel.building.build import BuildRequest, build_kernel, build_specified
-from ajuste.kernel.building.built import find_built
-from ajuste.kernel.building.patch import read_patches
 from ajuste.kernel.spec import KernelToBuild, parse_spec, parse_study_spec
 from ajuste.machine.home import Home
 from ajuste.model.capability import Asked
@@ -30,7 +27,11 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
 from ajuste_ci.reproducer import reproducer
-from ajuste_guest.contained import scheduler_workplace, with_patches, with_programs, with_schedulers
+from ajuste_guest.contained import with_patches, with_programs, with_schedulers
+from ajuste_kernels.building.build import BuildRequest, build_kernel, build_specified
+from ajuste_kernels.building.built import find_built
+from ajuste_kernels.building.patch import read_patches
+from ajuste_kernels.workplace import scheduler_workplace
 from shell import SMALL
 from small_kernel import PATCH, Silent, small_kernel
 from small_stores import run_of
@@ -56,8 +57,8 @@ def home(tmp_path: Path) -> Home:
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel that schedulers are built for, whose types are ``types``."""
     image = KernelImage(spec="debian:5.10", release="5.10.1", vmlinuz=tmp_path / "vmlinuz", sha256="0" * 64)
-    monkeypatch.setattr("ajuste_guest.contained.fetch_kernel", lambda spec, home, *, say: image)
-    monkeypatch.setattr("ajuste_guest.contained.read_vmlinux", lambda _: b"types")
+    monkeypatch.setattr("ajuste_kernels.workplace.fetch_kernel", lambda spec, home, *, say: image)
+    monkeypatch.setattr("ajuste_kernels.workplace.read_vmlinux", lambda _: b"types")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 

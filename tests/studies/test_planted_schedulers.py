@@ -8,11 +8,11 @@ import pytest
 from benchmarks.planted import schedulers
 from benchmarks.planted.schedulers import NAME, REGRESSIONS, SOURCE, Repository
 
-from ajuste.kernel.building.schedulers import require_llvm
-from ajuste.kernel.building.sources import cached_source
 from ajuste.kernel.spec import PackagedKernel, parse_source
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
+from ajuste_kernels.building.schedulers import require_llvm
+from ajuste_kernels.building.sources import cached_source
 from shell import Shell
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.building.built import built_names
 from ajuste.machine.home import Home
+from ajuste_kernels.building.built import built_names
 from shell import Shell
 
 pytestmark = [pytest.mark.slow, pytest.mark.vm, pytest.mark.timeout(900)]

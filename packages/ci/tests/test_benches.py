@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ajuste.executor.cluster.keys import make_key
+from ajuste_fleet.cluster.keys import make_key
 from labs import Host, address_of, needs_root, scheduler, started, two_hosts
 from shell import Shell
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,13 +13,10 @@ from ajuste.analysis.answer import answer, factor_answer, lines_answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.factor_effects import Effects, factor_effects
-from ajuste.analysis.fleet import fleet_effects, with_groups
 from ajuste.analysis.machines import (
     Machines,
     across_machines,
-    by_machine,
     machine_names,
-    machine_values,
     right_for_all,
     undisputed,
 )
@@ -42,13 +39,12 @@ from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.stopping import Why
-from ajuste.model.fleet import FLEET, CanaryRecord, FleetEffect
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import NoChance
 from ajuste.model.results import Explained, History, Measured, Results
 from ajuste.model.surface import Correlation, Surface
-from ajuste.model.trial import Configuration, Trial, compared
+from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
 from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
@@ -64,6 +60,13 @@ VIRTUAL_CLOCK = (
     "Measured under a virtual clock on an emulated CPU, {time}: this shows what the kernel does, not how fast hardware "
     "is. Replicates differ by seed, which changes memory layouts and the start relative to the timer tick."
 )
+
+
+GroupMachines: TypeAlias = Callable[
+    [ResolvedStudy, Clean, Machines, Sequence[AcrossMachines], Mapping[str, Any]], Sequence[AcrossMachines]
+]
+"""Adds to the comparisons of machines which groups of them differ: by the study, its clean trials, the machines of the
+blocks, the comparisons, and the environment, which has the machines' inventories."""
 
 
 def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
@@ -110,43 +113,18 @@ def compared_machines(resolved: ResolvedStudy, trials: Trials, machines: Machine
     )
 
 
-def fleet(
-    resolved: ResolvedStudy,
-    clean: Clean,
-    machines: Machines,
-    across: Sequence[AcrossMachines],
-    environment: Mapping[str, Any],
-) -> tuple[FleetEffect, ...]:
-    """Return what holds of machines like those that measured, for the deciding means; of at least three machines."""
-    columns = {metric.name: metric.column for metric in _mean_metrics(resolved.deciding)}
-    comparisons = [comparison for comparison in across if comparison.metric in columns]
-    if not comparisons:
-        return ()
-    parts = by_machine(clean, machines)
-    references = {made.name: made.reference for made in compared(configurations(resolved))}
-    known: Mapping[str, Mapping[str, Any]] = environment.get("machines", {})
-    return fleet_effects(
-        comparisons,
-        lambda comparison: machine_values(
-            parts, references[comparison.configuration], comparison, columns[comparison.metric]
-        ),
-        {name: about.get("inventory", {}) for name, about in known.items()},
-        alpha=family(configurations(resolved), resolved.deciding, resolved.study.analysis.confidence).alpha,
-    )
-
-
 def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
     """Return the effects of each factor on the means, where combinations of several are tried; nothing otherwise."""
     combine, analysis = resolved.study.design.combine, resolved.study.analysis
     several = sum(len(factor.levels) > 1 for factor in resolved.factors) > 1
     incomplete = combine in ("one-at-a-time", "ablation") or resolved.study.allocation == "refine"
-    if not several or incomplete or not _mean_metrics(resolved.deciding):
+    if not several or incomplete or not mean_metrics(resolved.deciding):
         return Effects()
     return factor_effects(
         resolved.factors,
         configurations(resolved),
         trials,
-        _mean_metrics(resolved.deciding),
+        mean_metrics(resolved.deciding),
         confidence=analysis.confidence,
         smallest_effect=analysis.smallest_effect,
         screening=combine == "screening",
@@ -224,11 +202,12 @@ def assemble(
     ajuste: str = "",
     machines: Machines = NO_MACHINES,
     no_chance: Sequence[NoChance] = (),
+    group_machines: GroupMachines | None = None,
 ) -> Results:
     """Return the results of ``trials``.
 
     ``notes`` are added to those that follow from study and trials; ``machines`` are those of the blocks, where there
-    are several; ``no_chance`` is what had no chance to matter.
+    are several, and ``group_machines`` says which of them differ; ``no_chance`` is what had no chance to matter.
     """
     study = resolved.study
     record = sort_trials(trials) if isinstance(trials, Sequence) else trials
@@ -237,8 +216,8 @@ def assemble(
     clean, every = units(resolved, columns), clean_trials(columns)
     made = configurations(resolved)
     across = compared_machines(resolved, clean, machines)
-    like_these = fleet(resolved, clean, machines, across, environment or {})
-    across = with_groups(across, like_these)
+    if group_machines is not None:
+        across = tuple(group_machines(resolved, clean, machines, across, environment or {}))
     judged = verdicts(resolved, clean, across)
     idle = unrefuted(no_chance, judged, resolved)
     judged = without_more_blocks(judged, idle, resolved)
@@ -247,7 +226,7 @@ def assemble(
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {*columns.metrics, *(name for reasons in columns.not_supported.values for name in reasons)}
     metrics = (*resolved.deciding, *(metric for metric in resolved.described if metric.name in seen))
-    averaged = _mean_metrics(resolved.deciding)
+    averaged = mean_metrics(resolved.deciding)
     comparison = answer(
         resolved.deciding,
         judged,
@@ -290,14 +269,12 @@ def assemble(
         metrics=metrics,
         trials=select_points(columns, machines),
         machines=across,
-        fleet=like_these,
-        canary=CanaryRecord.model_validate(environment[FLEET]) if environment and FLEET in environment else None,
         tally=tally(columns),
         effects=factorial.findings,
         effects_correction=correction,
         cells=factorial.cells,
         surfaces=shapes,
-        correlations=_correlations(resolved, summaries, _mean_metrics(metrics)) if shapes else (),
+        correlations=_correlations(resolved, summaries, mean_metrics(metrics)) if shapes else (),
         histories=_histories(resolved, made, clean),
         lines=line_effects,
         diagnostics=diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect),
@@ -353,8 +330,8 @@ def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, judged: Sequ
         run_as.factors,
         run_as.configurations,
         clean,
-        _mean_metrics(resolved.deciding),
-        _mean_metrics(resolved.described),
+        mean_metrics(resolved.deciding),
+        mean_metrics(resolved.described),
         judged,
         Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
     )
@@ -365,7 +342,7 @@ def _correlations(
 ) -> tuple[Correlation, ...]:
     from ajuste.analysis.surface.surfaces import correlations
 
-    return tuple(correlations(summaries, _mean_metrics(resolved.deciding), metrics, resolved.study.analysis.confidence))
+    return tuple(correlations(summaries, mean_metrics(resolved.deciding), metrics, resolved.study.analysis.confidence))
 
 
 def _rankings(
@@ -394,10 +371,11 @@ def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Cl
     from ajuste.analysis.surface.surfaces import Promise
 
     promise = Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved))
-    return histories(resolved.factors, made, clean, _mean_metrics(resolved.deciding), promise)
+    return histories(resolved.factors, made, clean, mean_metrics(resolved.deciding), promise)
 
 
-def _mean_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+def mean_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    """Return the metrics that are means, not quantiles."""
     return tuple(metric for metric in metrics if metric.quantile is None)
 
 
@@ -425,7 +403,7 @@ def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> l
         equal = "where every instruction takes the same time"
         notes.append(VIRTUAL_CLOCK.format(time=f"with the modelled time of a {machine.name}" if machine else equal))
     else:
-        notes += _first(outlier_notes(clean, _mean_metrics(resolved.deciding)))
+        notes += _first(outlier_notes(clean, mean_metrics(resolved.deciding)))
     columns = clean.measured
     remarked = np.flatnonzero(columns.has_status("ok") & (columns.reason.codes != columns.reason.code("")))
     return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]

@@ -16,6 +16,7 @@ from ajuste.design.search.sampler import Search
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
+from ajuste.model.cluster import Cluster, cluster_at
 from ajuste.model.error import Place, RequestError
 from ajuste.model.fleet import FleetPlan
 from ajuste.model.wording import visible_line
@@ -32,7 +33,6 @@ from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.keys import Cluster
     from ajuste.profile.placing import Placed
 
 
@@ -93,9 +93,12 @@ def require_disk_wanted(study: Study, disk: str | None) -> None:
 def _kernels(text: str) -> tuple[str, ...]:
     place = Place(f"--kernel {text}")
     specs = kernels_between_commas(text, place)
-    for spec in specs_to_build(specs):
+    for wanted in specs_to_build(specs).values():
+        from ajuste.kernel.builder import kernel_builder
+
+        builder = kernel_builder()
         try:
-            kernel_testbed(RunOptions(home())).kernel_version(spec)
+            builder.version_to_build(wanted, home())
         except RequestError as failure:
             raise failure.at(place) from None
     if len({parse_spec(spec) for spec in specs}) < len(specs):
@@ -175,8 +178,6 @@ def cluster_of(option: str, address: str, keys: Path | None, *, insecure: bool) 
     Raises:
         RequestError: The address is malformed or not allowed.
     """
-    from ajuste.executor.cluster.keys import cluster_at
-
     return cluster_at(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
 
 

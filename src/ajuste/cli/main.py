@@ -87,9 +87,11 @@ Each is a module of this package, with a function of that name or a group ``app`
 ELSEWHERE: Final = MappingProxyType(
     {
         "campaign": "serve",
+        "cluster": "cluster",
         "course": "course",
         "gate": "ci",
         "history": "ci",
+        "kernel": "kernels",
         "live": "live",
         "mcp": "mcp",
         "reproduce": "ci",

@@ -190,6 +190,6 @@ def _carry_out(
     elif failed:
         raise measurement.failure()
     code = exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
-    if results.canary is not None and results.canary.stopped:
+    if results.facets.get("canary", {}).get("stopped"):
         code = PROVED
     return max(code, expected.exit_code(results, as_json=showing.as_json)) if expected else code

@@ -1,1 +1,1 @@
-"""The places that run trials, behind one interface: the host, a cluster."""
+"""The places that run trials, behind one interface: the host; packages add others."""

@@ -1,1 +1,1 @@
-"""Kernels: specification, building, Kconfig, differences."""
+"""Kernels: specification, configuration, and what is asked of the package that builds them."""

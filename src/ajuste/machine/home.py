@@ -53,9 +53,10 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 EXTRAS: Final = MappingProxyType(
     {
         "ci": ("ajuste_ci",),
-        "cluster": ("cryptography", "distributed"),
+        "cluster": ("ajuste_fleet", "cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),
         "guest": ("ajuste_guest", "debian", "elftools", "pysequoia", "qemu"),
+        "kernels": ("ajuste_kernels", "kconfiglib"),
         "live": ("ajuste_live",),
         "mcp": ("ajuste_lab", "mcp"),
         "notebook": ("pandas", "polars"),

@@ -1,15 +1,14 @@
-"""Fleets: one question on many machines; the order in which they begin, and what is known of machines like them."""
+"""The order in which many machines begin to measure one question."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Final
 
 from ajuste.model.base import BaseModel
 from ajuste.model.live import Guard
-from ajuste_stats.terms import Scale, Word
 
-# Key of the `CanaryRecord` in the environment of a run.
-FLEET = "fleet"
+FLEET: Final = "fleet"
+"""Key of the progress of an order in the environment of a run."""
 
 
 class FleetPlan(BaseModel):
@@ -22,54 +21,3 @@ class FleetPlan(BaseModel):
     each: int | None = None
     guards: tuple[Guard, ...] = ()
     cautious: bool = False
-
-
-class CanaryRecord(BaseModel):
-    """The progress of a canary order: ``stages`` say how many machines each may have (``null``: all), ``reached``
-    counts them from 1, and each machine was to measure ``each`` blocks. ``stopped`` says what ended it before its end.
-    """
-
-    stages: tuple[int | None, ...]
-    each: int
-    guards: tuple[str, ...] = ()
-    reached: int = 1
-    machines: int = 0
-    stopped: str = ""
-
-
-class FactGroup(BaseModel):
-    """The machines that have ``fact`` in common, against all others: their mean effects. ``p_value`` is of no
-    difference, for all facts together. ``also`` are other facts that divide the machines in the same way.
-    """
-
-    fact: str
-    machines: tuple[str, ...]
-    others: int
-    estimate: float | None
-    others_estimate: float | None
-    p_value: float
-    also: tuple[str, ...] = ()
-
-
-class FleetEffect(BaseModel):
-    """The effect on all ``machines`` like those that measured: their mean effect with its interval at ``level``, as in
-    ``Finding``; the ``spread`` of true effects between machines, one standard deviation (of a ratio as a factor); and
-    between which effects a new machine's lies (``new_low``, ``new_high``). ``verdicts`` counts the machines' own.
-    ``differing`` is the group whose effect differs for certain, if there is one. ``says`` is a sentence.
-    """
-
-    configuration: str
-    metric: str
-    unit: str
-    scale: Scale
-    machines: int
-    level: float
-    estimate: float | None
-    low: float | None
-    high: float | None
-    spread: float | None
-    new_low: float | None
-    new_high: float | None
-    verdicts: dict[Word, int]
-    differing: FactGroup | None = Field(default=None, exclude_if=lambda group: group is None)
-    says: str

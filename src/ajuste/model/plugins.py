@@ -33,10 +33,11 @@ Group = Literal[
     "outputs",
     "exports",
     "features",
-    "sources",
-    "catalogues",
+    "kernels",
     "testbeds",
     "recorders",
+    "sources",
+    "catalogues",
 ]
 """Groups of what a package can add; the entry points of each are in ``ajuste.GROUP``:
 
@@ -50,10 +51,12 @@ Group = Literal[
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste.profile.formats``)
 - ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
-- ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
+- ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
+  ``ajuste.kernel.builder.KernelBuilder``
 - ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``guest``, guests of this
   machine; ``cluster``, guests of the machines of a cluster; ``machines``, those machines themselves
 - ``recorders``: ``why``, a module that records trials and explains them (``ajuste.run.experiment.recorder``)
+- ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from ajuste.model.base import BaseModel, rare
 from ajuste.model.boot import BootFindings
-from ajuste.model.fleet import CanaryRecord, FleetEffect
 from ajuste.model.live import LiveRecord
 from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.relevance import NoChance
@@ -392,8 +391,7 @@ class Results(BaseModel):
     ``histories`` are there where versions of the kernel are compared, ``surfaces`` where numeric factors span one, with
     ``correlations`` of deciding metrics and all others.
     ``boots`` is there where the machine rebooted for it.
-    ``machines`` compares the effects on several machines, where blocks were shared out among them. ``fleet`` says of at
-    least three what holds of machines like them, and ``canary`` in which order they began.
+    ``machines`` compares the effects on several machines, where blocks were shared out among them.
     ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
@@ -402,9 +400,11 @@ class Results(BaseModel):
     ``no_chance`` are the factors that had no chance to matter, as far as no verdict says otherwise.
     ``live`` has the slices of an experiment on a running service, which are its trials.
     A run that was ``imported`` was measured by others, and came in a bundle.
-    ``facets`` are what plug-ins found, by name.
+    A facet of a package has a key of its own, if the run has it.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
     """
+
+    model_config = ConfigDict(extra="allow")
 
     schema_version: int = 1
     study: str
@@ -437,8 +437,6 @@ class Results(BaseModel):
     histories: tuple[History, ...] = ()
     lines: tuple[LineEffect, ...] = ()
     machines: tuple[AcrossMachines, ...] = ()
-    fleet: tuple[FleetEffect, ...] = Field(default=(), exclude_if=lambda value: not value)
-    canary: CanaryRecord | None = Field(default=None, exclude_if=lambda value: value is None)
     diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None
@@ -458,7 +456,11 @@ class Results(BaseModel):
     created: str = ""
     ajuste: str = ""
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
-    facets: dict[str, dict[str, Any]] = Field(default_factory=dict, exclude_if=lambda facets: not facets)
+
+    @property
+    def facets(self) -> Mapping[str, Any]:
+        """Return what packages add to the results of some runs: JSON documents by key."""
+        return self.model_extra or {}
 
     @property
     def counted_blocks(self) -> str:

@@ -495,11 +495,11 @@ class _Subject:
             return self._none_matters(1, self._name(verdict))
         if words := verdict.within_limit(self.results.smallest_effect):
             return f"{self._name(verdict)} is {words}: {self._title}."
-        if verdict.is_undecided and self.results.fleet:
-            from ajuste.report.fleet import headline_of  # few runs have many machines
+        if verdict.is_undecided and self.results.facets:
+            from ajuste.report.facets import facet_headline  # few runs have any
 
-            if counted := headline_of(self.results, self._name(verdict), self._title, verdict):
-                return counted
+            if sentence := facet_headline(self.results, self._name(verdict), self._title, verdict):
+                return sentence
         if verdict.depends_on_machine:
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
         if verdict.too_coarse and verdict.old is not None and verdict.old == verdict.new:

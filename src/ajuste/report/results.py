@@ -104,7 +104,6 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *note_sections(notes, clock_notes(results) if results.clock == "virtual" else ()),
         *noise[:-1],
         *unsettled_sections(results, labels),
-        *_fleet(subset, labels),
         *listing_sections(subset, labels),
         *search_sections(results, labels),
         *history_sections(results, labels),
@@ -142,14 +141,6 @@ def _compared(results: Results) -> Results:
         return results
     checked = tuple(c for c in results.configurations if c.baseline or c.name in tuning.chosen)
     return results.model_copy(update={"configurations": checked})
-
-
-def _fleet(results: Results, labels: Labels) -> tuple[Section, ...]:
-    if not results.fleet and results.canary is None:
-        return ()
-    from ajuste.report.fleet import fleet_section
-
-    return (fleet_section(results, labels),)
 
 
 def _counts(results: Results, decided: Sequence[Metric]) -> Block:

@@ -1,1 +1,1 @@
-"""A study from plan to verdict, on a testbed; also bisection."""
+"""A study from plan to verdict, on a testbed."""

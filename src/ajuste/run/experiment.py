@@ -20,9 +20,10 @@ from ajuste.kernel.spec import kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.home import ajuste_version, require_extra
 from ajuste.machine.inventory.inventory import summarise, take_inventory
+from ajuste.model.base import BaseModel
 from ajuste.model.boot import BOOTS
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.fleet import FLEET, CanaryRecord
+from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
@@ -37,7 +38,7 @@ from ajuste.study.schema import Study
 from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
-    from ajuste.kernel.building.build import BuildWatcher
+    from ajuste.kernel.builder import BuildWatcher
     from ajuste.model.results import Results
     from ajuste.report.progress import Progress, SearchProgress
     from ajuste.run.runner import Executors, Watcher
@@ -81,7 +82,7 @@ def built_kernels(
     wanted = specs_to_build(study.kernels)
     if not wanted:
         return {}
-    from ajuste.kernel.building.build import build_specified, require_different
+    from ajuste.kernel.builder import kernel_builder
 
     bed = testbed_for(study, options)
     if search is None:
@@ -91,9 +92,7 @@ def built_kernels(
         resolved = first_study(resolver(*surroundings), search)
     assert isinstance(bed, KernelTestbed)  # only guests boot kernels of a study
     bed.require_buildable(resolved, wanted)
-    built = build_specified(study.kernels, options.home, watcher)
-    require_different(built)
-    return {text: kernel.image.spec for text, kernel in built.items()}
+    return dict(kernel_builder().build_specified(study.kernels, options.home, watcher))
 
 
 def prepare_search(study: Study, search: Search, catalogue: Catalogue, options: RunOptions) -> Experiment:
@@ -396,17 +395,14 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
         environment |= experiment.environment
         store.set_environment(run, environment)
 
-    def keep_fleet(record: CanaryRecord) -> None:
+    def keep_order(record: BaseModel) -> None:
         environment[FLEET] = record.model_dump(mode="json")
         executors.refresh_environments()  # Machines may have joined.
 
-    fleet = None
-    if options.fleet is not None:
-        from ajuste.run.fleet import Fleet
+    def present() -> Sequence[str]:
+        return next(iter(executors.entered.values())).present
 
-        fleet = Fleet(
-            options.fleet, resolved, lambda: next(iter(executors.entered.values())).present, keep_fleet, watcher.say
-        )
+    order = bed.order(resolved, present, keep_order, watcher.say)
     first = keeper(options.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
         stack.callback(_keep_late_findings, executors, environment, ready)
@@ -417,7 +413,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
 
             look = RelevanceLook(observer, keep, watcher.warn, read_no_chance(environment))
             look.remind()
-        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
+        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, order).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
             recorder().record_decisive(run, store, executors, options.say)
@@ -452,7 +448,11 @@ def _kernel_options(experiment: Experiment, options: RunOptions) -> dict[str, An
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or len(experiment.images) < 2:
         return {}
-    from ajuste.kernel.difference import compared_options
+    from ajuste.kernel.builder import has_builder, kernel_builder
 
-    differences = compared_options(compared.baseline_level, experiment.images, options.home, options.say)
+    if not has_builder():
+        return {}
+    differences = kernel_builder().compared_options(
+        compared.baseline_level, experiment.images, options.home, options.say
+    )
     return {spec: differing.model_dump(mode="json") for spec, differing in differences.items()}

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from ajuste.model.plugins import load_plugin
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Results
 from ajuste.run.continuation import continuation, reproducing_commands, with_root
-from ajuste.run.facets import MeasuredRun, with_facets
+from ajuste.run.facets import MeasuredRun, group_machines, with_facets
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     if resolved.search is None:
         from ajuste.analysis.results import assemble
 
-        return assemble
+        return partial(assemble, group_machines=group_machines)
     from ajuste.analysis.search.results import assemble_search
 
     return assemble_search

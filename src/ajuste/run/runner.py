@@ -19,7 +19,7 @@ from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.pattern import BACKTRACKS
 from ajuste.outputs.trial_status import trial
 from ajuste.run.boot_schedule import BootSchedule
-from ajuste.run.fleet import Fleet, StopAll
+from ajuste.run.machine_order import MachineOrder, StopAll
 from ajuste.run.schedule import (
     AblationSchedule,
     BestSchedule,
@@ -124,7 +124,7 @@ class Runner:
     trials wait for each other, so the result does not depend on which trial was faster.
 
     With a ``resolver`` the run is a search: the study grows by suggestions. ``look`` checks in the first block whether
-    the factors can matter at all. A ``fleet`` assigns blocks to machines.
+    the factors can matter at all. An ``order`` assigns blocks to machines.
     """
 
     study: ResolvedStudy
@@ -134,7 +134,7 @@ class Runner:
     watcher: Watcher
     resolver: Resolver | None = None
     look: RelevanceLook | None = None
-    fleet: Fleet | None = None
+    order: MachineOrder | None = None
     _schedule: Schedule = field(init=False)
     _history: TrialHistory = field(init=False)
     _unfinished: set[int] = field(default_factory=set, init=False)  # blocks measured together, not complete
@@ -183,9 +183,9 @@ class Runner:
 
     def _harm(self, last: int) -> Stop | None:
         counts = last >= self.study.study.design.warm_up
-        if self.fleet is None or not isinstance(self._schedule, FixedSchedule) or not counts:
+        if self.order is None or not isinstance(self._schedule, FixedSchedule) or not counts:
             return None
-        return self.fleet.harm(self._schedule.findings(last), self._history.trials(last), self._history)
+        return self.order.harm(self._schedule.findings(last), self._history.trials(last), self._history)
 
     def _begin_look(self, number: int) -> bool:
         # Stored trials show no activity: the look needs a trial that is measured now.
@@ -205,11 +205,11 @@ class Runner:
     def _measure_blocks(self, first: int) -> int:
         # Blocks without a decision in between are measured together. Returns the last one.
         schedule, warm_up = self._schedule, self.study.study.design.warm_up
-        if self.fleet is None:
+        if self.order is None:
             last = first + self._more_blocks(first)
         else:
             self.executors.prepared(self.study.find(self.study.baseline).machine)
-            last, schedule.limits = self.fleet.assign(first, self._history, schedule.limits)
+            last, schedule.limits = self.order.assign(first, self._history, schedule.limits)
         alike = schedule.last_alike(first)
         last = max(last if alike is None else min(last, alike), schedule.together(first))
         parts = schedule.parts([slot for number in range(first, last + 1) for slot in schedule.block(number)])
@@ -292,7 +292,7 @@ class Runner:
 
     def _request(self, slot: Slot) -> TrialRequest:
         executor = self.executors.prepared(self.study.find(slot.configuration).machine)
-        assigned = {} if self.fleet is None else self.fleet.assigned
+        assigned = {} if self.order is None else self.order.assigned
         machine = self._history.machines.get(slot.block) or assigned.get(slot.block, "")
         # Machines of a cluster carry out only what they find in the study themselves.
         limit_s = math.inf if executor.whole_blocks else max(_SHORTEST_TRIAL_S, self._left_s(slot))
@@ -326,9 +326,9 @@ class Runner:
             if finished.by:
                 self._places_by_worker.setdefault(finished.by, []).append(_place(result))
             self.watcher.trial_done(result.slot.configuration, result.slot.block, result.status, result.host_seconds)
-        if self.fleet is not None:
+        if self.order is not None:
             for finished, result in zip(done, trials, strict=True):
-                self.fleet.require_guards(result, finished.machine, self._history)
+                self.order.require_guards(result, finished.machine, self._history)
         if endless := next((result for result in trials if BACKTRACKS in result.reason), None):
             raise _Hopeless(Stop("failed", f"{endless.slot.configuration}: {endless.reason}"))
 

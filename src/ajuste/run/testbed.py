@@ -26,6 +26,7 @@ from ajuste.kernel.spec import KernelToBuild
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program, require_extra
 from ajuste.machine.session import machine_marks
+from ajuste.model.base import BaseModel
 from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
@@ -38,11 +39,12 @@ from ajuste.study.site import Site
 from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.keys import Cluster
     from ajuste.machine.boot.session import BootSession
+    from ajuste.model.cluster import Cluster
     from ajuste.model.fleet import FleetPlan
     from ajuste.profile.source import TunedTree
     from ajuste.report.plan import PlannedStudy
+    from ajuste.run.machine_order import MachineOrder
     from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
@@ -139,6 +141,18 @@ class Testbed(ABC):
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
         """Return an observer of whether the factors can matter; None if these machines cannot show it."""
+        return None
+
+    def order(
+        self,
+        resolved: ResolvedStudy,
+        present: Callable[[], Sequence[str]],
+        keep: Callable[[BaseModel], None],
+        say: Say,
+    ) -> MachineOrder | None:
+        """Return the order in which several machines, those ``present``, measure the study; None if it has none.
+        ``keep`` stores how far it came.
+        """
         return None
 
 

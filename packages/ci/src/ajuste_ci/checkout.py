@@ -19,10 +19,10 @@ from typing import Final, Self
 
 from ajuste.catalogue.programs import require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user, user_here
-from ajuste.kernel.building.make import says_full
 from ajuste.machine.files import make_directory, remove_tree
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.outputs.builds import says_full
 from ajuste.store.location import exclusive
 from ajuste_ci.model import GateRevision, ProjectCommit
 

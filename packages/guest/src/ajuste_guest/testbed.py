@@ -88,9 +88,9 @@ class GuestTestbed(KernelTestbed):
         if "." in known:
             return KernelVersion.parse(known)
         if isinstance(parsed, KernelToBuild):
-            from ajuste.kernel.building.build import version_to_build
+            from ajuste.kernel.builder import kernel_builder
 
-            return version_to_build(parsed, self.options.home)
+            return kernel_builder().version_to_build(parsed, self.options.home)
         from ajuste_guest.kernel.fetch import fetch_kernel
 
         return fetch_kernel(spec, self.options.home, say=self.options.say).version

@@ -9,11 +9,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.building.built import find_built, give_name, kept_by, read_built
 from ajuste.kernel.spec import kernel_sources
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError, RunError
@@ -22,50 +21,13 @@ from ajuste_guest.executor.module import modules_for
 from ajuste_guest.kernel.cache import find_any_damage, read_entry, write_inventory, write_record
 from ajuste_guest.kernel.fetch import fetch_kernel
 from ajuste_guest.kernel.qemu import fetch_qemu
+from spoilt import SPOILT, flip
 
 if TYPE_CHECKING:
     from tests.debian_archive import Archive
 
 RELEASE = "5.10.0-2-cloud-amd64"
 MODULE = "kernel/drivers/block/zram.ko"
-KEY = "a" * 64
-
-Spoil = Callable[[Path], None]
-
-
-def flip(position: int) -> Spoil:
-    """Flip one bit, so many bytes from the beginning (or from the end); size and time stay as they were."""
-
-    def spoil(file: Path) -> None:
-        content, before = bytearray(file.read_bytes()), file.stat()
-        content[position % len(content)] ^= 1
-        file.write_bytes(content)
-        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    return spoil
-
-
-def replaced_by(make: Spoil) -> Spoil:
-    def spoil(file: Path) -> None:
-        file.unlink()
-        make(file)
-
-    return spoil
-
-
-SPOILT: dict[str, Any] = {
-    "first bit": flip(0),
-    "a bit in the middle": flip(2000),
-    "last bit": flip(-1),
-    "cut off": lambda file: os.truncate(file, file.stat().st_size - 1),
-    "empty": lambda file: os.truncate(file, 0),
-    "empty JSON": lambda file: file.write_text("{}") and None,
-    "a directory": replaced_by(lambda file: file.mkdir()),
-    "a link to nowhere": replaced_by(lambda file: file.symlink_to("nowhere")),
-    "a link to itself": replaced_by(lambda file: file.symlink_to(file.name)),
-    "a FIFO": replaced_by(lambda file: os.mkfifo(file)),
-    "gone": Path.unlink,
-}
 
 
 def states(directory: Path) -> dict[str, bytes]:
@@ -210,64 +172,6 @@ def test_a_qemu_that_is_not_what_was_fetched_is_fetched_again(
     SPOILT[how](directory / name)
     assert fetch_qemu(place) == image
     assert states(directory) == whole
-
-
-@pytest.fixture
-def built(place: Home, bzimage: Callable[[str], bytes]) -> Path:
-    """A kernel as ``ajuste kernel build`` keeps it, by the name ``base``."""
-    directory = place.cache / "built" / KEY
-    (directory / "schedulers").mkdir(parents=True)
-    (directory / "vmlinuz").write_bytes(bzimage("6.1.0"))
-    (directory / "config").write_text("CONFIG_SMP=y\n")
-    (directory / "schedulers/scx_simple").write_bytes(b"a program")
-    (directory / "provenance.json").write_text(
-        '{"source": "a", "source_digest": "b", "config": "lab", "compiler": "gcc"}'
-    )
-    image = KernelImage(
-        spec="mine:",
-        release="6.1.0",
-        vmlinuz=Path("vmlinuz"),
-        config=Path("config"),
-        schedulers=Path("schedulers"),
-        sha256="0" * 64,
-    )
-    write_record(directory, image)
-    kernel = read_built(KEY, place)
-    assert kernel is not None
-    give_name(kernel, "base", place)
-    return directory
-
-
-@pytest.mark.usefixtures("built")
-def test_another_process_of_the_same_pid_that_names_a_kernel_is_no_trouble(place: Home) -> None:
-    """The process is in another container that shares the home."""
-    kernel = find_built("base", place)
-    (kept_by(place) / "names" / f".other.{os.getpid()}").mkdir()
-    give_name(kernel, "other", place)
-    assert find_built("other", place).directory == kernel.directory
-
-
-@pytest.mark.parametrize("how", SPOILT)
-@pytest.mark.parametrize(
-    "name", ["vmlinuz", "config", "schedulers/scx_simple", "provenance.json", "kernel.json", "checksums.json"]
-)
-def test_a_built_kernel_that_is_not_what_was_built_is_refused(built: Path, place: Home, name: str, how: str) -> None:
-    find_built("base", place)
-    SPOILT[how](built / name)
-    with pytest.raises(RequestError, match="mine:base is damaged on the disk") as caught:
-        find_built("base", place)
-    assert caught.value.hint is not None
-    assert caught.value.hint.startswith("build it again")
-
-
-@pytest.mark.parametrize("how", SPOILT)
-def test_a_damaged_name_is_no_kernel(built: Path, place: Home, how: str) -> None:
-    SPOILT[how](place.cache / "built/names/base")
-    if how in ("last bit", "cut off"):  # The end of its line, which says nothing.
-        assert find_built("base", place).directory == built
-        return
-    with pytest.raises(RequestError):
-        find_built("base", place)
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.debian_archive import make_bzimage
 
-from ajuste.kernel.building.built import built_kernels
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
@@ -295,17 +294,6 @@ def test_a_kernel_without_symbols_is_refused(tmp_path: Path, place: Home) -> Non
         kernel_symbols(an_image(tmp_path, vmlinux(bytes(9_000), BASE)), place)
     assert caught.value.hint == "use a kernel built with CONFIG_KALLSYMS=y"
     assert not (place.cache / "symbols").exists()
-
-
-def test_kernels_that_were_built_have_the_symbols_of_their_system_map() -> None:
-    built = [kernel for kernel in built_kernels(home()) if (kernel.directory / "System.map").is_file()]
-    if not built:
-        pytest.skip("no built kernel is cached on this machine")
-    for kernel in built[:2]:
-        listed = set(as_tuples(read_system_map((kernel.directory / "System.map").read_text())))
-        parsed = as_tuples(read_symbols(read_vmlinux(kernel.image.vmlinuz), kernel.image.spec))
-        assert len(parsed) > 10_000
-        assert set(parsed) <= listed
 
 
 def exported(content: bytes) -> dict[str, int]:

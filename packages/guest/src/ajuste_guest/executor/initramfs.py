@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import Field
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.kernel.building.configuration import kernel_options
+from ajuste.kernel.config import kernel_options
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program

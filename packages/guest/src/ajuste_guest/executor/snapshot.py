@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ajuste.executor.stream import read_boot
-from ajuste.kernel.kconfig import read_config
+from ajuste.kernel.config import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
 from ajuste.machine.files import file_sha256, holding, make_directory, replaced, sealed, unsealed
 from ajuste.machine.home import Home

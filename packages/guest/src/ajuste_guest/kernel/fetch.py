@@ -9,7 +9,6 @@ from typing import Final
 
 from debian.debian_support import Version
 
-from ajuste.kernel.building.built import find_built
 from ajuste.kernel.spec import (
     KernelFile,
     KernelSource,
@@ -76,7 +75,9 @@ def _open_kernel(spec: str, home: Home, say: Say, refresh: bool, thoroughly: boo
     if isinstance(wanted, KernelFile):
         return _open_file(spec, wanted)
     if isinstance(wanted, OwnKernel):
-        return find_built(wanted.name, home).image
+        from ajuste.kernel.builder import kernel_builder
+
+        return kernel_builder().find_built(wanted.name, home)
     if isinstance(wanted, KernelToBuild):
         raise RequestError(
             f"{spec} names a kernel to build; expected a packaged kernel, such as debian:6.1",

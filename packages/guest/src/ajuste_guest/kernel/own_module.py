@@ -14,8 +14,8 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import ValidationError
 
-from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, require_none
 from ajuste.kernel.spec import kernel_sources
+from ajuste.kernel.toolchain import REPRODUCIBLE, compiler, require_none
 from ajuste.machine.cache import HEADERS, MODULES, make_room
 from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import TREE as SOURCE_TREE
@@ -24,6 +24,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
+from ajuste.outputs.builds import first_error
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste_guest.kernel.archive.archive import Archive, PackageGone
 from ajuste_guest.kernel.archive.download import Package
