@@ -54,7 +54,7 @@ def tables() -> list[type[BaseModel]]:
 
 
 def _facets() -> dict[str, Any]:
-    """What packages add to the document, by key, as their modules say that they find it."""
+    """Return the keys that packages add to the document, with what their modules find."""
     finders = {name: plugin.load().find for name, plugin in plugins("facets").items()}
     return {name: _without_null(typing.get_type_hints(find)["return"]) for name, find in sorted(finders.items())}
 

@@ -74,14 +74,15 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
     assert hint.strip() == f"install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'"
 
 
-@each(
+@pytest.mark.parametrize(
+    ("part", "package", "words"),
     [
         ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "build:debian:6.1+NUMA=n")),
         ("guest", "ajuste_guest", ("plan", "granularity", "--kernel", "mine:base")),
         ("guest", "ajuste_guest", ("run", "granularity")),
         ("guest", "ajuste_guest", ("compare", "--kernel", "debian:6.12", "--", "true")),
         ("cluster", "ajuste_fleet", ("compare", "--cluster", "tls://lab1:8786", "--", "true")),
-    ]
+    ],
 )
 def test_what_another_package_does_for_a_command_of_the_core_names_it(
     part: str, package: str, words: tuple[str, ...], core: Installed

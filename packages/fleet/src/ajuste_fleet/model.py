@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.results import Results
@@ -62,12 +60,9 @@ class FleetEffect(BaseModel):
     says: str
 
 
-_FLEET: Final = TypeAdapter(tuple[FleetEffect, ...])
-
-
 def fleet_of(results: Results) -> tuple[FleetEffect, ...]:
     """Return what holds of machines like those that measured."""
-    return _FLEET.validate_python(results.facets.get("fleet", ()))
+    return tuple(map(FleetEffect.model_validate, results.facets.get("fleet", ())))
 
 
 def canary_of(results: Results) -> CanaryRecord | None:
