@@ -24,7 +24,6 @@ import ajuste
 from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.stream import read_boot, read_trial
-from ajuste.kernel.config import parse_config
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
@@ -41,6 +40,7 @@ from ajuste.report.markdown import markdown
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste.study.read import read_study
+from ajuste_guest.kernel.config import parse_config
 from ajuste_kernels.building.configuration import read_config_file
 from ajuste_kernels.building.patch import read_patches
 from mutation import LARGE, bounded, mutated

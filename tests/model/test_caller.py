@@ -12,7 +12,6 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.studies import show
-from ajuste.kernel.schedulers import read_schedulers
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import RequestError
@@ -24,6 +23,7 @@ from ajuste.study.read import read_study
 from ajuste_ci.project import read_project
 from ajuste_guest.executor.initramfs import GuestFiles, build_initramfs
 from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.schedulers import read_schedulers
 from ajuste_kernels.building.configuration import read_config_file
 from ajuste_kernels.building.patch import read_patches
 from ajuste_kernels.building.sources import open_source

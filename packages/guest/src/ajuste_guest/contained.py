@@ -12,8 +12,6 @@ from pathlib import Path
 
 from ajuste.analysis.condition import renamed
 from ajuste.kernel.builder import kernel_builder
-from ajuste.kernel.config import kernel_options
-from ajuste.kernel.schedulers import ELF, path_within, read_schedulers, require_loadable
 from ajuste.kernel.spec import is_to_build, specs_to_build
 from ajuste.machine.files import file_sha256, hold, make_directory, replace_file
 from ajuste.machine.home import Home
@@ -26,6 +24,8 @@ from ajuste.run.testbed import Contained
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import SchedulerTable, Study
 from ajuste.study.site import study_directory
+from ajuste_guest.kernel.config import kernel_options
+from ajuste_guest.kernel.schedulers import ELF, path_within, read_schedulers, require_loadable
 
 
 def with_patches(study: Study, home: Home) -> Study:

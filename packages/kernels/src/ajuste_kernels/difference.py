@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ajuste.kernel.builder import BuildWatcher
-from ajuste.kernel.config import ConfigFile, read_config
 from ajuste.kernel.spec import OwnKernel, is_to_build, parse_spec, specs_to_build
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import DifferingOption, KernelImage, KernelOptions
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.config import ConfigFile, read_config
 from ajuste_guest.kernel.fetch import fetch_kernel
 from ajuste_kernels.building.build import build_specified, version_to_build
 from ajuste_kernels.building.built import SourceOrigin, find_built, read_version

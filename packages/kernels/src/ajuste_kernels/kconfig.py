@@ -14,10 +14,10 @@ from typing import Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.kernel.config import ConfigFile
 from ajuste.machine.files import require_trusted
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
+from ajuste_guest.kernel.config import ConfigFile
 
 
 class KconfigQuestion(BaseModel):

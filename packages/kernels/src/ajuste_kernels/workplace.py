@@ -18,7 +18,6 @@ from typing import Final
 
 from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
-from ajuste.kernel.schedulers import path_within
 from ajuste.machine.files import remove_file, write_text
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -28,6 +27,7 @@ from ajuste.outputs.builds import first_error, says_full
 from ajuste.study.schema import SchedulerTable
 from ajuste_guest.contained import contained_folder, is_cached, keep_program, put_file, read_program
 from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.schedulers import path_within
 from ajuste_guest.kernel.symbols import read_vmlinux
 from ajuste_kernels.building.schedulers import require_llvm
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.schedulers import read_schedulers
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste_guest.kernel.schedulers import read_schedulers
 from ajuste_kernels.building.build import BuildRequest, build_kernel
 from ajuste_kernels.building.built import BuiltKernel, find_built
 from small_kernel import EXAMPLES, Silent, small_kernel

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.config import ConfigFile, parse_config
+from ajuste_guest.kernel.config import ConfigFile, parse_config
 from ajuste_kernels.difference import KernelDifference, KnownOptions, Side, changes, differing
 from ajuste_kernels.kconfig import KconfigAnswer, KconfigQuestion, as_values
 from ajuste_kernels.kconfig_reader import KconfigTree, answer

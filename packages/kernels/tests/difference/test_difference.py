@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ajuste.kernel.config import parse_config
+from ajuste_guest.kernel.config import parse_config
 from ajuste_kernels.difference import KernelDifference, KnownOptions, OptionDifference, changes
 
 if TYPE_CHECKING:

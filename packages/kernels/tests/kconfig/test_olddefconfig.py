@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.config import ConfigFile, read_config
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste_guest.kernel.cache import cached_entries
+from ajuste_guest.kernel.config import ConfigFile, read_config
 from ajuste_kernels.building.sources import PackagedSource, cached_sources
 from ajuste_kernels.kconfig import KconfigQuestion, as_values, ask, source_version
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.kernel.config import parse_config
+from ajuste_guest.kernel.config import parse_config
 from ajuste_kernels.kconfig import KconfigAnswer, KconfigQuestion, OptionExplanation, as_values
 from ajuste_kernels.kconfig_reader import KconfigTree, answer
 

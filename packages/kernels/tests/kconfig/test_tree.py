@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.config import parse_config
 from ajuste.model.error import RequestError, RunError
+from ajuste_guest.kernel.config import parse_config
 from ajuste_kernels.kconfig import KconfigQuestion, ask, explain, source_version
 
 NET = parse_config("CONFIG_NET=y\n")

@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 from pydantic import Field
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.kernel.config import kernel_options
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
@@ -29,6 +28,7 @@ from ajuste_guest.executor.tree import (
     is_script,
     write_archive,
 )
+from ajuste_guest.kernel.config import kernel_options
 
 EVENT_PORT = 0x4A0
 """The I/O port of QEMU's isa-debugcon through which the agent speaks."""

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ajuste.executor.stream import read_boot
-from ajuste.kernel.config import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
 from ajuste.machine.files import file_sha256, holding, make_directory, replaced, sealed, unsealed
 from ajuste.machine.home import Home
@@ -38,6 +37,7 @@ from ajuste_guest.executor.machine import (
     RunningMachine,
 )
 from ajuste_guest.executor.qemu import Channels, GuestMachine, command_line
+from ajuste_guest.kernel.config import read_config
 
 BOOT_LIMIT = MachineLimit(host_s=300, guest_s=120)
 """Emulated kernels take about 3 s of their own time to boot, and a busy machine makes that ten times as long."""

@@ -15,7 +15,6 @@ from debian.debian_support import Version
 from pydantic import ValidationError
 
 from ajuste.kernel.spec import kernel_sources
-from ajuste.kernel.toolchain import REPRODUCIBLE, compiler, require_none
 from ajuste.machine.cache import HEADERS, MODULES, make_room
 from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import TREE as SOURCE_TREE
@@ -31,6 +30,7 @@ from ajuste_guest.kernel.archive.download import Package
 from ajuste_guest.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
 from ajuste_guest.kernel.candidate import TREE, unpacked
 from ajuste_guest.kernel.fetch import package_lists
+from ajuste_guest.kernel.toolchain import REPRODUCIBLE, compiler, require_none
 
 # What modules for a distribution's kernel are built with: its headers, from the distribution's archive.
 

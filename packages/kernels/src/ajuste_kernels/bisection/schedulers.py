@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ajuste.kernel.config import kernel_options
-from ajuste.kernel.schedulers import OwnScheduler, require_loadable
 from ajuste.machine.home import Home
 from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
 from ajuste.study.schema import SchedulerTable, Study
+from ajuste_guest.kernel.config import kernel_options
 from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.schedulers import OwnScheduler, require_loadable
 from ajuste_kernels.bisection.revisions import Ends
 from ajuste_kernels.bisection.session import scheduler_study
 from ajuste_kernels.building.make import jobs_here

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.kernel.builder import BuildWatcher
-from ajuste.kernel.config import parse_config
-from ajuste.kernel.schedulers import OwnScheduler, read_schedulers, require_loadable
 from ajuste.kernel.spec import (
     BUILT,
     KernelToBuild,
@@ -25,7 +23,6 @@ from ajuste.kernel.spec import (
     read_options,
     specs_to_build,
 )
-from ajuste.kernel.toolchain import compiler
 from ajuste.machine.cache import BUILT as BUILT_HERE
 from ajuste.machine.cache import OBJECTS, make_room
 from ajuste.machine.files import file_sha256, locked, make_directory, read_kept
@@ -35,7 +32,10 @@ from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
 from ajuste_guest.kernel.cache import keeping_in, put_in_place, require_space, write_record
 from ajuste_guest.kernel.candidate import read_release
+from ajuste_guest.kernel.config import parse_config
 from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.schedulers import OwnScheduler, read_schedulers, require_loadable
+from ajuste_guest.kernel.toolchain import compiler
 from ajuste_kernels.building.built import (
     PROVENANCE,
     BuiltKernel,

@@ -16,11 +16,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
 
-from ajuste.kernel.config import option_line, read_options
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import AjusteError, RequestError, nearest_names
 from ajuste.model.wording import Say
+from ajuste_guest.kernel.config import option_line, read_options
 from ajuste_guest.kernel.fetch import fetch_kernel
 from ajuste_kernels.building.built import SourceOrigin, digest_texts
 from ajuste_kernels.building.make import Edits, Workspace, find_damage, jobs_here, run_make, unsettle

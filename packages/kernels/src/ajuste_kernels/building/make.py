@@ -15,13 +15,13 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from ajuste.kernel.toolchain import REPRODUCIBLE, require_none
 from ajuste.machine.files import file_sha256, locked, read_kept, read_sealed, replace_file, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
 from ajuste.outputs.builds import compiles, first_error, says_full
 from ajuste_guest.kernel.cache import out_of_space
+from ajuste_guest.kernel.toolchain import REPRODUCIBLE, require_none
 from ajuste_kernels.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_texts, list_files
 
 # A tree to build in: a copy of the sources, whose unchanged files keep their times, and the objects made from it.

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.kernel.schedulers import LOADING_OPTIONS
 from ajuste.kernel.spec import WITH_SCHEDULERS
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste_guest.kernel.schedulers import LOADING_OPTIONS
 from ajuste_kernels.building.built import SourceOrigin
 from ajuste_kernels.building.configuration import Options
 from ajuste_kernels.building.make import Workspace, jobs_here, run_make_in

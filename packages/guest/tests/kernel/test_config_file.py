@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.config import ABSENT, OFF, ConfigSetting, parse_config, read_config
 from ajuste.model.error import RequestError
+from ajuste_guest.kernel.config import ABSENT, OFF, ConfigSetting, parse_config, read_config
 
 TEXT = """\
 #
