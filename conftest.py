@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ajuste.machine.files import locked
 from ajuste.store.store import Store
+from guests import in_guests
 from own_home import own_home
 from postgresql import Server, server
 from shell import SMALL, Shell, end_started
@@ -74,10 +74,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("asleep"))
         elif item.get_closest_marker("machine"):
             item.add_marker(pytest.mark.xdist_group("locked"))
-    if find_spec("ajuste_guest") is None:
-        for item in items:
-            if item.get_closest_marker("vm"):
-                item.add_marker(pytest.mark.skip("ajuste_guest is not installed"))
+    for item in items:
+        if item.get_closest_marker("vm"):
+            item.add_marker(in_guests)
     booting = {item.path for item in items if item.get_closest_marker("vm")}
     items.sort(
         key=lambda item: (

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from guests import in_guests
 from shell import Shell
 
 WAKES = Path("/proc/sys/vm/dirty_writeback_centisecs")
@@ -82,6 +83,7 @@ def test_a_plan_shows_what_each_line_writes_and_what_is_left_out(profiles: Shell
     assert 'combine = "ablation"' in (profiles.directory / "own.toml").read_text()
 
 
+@in_guests
 def test_a_plan_counts_the_combinations_that_blocks_hold(profiles: Shell) -> None:
     lines = ("dirty_ratio = 31", "dirty_background_ratio = 7", "dirty_writeback_centisecs = 1111", "swappiness = 31")
     (profiles.directory / "four.conf").write_text("".join(f"vm.{line}\n" for line in lines))

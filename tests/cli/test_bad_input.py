@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.machine.home import home
+from guests import in_guests
 from shell import SMALL, Shell
 
 LEVELS = "levels = [750000, 75000000]"
@@ -51,6 +52,7 @@ WRONG = {
 }
 
 
+@in_guests
 @pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG.keys())
 def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], message: str) -> None:
     text = SMALL.replace(*change)
@@ -64,6 +66,7 @@ def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], messag
     assert not (ajuste.home / "state").exists()
 
 
+@in_guests
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -93,6 +96,7 @@ def test_wrong_words_are_refused(ajuste: Shell, words: tuple[str, ...], message:
     assert "Traceback" not in complained
 
 
+@in_guests
 def test_a_kernel_cannot_be_chosen_where_kernels_are_compared(ajuste: Shell) -> None:
     text = SMALL.replace('name = "sched_min_granularity_ns"', 'name = "kernel"').replace(
         LEVELS, 'levels = ["debian:5.10", "debian:6.1"]'
@@ -104,6 +108,7 @@ def test_a_kernel_cannot_be_chosen_where_kernels_are_compared(ajuste: Shell) -> 
     assert "kernel=debian:6.1" in output
 
 
+@in_guests
 def test_a_home_that_cannot_be_made_is_one_clear_error(ajuste: Shell) -> None:
     for words in (("run", "small.toml"), ("report",)):
         output, complained = Shell(ajuste.directory, Path("/proc/nowhere"))(*words, expect=2)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from guests import in_guests
 from shell import Shell
 from small_stores import Commands
 
@@ -118,6 +119,7 @@ def test_a_setting_is_varied_and_put_back(ajuste: Shell) -> None:
     assert changed["metrics"]["value"]["mean"] == 2900
 
 
+@in_guests
 def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shell) -> None:
     words = ("compare", "--vm", "--nice", "0,10", "--background", "spin", "--prepare", "touch done", "--", "sleep", "1")
     output, _ = ajuste(*words[:1], "--dry-run", "--save", "saved.toml", *words[1:])

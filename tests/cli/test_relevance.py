@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from guests import in_guests
 from shell import Shell
 
 WRITES = """\
@@ -51,6 +52,7 @@ def test_swappiness_without_swap_is_answered_after_three_blocks(ajuste: Shell) -
     assert (results["stopped"], results["no_chance"][0]["factor"]) == ("irrelevant", "vm.swappiness")
 
 
+@in_guests
 @on_a_machine_without_swap
 def test_a_plan_says_so_before_anything_is_measured(ajuste: Shell) -> None:
     output, _ = ajuste("compare", *SWAPPINESS, "--dry-run", "--", "true")

@@ -18,6 +18,7 @@ from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
+from guests import in_guests
 from shell import SMALL, Shell
 from small_kernel import PATCH, RELEASE, small_kernel
 
@@ -54,6 +55,7 @@ def test_a_source_with_changes_means_two_kernels_to_be_built() -> None:
     assert of_source(None, kernel="debian:5.10") == request_for("debian:5.10")
 
 
+@in_guests
 @pytest.mark.usefixtures("tree")
 def test_built_kernels_stand_by_their_names_for_all_the_rest() -> None:
     request = of_source("linux", patch=(Path("turns.patch"),), baseline=(f"build:linux+{Path('turns.patch')}",))
@@ -67,6 +69,7 @@ def test_built_kernels_stand_by_their_names_for_all_the_rest() -> None:
     assert built(study_of(request)) == names, "found again"
 
 
+@in_guests
 @pytest.mark.usefixtures("tree")
 def test_a_study_has_the_names_wherever_it_speaks_of_its_kernels(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(
@@ -80,6 +83,7 @@ def test_a_study_has_the_names_wherever_it_speaks_of_its_kernels(tmp_path: Path)
     assert with_kernels(alone, built(alone)).target.kernel == f"mine:{RELEASE}-lab"
 
 
+@in_guests
 @pytest.mark.usefixtures("tree")
 def test_an_option_that_changes_nothing_is_nothing_to_compare() -> None:
     with pytest.raises(RequestError, match=r"build:linux and build:linux\+EXPERT=y give the same kernel"):
@@ -95,6 +99,7 @@ def test_what_does_not_go_together() -> None:
         of_source("debian:6.1", patch=(Path("my.patch"),), kernel="debian:5.10")
 
 
+@in_guests
 def test_errors_name_the_option_that_was_typed(tree: Path) -> None:
     with pytest.raises(RequestError, match=r"^--option NUMA=: NUMA has no value"):
         of_source("debian:6.1", kernel_option=("NUMA=",))
@@ -167,6 +172,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path, tmp_path / "home")
 
 
+@in_guests
 @pytest.mark.parametrize(("words", "message"), TYPOS.values(), ids=TYPOS.keys())
 def test_a_typo_costs_no_kernel_and_no_download(shell: Shell, words: tuple[str, ...], message: str) -> None:
     _, complained = shell(*words, expect=2)
@@ -175,6 +181,7 @@ def test_a_typo_costs_no_kernel_and_no_download(shell: Shell, words: tuple[str, 
     assert not any((shell.home / "cache" / place).exists() for place in ("built/names", "kernels", "sources"))
 
 
+@in_guests
 def test_a_plan_builds_nothing(shell: Shell) -> None:
     (shell.directory / "turns.patch").write_text(PATCH)
     output, _ = shell("compare", "--source", "linux", "--patch", "turns.patch", "--dry-run", "--", "true")
@@ -184,6 +191,7 @@ def test_a_plan_builds_nothing(shell: Shell) -> None:
     assert not (shell.directory / "ran").exists()
 
 
+@in_guests
 def test_a_study_file_builds_no_source_of_its_own(shell: Shell) -> None:
     def planned(kernel: str, expect: int) -> tuple[str, str]:
         (shell.directory / "small.toml").write_text(SMALL.replace("debian:5.10", kernel))

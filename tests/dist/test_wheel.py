@@ -59,9 +59,9 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         ("live", "live"),
         ("gate", "ci"),
         ("serve", "serve"),
-        ("why", "guest"),
         ("kernel", "kernels"),
         ("cluster", "cluster"),
+        ("why", "guest"),
     ],
 )
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
@@ -77,10 +77,10 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
 @pytest.mark.parametrize(
     ("part", "package", "words"),
     [
-        ("guest", "ajuste_guest", ("run", "granularity")),
-        ("guest", "ajuste_guest", ("plan", "granularity")),
-        ("guest", "ajuste_guest", ("compare", "--kernel", "debian:6.12", "--", "true")),
         ("kernels", "ajuste_kernels", ("plan", "granularity", "--kernel", "build:debian:6.1+NUMA=n")),
+        ("guest", "ajuste_guest", ("plan", "granularity", "--kernel", "mine:base")),
+        ("guest", "ajuste_guest", ("run", "granularity")),
+        ("guest", "ajuste_guest", ("compare", "--kernel", "debian:6.12", "--", "true")),
         ("cluster", "ajuste_fleet", ("compare", "--cluster", "tls://lab1:8786", "--", "true")),
     ],
 )

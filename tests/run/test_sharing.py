@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ajuste.store.store import Store
+from guests import in_guests
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, small_store
 
 if sys.version_info >= (3, 14):
@@ -323,6 +324,7 @@ def built(resolved: dict[str, Any]) -> None:
     resolved["study"]["target"]["kernel"] = "build:/tmp/tree"
 
 
+@in_guests
 @pytest.mark.parametrize("change", [on_host, own_program, own_file, built])
 def test_an_imported_run_reaches_nothing_of_this_machine(
     commands: Commands, bundle: Path, change: Callable[[dict[str, Any]], None]

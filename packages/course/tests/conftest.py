@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from packages.course.tests.cheating import Classroom, Work, classroom
 from ajuste.machine.home import Home
 from headless import chromium
 from own_home import own_home
+
+collect_ignore = [] if find_spec("ajuste_lab") else ["test_pages.py"]
+"""The pages of the lab page are there where it is installed."""
 
 
 @pytest.fixture(scope="module")

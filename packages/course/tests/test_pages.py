@@ -9,17 +9,13 @@ from pathlib import Path
 
 import pytest
 from packages.course.tests.cheating import LIGHT
+from starlette.testclient import TestClient
 
 from ajuste.machine.home import Home
 from ajuste_course.hand_in import open_hand_in
+from ajuste_course.pages import ROUTES
 from ajuste_course.sheet import read_sheet, sheet_files
 from ajuste_course.workbook import Shelf
-
-pytest.importorskip("ajuste_lab")
-
-from starlette.testclient import TestClient
-
-from ajuste_course.pages import ROUTES
 from ajuste_lab.access import viewer_token
 from ajuste_lab.application import application
 from ajuste_lab.service import LabService

@@ -41,6 +41,7 @@ from ajuste_lab.application import application, lab_routes
 from ajuste_lab.jobs import Jobs
 from ajuste_lab.rendering import added_pages
 from ajuste_lab.service import LabService
+from guests import in_guests
 from headless import until
 from namespace import needs_root
 from shell import SMALL
@@ -288,6 +289,7 @@ def test_a_run_that_nobody_measures_can_be_ended_for_good(person: TestClient, ho
         assert store.find_run(GOING_ON).stopped == "interrupted"
 
 
+@in_guests
 def test_a_study_whose_lines_end_as_browsers_send_them_is_planned_twice(person: TestClient) -> None:
     text = SMALL
     for _ in range(2):
@@ -297,6 +299,7 @@ def test_a_study_whose_lines_end_as_browsers_send_them_is_planned_twice(person: 
         assert text == SMALL
 
 
+@in_guests
 def test_a_form_becomes_the_study_that_the_command_line_would_write(person: TestClient) -> None:
     form = {
         "setting_0": "nice",
@@ -314,15 +317,18 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
     assert "levels = [&#34;0&#34;, &#34;10&#34;]" in answer.text
 
 
+@in_guests
 def test_a_kernel_that_no_list_has_is_refused_at_its_field_with_those_there_are(
     person: TestClient, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from ajuste_guest.kernel.fetch import available_kernels
+
     monkeypatch.setenv("AJUSTE_HOME", str(tmp_path))
     with archive_of_this_machine(tmp_path, monkeypatch) as archive:
         archive.add_kernel("bullseye", "5.10.0-2-cloud-amd64", "5.10.9-1")
         archive.add_kernel("bullseye-security", "5.10.0-11-cloud-amd64", "5.10.100-1")
         archive.publish()
-        pytest.importorskip("ajuste_guest.kernel.fetch").available_kernels(home, lambda _: None)
+        available_kernels(home, lambda _: None)
     form = {"workload": "true", "kernel": "debian:5.10.50"}
     answer = person.post("/new/plan", data=form, headers=OWN)
     assert answer.status_code == 400

@@ -31,6 +31,7 @@ from ajuste_lab.agents.protocol import answered
 from ajuste_lab.application import application, openapi
 from ajuste_lab.jobs import Jobs
 from ajuste_lab.service import LabService
+from guests import in_guests
 from owner import owners_client
 from small_stores import DECIDED, GOING_ON, small_store
 
@@ -209,6 +210,7 @@ def test_jobs_of_others_cannot_be_watched_or_stopped(service: LabService) -> Non
             call(desk(service), name, job=job)
 
 
+@in_guests
 def test_a_proposal_is_checked_before_anything_is_started(service: LabService, tmp_path: Path) -> None:
     begin(tmp_path, tunables=(TUNABLE, "kernel"))
     agent_desk = desk(service)
@@ -226,6 +228,7 @@ def test_a_proposal_is_checked_before_anything_is_started(service: LabService, t
     assert "unseen" not in json.dumps(proposal)
 
 
+@in_guests
 def test_a_proposal_that_would_take_too_long_can_be_limited_as_the_hint_says(
     service: LabService, tmp_path: Path
 ) -> None:

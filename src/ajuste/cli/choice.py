@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli import options
 from ajuste.design.search.sampler import Search
-from ajuste.kernel.builder import kernel_builder
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
@@ -95,6 +94,8 @@ def _kernels(text: str) -> tuple[str, ...]:
     place = Place(f"--kernel {text}")
     specs = kernels_between_commas(text, place)
     for wanted in specs_to_build(specs).values():
+        from ajuste.kernel.builder import kernel_builder
+
         builder = kernel_builder()
         try:
             builder.version_to_build(wanted, home())

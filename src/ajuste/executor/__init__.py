@@ -1,1 +1,1 @@
-"""The places that run trials, behind one interface: the host is one; packages add others."""
+"""The places that run trials, behind one interface: the host; packages add others."""

@@ -1,1 +1,1 @@
-"""Kernels: specification, and what is asked of the package that builds them."""
+"""Kernels: their specification, and what is asked of the package that builds them."""

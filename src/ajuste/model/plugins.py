@@ -34,10 +34,10 @@ Group = Literal[
     "exports",
     "features",
     "kernels",
-    "sources",
-    "catalogues",
     "testbeds",
     "recorders",
+    "sources",
+    "catalogues",
 ]
 """Groups of what a package can add; the entry points of each are in ``ajuste.GROUP``:
 
@@ -53,10 +53,10 @@ Group = Literal[
 - ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
 - ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
   ``ajuste.kernel.builder.KernelBuilder``
-- ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``guest``, guests of this
   machine; ``cluster``, guests of the machines of a cluster; ``machines``, those machines themselves
 - ``recorders``: ``why``, a module that records trials and explains them (``ajuste.run.experiment.recorder``)
+- ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """
 

@@ -16,7 +16,6 @@ from ajuste.catalogue.programs import install_hint
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import NEEDS_ROOT, HostMachine, current_values, instances_here, tunables_here
 from ajuste.executor.host.host import HostExecutor
-from ajuste.kernel.builder import kernel_builder
 from ajuste.kernel.spec import PackagedKernel, kernel_sources, parse_spec, specs_to_build
 from ajuste.machine.inventory.software import take_virtualisation
 from ajuste.machine.inventory.source import InventorySource
@@ -82,8 +81,8 @@ def check_profiles(specs: Sequence[str], table: TargetTable, catalogue: Catalogu
     Raises RequestError for a missing or invalid profile, RunError if a mirror is lost.
     """
     _require_once(specs)
-    for wanted in specs_to_build([table.kernel] if table.kernel else ()).values():
-        known = _sysctls(catalogue, kernel_builder().version_to_build(wanted, options.home))
+    for spec in specs_to_build([table.kernel] if table.kernel else ()):
+        known = _sysctls(catalogue, kernel_testbed(options).kernel_version(spec))
         sources = Sources(fetch=partial(_tuned, "", options), known=known, elsewhere=False)
         for profile in specs:
             read_profile(profile, sources, _facts_of(table))

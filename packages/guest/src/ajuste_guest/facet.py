@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ajuste.model.explanation import Explanation
 from ajuste.run.facets import MeasuredRun
-
-if TYPE_CHECKING:
-    from ajuste.model.explanation import Explanation
 
 
 def find(measured: MeasuredRun) -> tuple[Explanation, ...] | None:

@@ -48,7 +48,17 @@ from ajuste.study.problem import dotted
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste_fleet.cluster.messages import PLANS, Answer, Ask, GuestJob, HostJob, Transcript, answer, failure, run_plan
+from ajuste_fleet.cluster.messages import (
+    PLANS,
+    Answer,
+    Ask,
+    GuestJob,
+    HostJob,
+    Transcript,
+    answer,
+    failure,
+    run_plan,
+)
 from ajuste_guest.executor.guest import GuestExecutor
 from ajuste_guest.executor.initramfs import Initramfs
 from ajuste_guest.executor.qemu import choose_emulator
