@@ -41,7 +41,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Advised:
-    """What was advised on a workload, in how many ``seconds``; ``problem`` where nothing was."""
+    """The advice on a workload, in how many ``seconds``; ``problem`` where nothing was."""
 
     workload: Workload
     seconds: float
@@ -81,10 +81,14 @@ def advise(workload: Workload, max_time: str) -> Advised:
         if words[place] in _FALLS:
             words[place] += "=lower"
     begin = time.monotonic()
-    done = subprocess.run([*command, "--name", workload.name, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "--name", workload.name.replace(".", "-"), *words], capture_output=True, text=True, check=False
+    )
     seconds = time.monotonic() - begin
     if done.returncode:
-        return Advised(workload, seconds, problem=done.stderr.strip().splitlines()[-1])
+        return Advised(
+            workload, seconds, problem=next(line for line in done.stderr.splitlines() if line.startswith("ajuste: "))
+        )
     document: dict[str, Any] = json.loads(done.stdout)
     proof = document["proof"] or {}
     return Advised(

@@ -21,8 +21,8 @@ def advice(ajuste: Shell, options: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.vm
 def test_the_decisive_setting_is_proved_and_its_effect_is_that_of_a_comparison_by_hand(ajuste: Shell) -> None:
-    asked = f"{LOADED} --min-effect 5% --max-time 4m"
-    advised = advice(ajuste, asked)
+    options = f"{LOADED} --min-effect 5% --max-time 4m"
+    advised = advice(ajuste, options)
     (line,) = advised["lines"]
     default, option = {"cgroup_weight": (100, "--cgroup-weight"), "nice": (0, "--nice")}[line["setting"]]
     proof = advised["proof"]
@@ -32,7 +32,7 @@ def test_the_decisive_setting_is_proved_and_its_effect_is_that_of_a_comparison_b
     (verdict,) = (row for row in verdicts if row["metric"] == "elapsed")
     assert proof["low"] <= verdict["estimate"] <= proof["high"]
     # Asked again, nothing is measured: the runs are those of the store.
-    assert advice(ajuste, asked)["stages"] == advised["stages"]
+    assert advice(ajuste, options)["stages"] == advised["stages"]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Where the time goes: shares and causes from the kernel's figures, against machines whose time is known."""
+"""Shares of the time, and causes, from the kernel's figures, against machines whose time is known."""
 
 from __future__ import annotations
 

@@ -72,10 +72,10 @@ def test_the_first_level_of_every_setting_is_tried_before_second_ones() -> None:
 
 
 def test_noisy_workloads_get_more_blocks(tmp_path: Path) -> None:
-    asked = question(tmp_path, 600)
-    assert screen_blocks(asked, 0.0) == 3
-    assert screen_blocks(asked, 0.05) == 13
-    assert screen_blocks(asked, 1.0) == 20
+    quiet = question(tmp_path, 600)
+    assert screen_blocks(quiet, 0.0) == 3
+    assert screen_blocks(quiet, 0.05) == 13
+    assert screen_blocks(quiet, 1.0) == 20
 
 
 def test_a_job_that_takes_too_long_says_how_much_time_it_needs(tmp_path: Path) -> None:

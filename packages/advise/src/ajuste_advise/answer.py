@@ -23,7 +23,7 @@ PARTS: Final[Mapping[Where, str]] = {
     "memory-wait": "waits for memory",
     "idle": "idle CPUs",
 }
-"""Where the time goes, in the words of every report."""
+"""The parts of the time, in the words of every report."""
 
 _MOST_NAMED: Final = 2
 _MOST_CANDIDATES: Final = 4

@@ -35,7 +35,7 @@ _MOST_HOT: Final = 8
 
 @dataclass(frozen=True)
 class Seen:
-    """What the look saw: for people, and the kernel's ``activity`` for the conditions of settings."""
+    """The findings of a look: for people, and the kernel's ``activity`` for the conditions of settings."""
 
     look: Look
     activity: Activity
@@ -130,7 +130,7 @@ def _trial_activity(trial: Trial) -> tuple[Activity, Exited] | None:
 
 @dataclass(frozen=True)
 class Usage:
-    """What trials used together: seconds of elapsed, user and system time, voluntary switches, on ``cpus`` CPUs; and
+    """The use of trials together: seconds of elapsed, user and system time, voluntary switches, on ``cpus`` CPUs; and
     how far the kernel's ``figures`` (``SOURCE:NAME``) moved meanwhile. ``alone``: the machine is the workload's, so
     that what its CPUs do besides is known to be in its way.
     """

@@ -14,7 +14,7 @@ from ajuste.model.verdict import Verdict
 Where = Literal[
     "user", "kernel", "other-programs", "interrupts", "waiting", "cpu-wait", "disk-wait", "memory-wait", "idle"
 ]
-"""Where the time goes; see ``ajuste_advise.look``."""
+"""A part of the time; see ``ajuste_advise.look``."""
 
 
 class TimeShare(ClosedModel):
@@ -55,8 +55,8 @@ class Look(ClosedModel):
 
 
 Reason = Literal["cause", "idle", "absent", "locked", "risk", "time"]
-"""Why a setting was not tried: it acts on nothing that takes time here; it has no chance to matter; the machine does
-not have it; it cannot be changed; its values are a risk; there was no time.
+"""The reason why a setting was not tried: it acts on nothing that takes time here; it has no chance to matter; the
+machine does not have it; it cannot be changed; its values are a risk; there was no time.
 """
 
 

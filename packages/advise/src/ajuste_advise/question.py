@@ -28,7 +28,8 @@ NAME: Final = "advise"
 
 @dataclass(frozen=True)
 class Question:
-    """What gets better: the workload and metrics of ``request``, where to measure, and how many seconds it may take.
+    """The question what makes a workload better: workload and metrics are those of ``request``, and it may take
+    ``allowed_s`` seconds.
 
     ``named`` is the command as typed; ``fresh`` measures again what the store has. ``direction`` is the better one of
     a metric that has none by itself.
