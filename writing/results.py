@@ -55,7 +55,8 @@ def tables() -> list[type[BaseModel]]:
 
 def _facets() -> dict[str, Any]:
     """Return the keys that packages add to the document, with what their modules find."""
-    finders = {name: plugin.load().find for name, plugin in plugins("facets").items()}
+    added = {name: plugin for name, plugin in plugins("facets").items() if name not in Results.model_fields}
+    finders = {name: plugin.load().find for name, plugin in added.items()}
     return {name: _without_null(typing.get_type_hints(find)["return"]) for name, find in sorted(finders.items())}
 
 

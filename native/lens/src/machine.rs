@@ -1,4 +1,4 @@
-//! The description of a modelled machine, as `machine_text` of `src/ajuste/executor/guest/lens.py` writes it.
+//! The description of a modelled machine, as `machine_text` of `packages/guest/src/ajuste_guest/executor/lens.py` writes it.
 
 use std::fs;
 use std::path::Path;

@@ -61,6 +61,8 @@ def test_a_look_changes_nothing_and_says_what_may_matter(ajuste: Shell) -> None:
         ("--vm -- true -- false", "found 2 commands; expected one"),
         ("--vm --metric context-switches -- true", "has no better direction"),
         ("--vm --max-time 0s -- true", "--max-time 0s: expected a duration"),
+        ("--kernel debian:6.1,debian:6.12 -- true", "kernel has several levels; expected one"),
+        ("--vm --scratch ext4,xfs -- true", "fs.type has several levels; expected one"),
     ],
 )
 def test_what_is_wrong_is_named_before_anything_is_measured(ajuste: Shell, words: str, expected: str) -> None:

@@ -29,7 +29,7 @@ def advise(question: Question, *, functions: bool = True, dry: bool = False) -> 
     """
     seen = take_look(question, functions=functions)
     look = seen.look
-    choice = choose(question, seen)
+    choice = choose(question, seen, dry=dry)
     stages = [Stage(name="look", run=look.run, trials=TRIALS, answer="")]
     if dry or not choice.candidates:
         return _advice(question, seen, choice, None, None, stages)

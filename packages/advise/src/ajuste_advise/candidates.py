@@ -58,10 +58,13 @@ class Choice:
     untried: tuple[Untried, ...]
 
 
-def choose(question: Question, seen: Seen) -> Choice:
-    """Choose the settings that act on the causes that were seen, can be changed there, and have a chance to matter."""
+def choose(question: Question, seen: Seen, *, dry: bool = False) -> Choice:
+    """Choose the settings that act on the causes that were seen, can be changed there, and have a chance to matter.
+
+    Each level is set once on this machine, to see whether its kernel accepts it, and taken back; not if it is ``dry``.
+    """
     question.say("2/4 choose: which settings can matter")
-    chooser = _Chooser(question, seen)
+    chooser = _Chooser(question, seen, dry=dry)
     candidates: list[Candidate] = []
     untried: list[Untried] = []
     for tunable in question.catalogue.tunables.values():
@@ -81,8 +84,8 @@ def _time_in(causes: Sequence[Cause], seen: Seen) -> float:
 
 
 class _Chooser:
-    def __init__(self, question: Question, seen: Seen) -> None:
-        self._question, self._seen = question, seen
+    def __init__(self, question: Question, seen: Seen, *, dry: bool) -> None:
+        self._question, self._seen, self._dry = question, seen, dry
         study = question.study(STAGE, [])
         self._study = study
         self._surroundings = testbed_for(study, question.options).surroundings(study, question.catalogue)[1:]
@@ -154,7 +157,7 @@ class _Chooser:
             if risk := self._risk(tried):
                 why = Untried(setting=name, why="risk", words=f"{risk}; --accept-risk tries it")
                 continue
-            if self._machine is not None and (refused := self._refused(tried)):
+            if refused := self._refused(tried):
                 why = Untried(setting=name, why="locked", words=refused)
                 continue
             resolved = tried
@@ -191,6 +194,8 @@ class _Chooser:
             levels = tuple(level for level in candidate.levels if not self._is_at(tunable, level, current))
             if levels:
                 there.append(candidate.model_copy(update={"levels": levels}))
+            else:
+                missing.append(Untried(setting=tunable.name, why="idle", words="it has that level already"))
         return there, missing
 
     def _location(self, tunable: Tunable) -> object:
@@ -211,6 +216,8 @@ class _Chooser:
 
     def _refused(self, resolved: ResolvedStudy) -> str:
         # Why this machine's kernel refuses the level, tried once and taken back; empty if it does not.
+        if self._machine is None or self._dry:
+            return ""
         changes = [configuration.writes for configuration in resolved.configurations]
         try:
             with PreparedHost(self._question.options.home, changes=changes, timeout_ns=_PATIENCE_NS):

@@ -189,7 +189,10 @@ def time_shares(usage: Usage) -> tuple[TimeShare, ...]:
         shares["idle"] = min(1.0, ticks["idle"] / every)
     else:
         shares["waiting"] = max(0.0, 1.0 - (usage.user_s + usage.system_s) / per_cpu)
-    some = [TimeShare(where=where, share=round(share, 4)) for where, share in shares.items() if share >= 0.005]
+    # What samplers see begins a little before the workload, and ends a little after it.
+    some = [
+        TimeShare(where=where, share=round(min(1.0, share), 4)) for where, share in shares.items() if share >= 0.005
+    ]
     return tuple(sorted(some, key=lambda part: -part.share))
 
 

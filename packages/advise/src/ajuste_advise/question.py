@@ -58,9 +58,15 @@ class Question:
         comparison. Raises RequestError for what is wrong with the request.
         """
         document, origin = self._document
+        if document["factor"]:
+            name = document["factor"][0]["name"]
+            raise RequestError(
+                f"{name} has several levels; expected one: advice is on a workload as it is",
+                hint="ajuste compare compares several kernels or file systems",
+            )
         document = document | {
             "name": f"{document['name']}-{stage}",
-            "factor": [*document["factor"], *factors],
+            "factor": list(factors),
             **{name: document[name] | dict(table) for name, table in tables.items()},
         }
         return checked_study(document, origin, self.catalogue, parse_kernel=parse_spec)

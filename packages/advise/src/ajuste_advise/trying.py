@@ -94,7 +94,7 @@ def screen(question: Question, choice: Choice, blocks: int) -> Screen:
 
 def limit(question: Question, choice: Choice, blocks: int) -> Screen:
     """Go on with the screen, to find out how much better any level may still be."""
-    question.say("4/4 nothing promising: how much better could any setting still be?")
+    question.say("4/4 nothing is proved: how much better could any setting still be?")
     return _screened(question, choice, {"min_blocks": blocks}, SCREEN_SHARE + LIMIT_SHARE)
 
 
