@@ -96,6 +96,7 @@ OF_OUTPUT: Final = frozenset(
         "--ktap",
         "--markdown",
         "--open",
+        "--output",
         "--quiet",
         "--report",
         "--save",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -16,6 +17,7 @@ from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, spread
 from ajuste.cli.showing import Showing, command_line, contents_of, open_report
 from ajuste.design.search.sampler import split_objective
+from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RunError
 from ajuste.report.console import Console
@@ -75,6 +77,9 @@ def advise(
         bool,
         typer.Option("--functions/--no-functions", help="In a guest, also count which functions the time goes to."),
     ] = True,
+    output: Annotated[
+        Path | None, options.option("Also write the JSON document to this file.", "FILE", "--output")
+    ] = None,
     showing: Showing,
 ) -> None:
     """Find what to change so that a command gets better, and prove it.
@@ -86,6 +91,7 @@ def advise(
     Run the same command again to resume, or to show a finished answer.
     """
     check_report(showing.report)
+    check_report(output, "--output")
     request = replace(request, commands=split_commands(tuple(words or ())), name=request.name or NAME)
     require_one_command(request)
     metrics, direction = _directed(request.metric)
@@ -102,6 +108,8 @@ def advise(
         direction=direction,
     )
     advice = advise_on(question, functions=functions, dry=dry_run)
+    if output is not None:
+        write_text(output, advice.model_dump_json(indent=2))
     report = advice_report(advice)
     path = showing.report or home().reports / f"{advice.stages[-1].run}-advice.html"
     if showing.as_json:
