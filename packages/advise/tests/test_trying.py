@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.search.sampler import resolve_goal
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
+from ajuste.model.results import Results
+from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
@@ -32,6 +36,15 @@ def verdict(estimate: float, low: float | None = None, high: float | None = None
     return Verdict.model_validate(fields | {"estimate": estimate, "low": low, "high": high} | other)
 
 
+def results_with(*verdicts: Verdict) -> Results:
+    fields = {
+        "study": "s", "title": "", "question": "", "answer": "", "run": "r", "seed": 1, "clock": "virtual",
+        "digest": "", "stopped": None, "stopped_because": "", "level": 0.95, "smallest_effect": 0.02,
+        "correction": "", "blocks": 3, "configurations": (), "factors": (), "metrics": (), "trials": (),
+    }  # fmt: skip
+    return Results.model_validate(fields | {"verdicts": verdicts})
+
+
 def question(home: Path, seconds: float) -> Question:
     request = Request(commands=(("true",),), vm=True, name="advise")
     return Question(request, catalogue(), RunOptions(Home(home, home, home)), seconds, "ajuste advise")
@@ -53,6 +66,16 @@ def test_only_what_looks_better_by_what_matters_is_promising() -> None:
     tried = tuple(Tried(setting=name, level=level, verdict=verdict(ratio)) for name, level, ratio in rows)
     screened = Screen(Stage(name="screen", run="r", trials=9, answer=""), tried)
     assert {name: [row.level for row in rows] for name, rows in screened.promising(0.02).items()} == {"b": ["2", "1"]}
+
+
+def test_what_seems_to_break_a_constraint_is_not_promising(tmp_path: Path) -> None:
+    asking = replace(question(tmp_path, 600), constraints=("task-clock <= +5%",))
+    limits = resolve_goal(asking.goal, [catalogue().metrics[name] for name in asking.metrics]).limits
+    for ratio, keeps in ((1.04, True), (1.06, False)):
+        so_far = results_with(verdict(0.5), verdict(ratio, metric="task-clock"))
+        assert asking.keeps(limits, so_far, "c") is keeps
+    row = Tried(setting="b", level="2", verdict=verdict(0.8), keeps=False)
+    assert Screen(Stage(name="screen", run="r", trials=9, answer=""), (row,)).promising(0.02) == {}
 
 
 def test_the_limit_is_that_of_the_least_known_level() -> None:
@@ -99,9 +122,16 @@ def test_the_answer_says_what_to_set_or_that_nothing_helps() -> None:
     tried = (Tried(setting="a", level="1", verdict=verdict(0.7)),)
     lines = (Line(setting="a", title="A", level="1"),)
     proof = verdict(0.69, 0.62, 0.76, verdict="improves")
-    advised = answer_sentence(LOOK, choice, tried, lines, proof, None, 10)
+    advised = answer_sentence(LOOK, choice, tried, lines, proof, (), None, 10)
     assert advised.startswith("Set a=1: elapsed −31")
-    nothing = answer_sentence(LOOK, choice, tried, (), None, 0.04, 10)
+    nothing = answer_sentence(LOOK, choice, tried, (), None, (), 0.04, 10)
     assert nothing == "None of 1 setting improves elapsed by more than 4 %: 88 % of the time is running its own code."
-    assert "proved" in answer_sentence(LOOK, choice, tried, lines, verdict(1.0, 0.9, 1.1), None, 10)
-    assert "may matter: a" in answer_sentence(LOOK, choice, (), (), None, None, 10)
+    assert "proved" in answer_sentence(LOOK, choice, tried, lines, verdict(1.0, 0.9, 1.1), (), None, 10)
+    limit = KeptLimit(
+        configuration="c", text="task-clock <= +5%", metric="task-clock", unit="ms", relative=True, bound=1.05,
+        estimate=1.2, low=1.1, high=1.3, holds="no",
+    )  # fmt: skip
+    broken = answer_sentence(LOOK, choice, tried, lines, proof, (limit,), None, 10)
+    assert broken.startswith("Nothing is advised")
+    assert "breaks task-clock <= +5%" in broken
+    assert "may matter: a" in answer_sentence(LOOK, choice, (), (), None, (), None, 10)

@@ -70,17 +70,19 @@ def _advice(
     verdict = proof.on(question.objective) if proof is not None else None
     lines = proof.lines if proof is not None else ()
     proved = proof is not None and proof.improves(question.objective)
+    broken = proof.broken if proof is not None else ()
     minutes = question.allowed_s / 60
     explanations = proof.results.explanations if proof is not None and proved else ()
     return Advice(
         workload=" ".join(map(shlex.quote, question.request.commands[0])),
-        answer=answer_sentence(seen.look, choice, tried, lines, verdict, at_most, minutes),
+        answer=answer_sentence(seen.look, choice, tried, lines, verdict, broken, at_most, minutes),
         look=seen.look,
         candidates=choice.candidates,
         untried=choice.untried,
         tried=tried,
         lines=lines if proved else (),
         proof=verdict,
+        limits=proof.limits if proof is not None else (),
         others=_others(proof, question.objective) if proved else (),
         why=explanations[0].sentences[:_MOST_REASONS] if explanations else (),
         at_most=at_most,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, first_few, listed, percent, sentence_start
 from ajuste_advise.candidates import Choice
@@ -74,6 +75,7 @@ def answer_sentence(
     tried: Sequence[Tried],
     lines: Sequence[Line],
     proof: Verdict | None,
+    broken: Sequence[KeptLimit],
     at_most: float | None,
     minutes: float,
 ) -> str:
@@ -82,7 +84,11 @@ def answer_sentence(
     where = where_sentence(look)
     if not tried:
         return f"{_not_tried(choice)}. {sentence_start(where)}."
-    if lines and proof is not None and proof.verdict == "improves":
+    improves = proof is not None and proof.verdict == "improves"
+    if lines and proof is not None and improves and broken:
+        verb = "breaks" if broken[0].holds == "no" else "is not known to keep"
+        return f"Nothing is advised: {settings_text(lines)} improves {effect_text(proof)}, but {verb} {broken[0].text}."
+    if lines and proof is not None and improves:
         matters = "matters" if len(lines) == 1 else "matter"
         tally = f"Of {count_of(count, 'setting')} tried, {len(lines)} {matters}"
         return f"Set {settings_text(lines)}: {effect_text(proof)}. {tally}."

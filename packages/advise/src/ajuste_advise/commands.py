@@ -69,6 +69,15 @@ def advise(
         ),
     ],
     machines: Machines,
+    constraint: Annotated[
+        list[str] | None,
+        options.option(
+            "A condition that must hold of what is advised, relative to the baseline (elapsed@p95 <= +5%) or absolute "
+            "(repeatable).",
+            "'METRIC <= VALUE'",
+            "--constraint",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, options.option("Only look where the time goes and choose settings; change nothing.", None, "--dry-run")
     ] = False,
@@ -106,6 +115,7 @@ def advise(
         quiet=showing.silent,
         accept_risk=run_options.accept_risk,
         direction=direction,
+        constraints=tuple(constraint or ()),
     )
     advice = advise_on(question, functions=functions, dry=dry_run)
     if output is not None:

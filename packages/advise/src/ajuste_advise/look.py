@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ajuste.analysis.relevance import Activity
 from ajuste.catalogue.loader import figure_sources
+from ajuste.design.search.sampler import resolve_goal
 from ajuste.model.cause import Cause
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.event import Exited, parse_event
@@ -19,7 +20,7 @@ from ajuste.model.trial import Trial
 from ajuste.model.wording import amount, count_of, number, percent
 from ajuste.run.experiment import MeasuredExperiment, recorder
 from ajuste.run.relevance import figures_of
-from ajuste.study.metrics import deciding_metrics
+from ajuste.study.metrics import deciding_metrics, find_metric
 from ajuste.study.schema import Study
 from ajuste_advise.model import HotSpot, Look, TimeShare, Where
 from ajuste_advise.question import Question
@@ -62,7 +63,7 @@ def take_look(question: Question, *, functions: bool) -> Seen:
             "max_minutes": question.minutes(LOOK_SHARE),
         },
     )
-    _require_direction(study, question)
+    _check_goal(study, question)
     question.say("1/4 look: where the time goes")
     with question.measured(study) as measurement:
         trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]
@@ -73,7 +74,7 @@ def take_look(question: Question, *, functions: bool) -> Seen:
     return _seen(run, metric, trials, cpus, counted, alone=question.in_guest)
 
 
-def _require_direction(study: Study, question: Question) -> None:
+def _check_goal(study: Study, question: Question) -> None:
     metric = deciding_metrics(study, question.catalogue)[0]
     if metric.direction == "none" and question.direction is None:
         raise RequestError(
@@ -81,6 +82,7 @@ def _require_direction(study: Study, question: Question) -> None:
             hint=f"say which is better: --metric {metric.name}=lower, or =higher",
             place=Place(f"--metric {metric.name}"),
         )
+    resolve_goal(question.goal, [find_metric(name, study, question.catalogue) for name in question.metrics])
 
 
 def _spent(question: Question, measurement: MeasuredExperiment) -> Any:

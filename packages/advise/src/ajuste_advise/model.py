@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ajuste.model.base import ClosedModel
 from ajuste.model.cause import Cause
+from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 
 Where = Literal[
@@ -82,12 +83,15 @@ class Candidate(ClosedModel):
 
 
 class Tried(ClosedModel):
-    """A level that was tried by itself, and what the screen found of it on the objective."""
+    """A level that was tried by itself, and what the screen found of it on the objective. ``keeps``: it seems to keep
+    the constraints.
+    """
 
     setting: str
     level: str
     verdict: Verdict | None = None
     problem: str = ""
+    keeps: bool = True
 
 
 def gain(row: Tried) -> float:
@@ -127,7 +131,8 @@ class Advice(ClosedModel):
     """The advice on a workload.
 
     ``lines`` is what to change, empty where nothing is proved to help; ``proof`` is the verdict of fresh blocks on
-    all lines together on the objective, and ``others`` are those on the other metrics. ``at_most`` is the largest
+    all lines together on the objective, and ``others`` are those on the other metrics; ``limits`` are the
+    constraints, and whether they hold. ``at_most`` is the largest
     improvement that a setting by itself may still have, as a share, where all that were tried are known that well.
     """
 
@@ -141,6 +146,7 @@ class Advice(ClosedModel):
     lines: tuple[Line, ...]
     proof: Verdict | None = None
     others: tuple[Verdict, ...] = ()
+    limits: tuple[KeptLimit, ...] = ()
     why: tuple[str, ...] = ()
     at_most: float | None = None
     stages: tuple[Stage, ...]

@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ajuste.analysis.search.phases import kept_limits
+from ajuste.analysis.verdict import family
+from ajuste.design.search.sampler import resolve_goal
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
+from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import LineEffect, Verdict
 from ajuste.model.wording import change
+from ajuste.run.experiment import MeasuredExperiment
 from ajuste_advise.model import Line, Stage
 from ajuste_advise.question import Question, setting_factor, together
 from ajuste_advise.trying import MIN_BLOCKS, stage_of
@@ -30,15 +35,21 @@ class Proof:
     stages: tuple[Stage, ...]
     results: Results
     verdicts: tuple[Verdict, ...]
+    limits: tuple[KeptLimit, ...] = ()
 
     def on(self, metric: str) -> Verdict | None:
         """Return the verdict on ``metric``, if there is one."""
         return next((verdict for verdict in self.verdicts if verdict.metric == metric), None)
 
     def improves(self, metric: str) -> bool:
-        """Return whether the lines are proved to improve ``metric``."""
+        """Return whether the lines are proved to improve ``metric``, and to keep the constraints."""
         verdict = self.on(metric)
-        return verdict is not None and verdict.verdict == "improves"
+        return verdict is not None and verdict.verdict == "improves" and not self.broken
+
+    @property
+    def broken(self) -> tuple[KeptLimit, ...]:
+        """Return the constraints that the lines break, or are not known to keep."""
+        return tuple(limit for limit in self.limits if limit.holds != "yes")
 
 
 def prove(question: Question, lines: Mapping[str, str]) -> Proof:
@@ -58,15 +69,27 @@ def prove(question: Question, lines: Mapping[str, str]) -> Proof:
     study = question.study(
         "proof",
         [together(FACTOR, remaining)],
-        analysis={"explain": question.in_guest},
+        analysis={
+            "explain": question.in_guest,
+            "metrics": list(dict.fromkeys((*question.metrics, *question.deciding))),
+        },
         design={"seed": (question.request.seed or 1) + _OTHER_SEED},
         budget={"min_blocks": _LEAST_PROOF_BLOCKS, "max_minutes": question.minutes(PROOF_SHARE)},
     )
     with question.measured(study) as measurement:
-        results = measurement.results()
+        results, limits = measurement.results(), _limits(question, measurement)
     stages.append(stage_of("proof", results))
     verdicts = tuple(map(question.directed, results.verdicts))
-    return Proof(_lines(question, remaining, shares), tuple(stages), results, verdicts)
+    return Proof(_lines(question, remaining, shares), tuple(stages), results, verdicts, limits)
+
+
+def _limits(question: Question, measurement: MeasuredExperiment) -> tuple[KeptLimit, ...]:
+    resolved, trials = measurement.experiment.resolved, measurement.store.trials(measurement.run)
+    limits = resolve_goal(question.goal, resolved.deciding).limits
+    configurations = [each.configuration for each in resolved.configurations]
+    names = [each.name for each in configurations if not each.baseline]
+    alpha = family(configurations, resolved.deciding, resolved.study.analysis.confidence).alpha
+    return kept_limits(limits, names, measurement.results().verdicts, trials, alpha)
 
 
 def _ablation(question: Question, lines: Mapping[str, str]) -> Results:

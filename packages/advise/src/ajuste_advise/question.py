@@ -10,9 +10,10 @@ from typing import Any, Final
 import typer
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.search.sampler import Search
+from ajuste.design.search.sampler import Constraint, Search, constrained_metric
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
+from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible_line
 from ajuste.run.experiment import MeasuredExperiment, measured
@@ -32,7 +33,7 @@ class Question:
     ``allowed_s`` seconds.
 
     ``named`` is the command as typed; ``fresh`` measures again what the store has. ``direction`` is the better one of
-    a metric that has none by itself.
+    a metric that has none by itself. ``constraints`` must hold of what is advised, as those of a search.
     """
 
     request: Request
@@ -44,6 +45,7 @@ class Question:
     quiet: bool = False
     accept_risk: bool = False
     direction: Direction | None = None
+    constraints: tuple[str, ...] = ()
 
     def minutes(self, share: float) -> float:
         """Return a ``share`` of all the time, in minutes: the same whenever the question is resumed."""
@@ -79,12 +81,40 @@ class Question:
     @property
     def objective(self) -> str:
         """Return the metric to improve: the first that decides."""
-        return str(self._document[0]["analysis"]["metrics"][0])
+        return self.deciding[0]
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Return the metrics that were named, or those of the workload."""
+        return tuple(self._document[0]["analysis"]["metrics"])
 
     @property
     def objective_words(self) -> str:
         """Return the objective as a search takes it, with the direction that was given."""
         return self.objective if self.direction is None else f"{self.objective}={self.direction}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Return the metrics that decide what is advised: the objective, and those of the constraints."""
+        return tuple(dict.fromkeys((self.objective, *map(constrained_metric, self.constraints))))
+
+    @property
+    def goal(self) -> Search:
+        """Return objective and constraints, as a search has them."""
+        return Search(objectives=(self.objective_words,), constraints=self.constraints)
+
+    def keeps(self, limits: Sequence[Constraint], results: Results, configuration: str) -> bool:
+        """Return whether a configuration keeps the relative ``limits``, by all that is known of it so far."""
+        estimates = {
+            verdict.metric: verdict.estimate
+            for verdict in results.verdicts
+            if verdict.configuration == configuration and verdict.scale == "ratio"
+        }
+        return all(
+            limit.excess(estimate, 1.0) <= 0
+            for limit in limits
+            if limit.relative and (estimate := estimates.get(limit.metric.name)) is not None
+        )
 
     @property
     def smallest_effect(self) -> float:

@@ -82,6 +82,8 @@ def _advised(advice: Advice) -> Iterator[Section]:
     blocks: list[Block] = [Table.of(columns, rows, name="lines")]
     if advice.others:
         blocks.append(Paragraph(f"Other metrics: {listed([effect_text(verdict) for verdict in advice.others])}."))
+    if advice.limits:
+        blocks.append(Paragraph(f"Constraints that hold: {listed([limit.text for limit in advice.limits])}."))
     blocks += [Paragraph(sentence) for sentence in advice.why]
     if advice.commands:
         blocks.append(CommandBlock("Next", advice.commands))

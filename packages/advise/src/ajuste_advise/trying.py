@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ajuste.design.search.sampler import Search
+from ajuste.design.search.sampler import Constraint, resolve_goal
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
@@ -45,7 +45,7 @@ class Screen:
         """Return the levels that look better by more than ``smallest_effect``, the best setting and level first."""
         by_setting: dict[str, list[Tried]] = {}
         for row in sorted(self.tried, key=gain, reverse=True):
-            if gain(row) > smallest_effect:
+            if row.keeps and gain(row) > smallest_effect:
                 by_setting.setdefault(row.setting, []).append(row)
         return by_setting
 
@@ -110,7 +110,7 @@ def _screened(question: Question, choice: Choice, budget: Mapping[str, int], sha
         study = question.study(
             STAGE,
             [one_factor("setting", levels)],
-            analysis={"metrics": [question.objective]},
+            analysis={"metrics": list(question.metrics)},
             budget={**budget, "max_minutes": question.minutes(share)},
         )
         with question.measured(study, may_fail=True) as measurement:
@@ -119,7 +119,7 @@ def _screened(question: Question, choice: Choice, budget: Mapping[str, int], sha
                 raise measurement.failure("the workload as it is")
             if not broken:
                 results = measurement.results()
-                tried = _tried(question, choice.candidates, results, failed)
+                tried = _tried(question, choice.candidates, results, _limits(question, measurement), failed)
                 return Screen(stage_of("screen", results), tried)
         failed |= broken
     raise RunError("settings make the workload fail again and again", hint="see ajuste report for the runs")
@@ -144,10 +144,15 @@ def _broken(measurement: MeasuredExperiment) -> dict[tuple[str, str], str]:
     }
 
 
+def _limits(question: Question, measurement: MeasuredExperiment) -> tuple[Constraint, ...]:
+    return resolve_goal(question.goal, measurement.experiment.resolved.deciding).limits
+
+
 def _tried(
     question: Question,
     candidates: Sequence[Candidate],
     results: Results,
+    limits: Sequence[Constraint],
     failed: Mapping[tuple[str, str], str],
 ) -> tuple[Tried, ...]:
     names = {level: measured.name for measured in results.configurations for level in measured.levels.values()}
@@ -162,6 +167,7 @@ def _tried(
             level=level,
             verdict=verdicts.get(names.get(named_level((candidate.setting, level)), "")),
             problem=failed.get((candidate.setting, level), ""),
+            keeps=question.keeps(limits, results, names.get(named_level((candidate.setting, level)), "")),
         )
         for candidate in candidates
         for level in candidate.levels
@@ -200,12 +206,12 @@ def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best
     study = question.study(
         "search",
         factors,
-        analysis={"metrics": [question.objective]},
+        analysis={"metrics": list(question.metrics)},
         budget={**budget, "max_minutes": question.minutes(SEARCH_SHARE)},
     )
-    with question.measured(study, None if few else Search(objectives=(question.objective_words,))) as measurement:
-        results = measurement.results()
-    gains = _gains_of_combinations(question, results)
+    with question.measured(study, None if few else question.goal) as measurement:
+        results, limits = measurement.results(), _limits(question, measurement)
+    gains = _gains_of_combinations(question, results, limits)
     return Best(fewest(gains, question.smallest_effect), (stage_of("search", results),))
 
 
@@ -219,7 +225,9 @@ def fewest(gains: Mapping[tuple[tuple[str, str], ...], float], smallest_effect: 
     return dict(enough[0]) if enough else {}
 
 
-def _gains_of_combinations(question: Question, results: Results) -> dict[tuple[tuple[str, str], ...], float]:
+def _gains_of_combinations(
+    question: Question, results: Results, limits: Sequence[Constraint]
+) -> dict[tuple[tuple[str, str], ...], float]:
     # By the settings that a combination changes.
     levels = {
         measured.name: tuple((setting, level) for setting, level in measured.levels.items() if level != AS_IT_IS)
@@ -228,7 +236,7 @@ def _gains_of_combinations(question: Question, results: Results) -> dict[tuple[t
     return {
         levels[verdict.configuration]: verdict_gain(question.directed(verdict))
         for verdict in results.verdicts
-        if verdict.metric == question.objective
+        if verdict.metric == question.objective and question.keeps(limits, results, verdict.configuration)
     }
 
 
