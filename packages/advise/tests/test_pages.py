@@ -57,9 +57,9 @@ def test_only_who_has_the_token_asks(stranger: TestClient) -> None:
 
 def test_the_form_becomes_the_words_of_the_command_in_a_guest(person: TestClient) -> None:
     assert 'href="/advise"' in person.get("/advise").text
-    begun = person.post("/advise", data=ASKED, headers=OWN)
-    assert begun.status_code == 303
-    page = begun.headers["location"]
+    started = person.post("/advise", data=ASKED, headers=OWN)
+    assert started.status_code == 303
+    page = started.headers["location"]
     text = person.get(page).text
     while "Measuring" in text:
         text = person.get(page).text
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named_at_the_form_and_nothing_starts(
 
 def test_a_form_names_no_place_but_a_guest_and_no_other_option(person: TestClient, home: Home) -> None:
     hostile = {"kernel": "", "background": "--as-root", "metric": "<b>x</b>", "workload": "true --accept-risk"}
-    begun = person.post("/advise", data=ASKED | hostile, headers=OWN)
+    started = person.post("/advise", data=ASKED | hostile, headers=OWN)
     (job,) = Jobs(home).all()
     while job.alive:
         pass
@@ -98,4 +98,4 @@ def test_a_form_names_no_place_but_a_guest_and_no_other_option(person: TestClien
     assert "--vm" in words[:place]
     assert "--background=--as-root" in words[:place]
     assert words[place + 1 :] == ["true", "--accept-risk"]
-    assert "<b>x</b>" not in person.get(begun.headers["location"]).text
+    assert "<b>x</b>" not in person.get(started.headers["location"]).text
