@@ -57,8 +57,9 @@ def test_every_kind_has_a_limit_here_or_one_of_its_own() -> None:
 
 def test_nothing_that_is_kept_is_without_a_kind(place: Home) -> None:
     """Whatever names a directory of the cache in the sources is shown and cleared."""
-    sources = Path(cache.__file__).parents[1]
-    text = "".join(file.read_text() for file in sources.rglob("*.py") if file != Path(cache.__file__))
+    top = Path(__file__).parents[2]
+    sources = [file for folder in (top / "src", *top.glob("packages/*/src")) for file in folder.rglob("*.py")]
+    text = "".join(file.read_text() for file in sources if file != Path(cache.__file__))
     named = {part.split('"')[1] for part in text.split("home.cache / ")[1:] if part.startswith('"')}
     assert named >= {"modules", "headers", "build", "ccache"}
     places = {kind.place(place) for kind in KINDS.values()} | {place.cache / "ccache"}

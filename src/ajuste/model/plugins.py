@@ -21,7 +21,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, Literal
 
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
 
 Group = Literal[
     "commands",
@@ -176,9 +176,11 @@ def _loaded(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Ite
 
 @contextmanager
 def isolated(module: ModuleType) -> Iterator[None]:
-    """Leave out what a plug-in's ``module`` cannot do; a fault of Ajuste itself is raised."""
+    """Leave out what a plug-in's ``module`` cannot do; a fault of Ajuste itself is raised, and damage of the store."""
     try:
         yield
+    except RunError:
+        raise
     except Exception as error:
         if module.__name__.partition(".")[0] == "ajuste":
             raise
