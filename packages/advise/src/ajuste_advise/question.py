@@ -122,9 +122,7 @@ class Question:
         return float(self._document[0]["analysis"]["smallest_effect"])
 
     @contextmanager
-    def measured(
-        self, study: Study, search: Search | None = None, *, may_fail: bool = False
-    ) -> Iterator[MeasuredExperiment]:
+    def measured(self, study: Study, *, may_fail: bool = False) -> Iterator[MeasuredExperiment]:
         """Carry out ``study``, or show the run of it that the store has. Raises RunError where it failed, unless it
         ``may_fail``.
         """
@@ -135,7 +133,6 @@ class Question:
             named=self.named,
             anew=lambda *_: self.fresh,
             quiet=self.quiet,
-            search=search,
         ) as measurement:
             if measurement.run.stopped == "failed" and not may_fail:
                 raise measurement.failure(f"the workload of {study.name}")

@@ -29,7 +29,8 @@ LIMIT_SHARE: Final = 0.15
 MOST_TOGETHER: Final = 4
 """Maximum number of settings whose combinations are searched."""
 
-_MOST_COMBINATIONS: Final = 16
+# As many as four settings of two levels have; with more levels than that, each setting has its best one only.
+_MOST_COMBINATIONS: Final = 2**MOST_TOGETHER
 _TRIES: Final = 6
 _FASTEST_S: Final = 0.02
 
@@ -198,18 +199,15 @@ def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best
     if len(several) < 2:
         return Best({setting: rows[0].level for setting, rows in several.items()})
     question.say(f"3/4 find: combinations of {count_of(len(several), 'setting')}")
-    factors = [setting_factor(setting, [row.level for row in rows]) for setting, rows in several.items()]
-    combinations = math.prod(len(rows) + 1 for rows in several.values())
-    # Few combinations are all measured alike; among many a search chooses.
-    few = combinations <= _MOST_COMBINATIONS
-    budget = {"min_blocks": MIN_BLOCKS, "max_blocks": MIN_BLOCKS} if few else {}
+    if math.prod(len(rows) + 1 for rows in several.values()) > _MOST_COMBINATIONS:
+        several = {setting: rows[:1] for setting, rows in several.items()}
     study = question.study(
         "search",
-        factors,
+        [setting_factor(setting, [row.level for row in rows]) for setting, rows in several.items()],
         analysis={"metrics": list(question.metrics)},
-        budget={**budget, "max_minutes": question.minutes(SEARCH_SHARE)},
+        budget={"min_blocks": MIN_BLOCKS, "max_blocks": MIN_BLOCKS, "max_minutes": question.minutes(SEARCH_SHARE)},
     )
-    with question.measured(study, None if few else question.goal) as measurement:
+    with question.measured(study) as measurement:
         results, limits = measurement.results(), _limits(question, measurement)
     gains = _gains_of_combinations(question, results, limits)
     return Best(fewest(gains, question.smallest_effect), (stage_of("search", results),))
