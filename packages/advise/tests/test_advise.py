@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -61,6 +63,7 @@ def test_a_look_changes_nothing_and_says_what_may_matter(ajuste: Shell) -> None:
         ("--vm -- true -- false", "found 2 commands; expected one"),
         ("--vm --metric context-switches -- true", "has no better direction"),
         ("--vm --max-time 0s -- true", "--max-time 0s: expected a duration"),
+        ("--vm --metric elapsed=higher -- true", "elapsed is better lower"),
         ("--kernel debian:6.1,debian:6.12 -- true", "kernel has several levels; expected one"),
         ("--vm --scratch ext4,xfs -- true", "fs.type has several levels; expected one"),
     ],
@@ -74,3 +77,16 @@ def test_what_is_wrong_is_named_before_anything_is_measured(ajuste: Shell, words
 def test_a_program_that_is_not_there_is_named(ajuste: Shell) -> None:
     _, complaint = ajuste("advise", "--vm", "--", "no-such-program", expect=2)
     assert 'program "no-such-program" not found' in complaint
+
+
+@pytest.mark.vm
+def test_a_constraint_that_does_not_hold_as_it_is_is_no_fault_of_advice(ajuste: Shell) -> None:
+    words = ["--vm", "--dry-run", "--no-functions", "--constraint", "elapsed <= 1us", *JOB.split()]
+    _, complaint = ajuste("advise", *words, expect=2)
+    assert "does not hold of the workload as it is" in complaint
+
+
+def test_advice_needs_no_optional_part() -> None:
+    hidden = "import sys; sys.modules.update(dict.fromkeys(('sklearn', 'optuna', 'cmaes', 'pydoe')))"
+    done = subprocess.run([sys.executable, "-c", f"{hidden}; import ajuste_advise.commands"], check=False)
+    assert done.returncode == 0

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from itertools import product, takewhile
 
+from ajuste.analysis.search.limits import kept_limits
 from ajuste.analysis.search.phases import (
     AT_ONCE,
     ROUNDS,
@@ -14,7 +15,6 @@ from ajuste.analysis.search.phases import (
     allotment,
     build_ledger,
     finalists,
-    kept_limits,
     promising,
     survivors,
     tried,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import percent
+from ajuste.model.wording import count_of, listed, percent
 from ajuste_advise.answer import answer_sentence
 from ajuste_advise.candidates import Choice, choose, within
 from ajuste_advise.look import TRIALS, Seen, take_look
-from ajuste_advise.model import Advice, Stage
+from ajuste_advise.model import Advice, Line, Stage, Tried, gain
 from ajuste_advise.proof import Proof, prove
 from ajuste_advise.question import Question
 from ajuste_advise.trying import Screen, limit, most_levels, screen, screen_blocks, search
@@ -46,6 +48,10 @@ def advise(question: Question, *, functions: bool = True, dry: bool = False) -> 
             further += proof.stages
     if proof is None or not proof.improves(question.objective):
         screened = limit(question, choice, blocks)
+        if proof is None and (certain := screened.certain):
+            # More blocks show what the first ones did not.
+            proof = prove(question, search(question, certain).lines)
+            further += proof.stages
     stages += [screened.stage, *further]
     return _advice(question, seen, choice, screened, proof, stages)
 
@@ -71,11 +77,10 @@ def _advice(
     lines = proof.lines if proof is not None else ()
     proved = proof is not None and proof.improves(question.objective)
     broken = proof.broken if proof is not None else ()
-    minutes = question.allowed_s / 60
     explanations = proof.results.explanations if proof is not None and proved else ()
     return Advice(
         workload=" ".join(map(shlex.quote, question.request.commands[0])),
-        answer=answer_sentence(seen.look, choice, tried, lines, verdict, broken, at_most, minutes),
+        answer=answer_sentence(seen.look, choice, tried, lines, verdict, broken, at_most, question.allowed_s),
         look=seen.look,
         candidates=choice.candidates,
         untried=choice.untried,
@@ -88,7 +93,7 @@ def _advice(
         at_most=at_most,
         stages=tuple(stages),
         commands=(f"ajuste export {stages[-1].run}", f"ajuste report {stages[-1].run}") if proved else (),
-        notes=_notes(seen),
+        notes=_notes(seen, stages, lines if proved else (), tried, question.smallest_effect),
     )
 
 
@@ -97,8 +102,22 @@ def _others(proof: Proof | None, objective: str) -> tuple[Verdict, ...]:
     return tuple(verdict for verdict in verdicts if verdict.metric != objective and verdict.deciding)
 
 
-def _notes(seen: Seen) -> tuple[str, ...]:
-    if seen.look.spread < _NOISY:
-        return ()
-    spread = percent(round(seen.look.spread, 2))
-    return (f"Trials of the workload as it is vary by {spread}: small effects take many trials, or are not seen.",)
+def _notes(
+    seen: Seen, stages: Sequence[Stage], lines: Sequence[Line], tried: Sequence[Tried], smallest_effect: float
+) -> tuple[str, ...]:
+    notes = []
+    if failed := sum(stage.failed for stage in stages):
+        notes.append(f"{failed} of {count_of(sum(stage.trials for stage in stages), 'trial')} failed and do not count.")
+    if seen.look.spread >= _NOISY:
+        spread = percent(round(seen.look.spread, 2))
+        notes.append(f"Trials of the workload as it is vary by {spread}: small effects may not be seen.")
+    advised = {line.setting for line in lines}
+    best = max((gain(row) for row in tried if row.setting in advised), default=math.inf)
+    alike = [
+        f"{row.setting}={row.level}"
+        for row in tried
+        if row.setting not in advised and row.keeps and gain(row) >= best - smallest_effect
+    ]
+    if alike:
+        notes.append(f"By itself {listed(alike)} looked as good.")
+    return tuple(notes)

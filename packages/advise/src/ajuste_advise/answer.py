@@ -10,6 +10,7 @@ from typing import Final
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, first_few, listed, percent, sentence_start
+from ajuste.report.format import duration
 from ajuste_advise.candidates import Choice
 from ajuste_advise.model import Line, Look, TimeShare, Tried, Where, gain
 
@@ -77,7 +78,7 @@ def answer_sentence(
     proof: Verdict | None,
     broken: Sequence[KeptLimit],
     at_most: float | None,
-    minutes: float,
+    seconds: float,
 ) -> str:
     """Return the answer: what to set and what it does, or that nothing is proved to help, and where the time goes."""
     count = len({row.setting for row in tried})
@@ -89,19 +90,23 @@ def answer_sentence(
         verb = "breaks" if broken[0].holds == "no" else "is not known to keep"
         return f"Nothing is advised: {settings_text(lines)} improves {effect_text(proof)}, but {verb} {broken[0].text}."
     if lines and proof is not None and improves:
-        matters = "matters" if len(lines) == 1 else "matter"
-        tally = f"Of {count_of(count, 'setting')} tried, {len(lines)} {matters}"
+        needed = "is needed" if len(lines) == 1 else "are needed"
+        tally = f"Of {count_of(count, 'setting')} tried, {len(lines)} {needed}"
         return f"Set {settings_text(lines)}: {effect_text(proof)}. {tally}."
     if lines and proof is not None:
         looked = f"{settings_text(lines)} looked best, and fresh blocks say {effect_text(proof)}"
         return f"Nothing is proved to help: {looked}; {where}."
     if at_most is not None:
         limit = percent(round(max(at_most, 0.001), 3))
-        return f"None of {count_of(count, 'setting')} improves {look.metric} by more than {limit}: {where}."
+        return f"{_none_of(count)} improves {look.metric} by more than {limit}: {where}."
     best = max(map(gain, tried))
     looked = f"the best looked {percent(round(math.expm1(best), 3))} better" if best > 0 else "none looked better"
-    unproved = f"None of {count_of(count, 'setting')} is proved to improve {look.metric} in {minutes:g} minutes"
+    unproved = f"{_none_of(count)} is proved to improve {look.metric} in {duration(seconds)}"
     return f"{unproved}; {looked}. {sentence_start(where)}."
+
+
+def _none_of(count: int) -> str:
+    return "Not even the one setting tried" if count == 1 else f"None of {count_of(count, 'setting')} tried"
 
 
 def _not_tried(choice: Choice) -> str:

@@ -104,7 +104,7 @@ class _Chooser:
             yield Untried(setting=tunable.name, why="absent", words=why)
         # The first is the most direct: without it the others hardly matter.
         elif tunable.acts_on[0] not in causes:
-            words = f"acts on {in_sentence(CAUSES[tunable.acts_on[0]].title)}, which take no time here"
+            words = f"acts on {in_sentence(CAUSES[tunable.acts_on[0]].title)}, of which there is hardly any here"
             yield Untried(setting=tunable.name, why="cause", words=words)
         elif tunable.risk == "data" and not self._question.accept_risk:
             words = f"{tunable.risk_note.rstrip('.')}; --accept-risk tries it"
@@ -167,7 +167,7 @@ class _Chooser:
         activity = standing_activity(resolved, self._catalogue)
         activity = replace(self._seen.activity, facts=activity.facts, files=activity.files)
         for finding in factors_without_chance(resolved, self._catalogue, activity):
-            if not finding.hardly:
+            if not finding.hardly or not tunable.try_first:
                 return Untried(setting=name, why="idle", words=finding.saw)
         return Candidate(
             setting=name,

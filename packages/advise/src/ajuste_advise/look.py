@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ajuste.analysis.relevance import Activity
 from ajuste.catalogue.loader import figure_sources
-from ajuste.design.search.sampler import resolve_goal
+from ajuste.design.search.sampler import Constraint, resolve_goal
 from ajuste.model.cause import Cause
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.event import Exited, parse_event
@@ -55,6 +55,7 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         "look",
         [],
         workload={"sampler": samplers},
+        analysis={"metrics": list(question.metrics)},
         design={"warm_up": 1 if not question.in_guest else 0},
         budget={
             "min_blocks": TRIALS,
@@ -69,13 +70,22 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]
         counted = _spent(question, measurement) if functions and study.target.clock == "virtual" else None
         metric = measurement.experiment.resolved.deciding[0].name
+        limits = resolve_goal(question.goal, measurement.experiment.resolved.deciding).limits
         run = measurement.run.id
+    for constraint in limits:
+        _check_constraint(constraint, trials)
     cpus = study.target.cpus if question.in_guest else os.cpu_count() or 1
     return _seen(run, metric, trials, cpus, counted, alone=question.in_guest)
 
 
 def _check_goal(study: Study, question: Question) -> None:
     metric = deciding_metrics(study, question.catalogue)[0]
+    if question.direction not in (None, metric.direction) and metric.direction != "none":
+        raise RequestError(
+            f"{metric.name} is better {metric.direction}; found ={question.direction}",
+            hint=f"remove ={question.direction}",
+            place=Place(f"--metric {metric.name}={question.direction}"),
+        )
     if metric.direction == "none" and question.direction is None:
         raise RequestError(
             f"{metric.name} has no better direction, so nothing can be advised",
@@ -83,6 +93,18 @@ def _check_goal(study: Study, question: Question) -> None:
             place=Place(f"--metric {metric.name}"),
         )
     resolve_goal(question.goal, [find_metric(name, study, question.catalogue) for name in question.metrics])
+
+
+def _check_constraint(constraint: Constraint, trials: Sequence[Trial]) -> None:
+    # An absolute one that the workload breaks as it is would be blamed on every setting.
+    values = [trial.metrics[name] for trial in trials if (name := constraint.metric.column) in trial.metrics]
+    if values and not constraint.relative and constraint.excess(typical := statistics.median(values), 1.0) > 0:
+        present = f"{constraint.metric.name} is {amount(typical, constraint.metric.unit)}"
+        raise RequestError(
+            f"does not hold of the workload as it is: {present}",
+            hint="give a limit that it keeps, or one relative to it such as +5%",
+            place=Place(f"--constraint {constraint.text}"),
+        )
 
 
 def _spent(question: Question, measurement: MeasuredExperiment) -> Any:
@@ -223,7 +245,10 @@ def causes(usage: Usage) -> dict[Cause, str]:
 
     add("user", usage.user_s >= 0.05 * seconds, f"{percent(usage.user_s / seconds)} of a CPU in its own code")
     add("kernel", usage.system_s >= 0.03 * seconds, f"{percent(usage.system_s / seconds)} of a CPU in the kernel")
-    add("cpu-wait", waited >= 0.02 * seconds, f"tasks waited {number(waited / seconds)} s per second for a CPU")
+    some = usage.pressure("cpu")
+    pressed = f"some task waited for a CPU in {percent(round(some, 3))} of the time"
+    counted = f"tasks waited {number(waited / seconds)} s per second for a CPU"
+    add("cpu-wait", max(some, waited / seconds) >= 0.02, counted if waited else pressed)
     add("wakeup", switches >= 20 or busy < 0.9, f"{number(switches)} waits per second")
     add("migration", usage.cpus > 1 and waited + usage.switches > 0, f"{count_of(usage.cpus, 'CPU')}")
     add("faults", faults >= 500 * seconds or faults >= 2000, f"{number(faults / seconds)} page faults per second")

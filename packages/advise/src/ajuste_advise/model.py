@@ -119,11 +119,12 @@ class Line(ClosedModel):
 
 
 class Stage(ClosedModel):
-    """A run that the advice rests on."""
+    """A run that the advice rests on; ``failed`` trials count among its ``trials``."""
 
     name: Literal["look", "screen", "search", "ablation", "proof"]
     run: str
     trials: int
+    failed: int = 0
     answer: str
 
 

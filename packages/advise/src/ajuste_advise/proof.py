@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.analysis.search.phases import kept_limits
+from ajuste.analysis.search.limits import kept_limits
 from ajuste.analysis.verdict import family
 from ajuste.design.search.sampler import resolve_goal
 from ajuste.model.results import Results

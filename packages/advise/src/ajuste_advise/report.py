@@ -36,6 +36,11 @@ _REASONS: Final[dict[Reason, str]] = {
     "absent": "Not on this machine",
     "time": "No time to try",
 }
+_LEFT_OUT: Final[dict[Reason, str]] = {
+    "locked": "that cannot be changed here",
+    "risk": "for their risk",
+    "time": "for lack of time",
+}
 _STAGES: Final = {
     "look": "the workload as it is",
     "screen": "each level by itself",
@@ -68,6 +73,13 @@ def advice_report(advice: Advice) -> Report:
 def _lead(advice: Advice) -> Iterator[Block]:
     if notes := advice.notes:
         yield Notes(notes)
+    counts = [
+        f"{count_of(len(rows), 'setting')} {words}"
+        for why, words in _LEFT_OUT.items()
+        if (rows := [row for row in advice.untried if row.why == why])
+    ]
+    if counts:
+        yield Paragraph(f"Not tried: {listed(counts)} (--verbose names them).", tone="dim")
 
 
 def _advised(advice: Advice) -> Iterator[Section]:
@@ -177,6 +189,8 @@ def _tried_row(row: Tried) -> Row:
     if row.verdict is None:
         return Row((row.setting, row.level, Cell("", missing=row.problem or "not measured"), "", ""))
     verdict = row.verdict
+    if verdict.low is None and verdict.high is None:
+        return Row((row.setting, row.level, verdict.effect, "", "too few blocks for a verdict"))
     return Row((row.setting, row.level, verdict.effect, verdict.interval, word_badge(verdict.verdict)))
 
 

@@ -51,6 +51,12 @@ class Screen:
         return by_setting
 
     @property
+    def certain(self) -> dict[str, list[Tried]]:
+        """Return the levels that are certainly better by themselves, as those that are promising."""
+        sure = [row for row in self.tried if row.verdict is not None and row.verdict.verdict == "improves"]
+        return Screen(self.stage, tuple(sure)).promising(0.0)
+
+    @property
     def at_most(self) -> float | None:
         """Return the largest improvement that a level may still have, as a share; None where one is not known."""
         limits = [_largest_gain(row.verdict) for row in self.tried if row.verdict is not None]
@@ -178,7 +184,13 @@ def _tried(
 def stage_of(name: str, results: Results) -> Stage:
     """Return the stage that a run was, for the advice."""
     return Stage.model_validate(
-        {"name": name, "run": results.run, "trials": results.tally.trials, "answer": results.answer}
+        {
+            "name": name,
+            "run": results.run,
+            "trials": results.tally.trials,
+            "failed": results.tally.failed,
+            "answer": results.answer,
+        }
     )
 
 

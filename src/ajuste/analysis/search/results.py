@@ -14,6 +14,7 @@ from ajuste.analysis.pairs import clean_trials, counted_blocks
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record
 from ajuste.analysis.results import assemble
+from ajuste.analysis.search.limits import kept_limits
 from ajuste.analysis.search.phases import (
     Ledger,
     Suggestion,
@@ -21,7 +22,6 @@ from ajuste.analysis.search.phases import (
     expected_map,
     finalists,
     importances,
-    kept_limits,
     tried,
 )
 from ajuste.analysis.summary import measured, with_quantile_columns, with_quantiles
