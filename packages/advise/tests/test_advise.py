@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,17 @@ def test_a_look_changes_nothing_and_says_what_may_matter(ajuste: Shell) -> None:
     assert [stage["name"] for stage in looked["stages"]] == ["look"]
     reasons = {row["setting"]: row["why"] for row in looked["untried"]}
     assert (reasons["base_slice_ns"], reasons["vm.dirty_ratio"]) == ("absent", "cause")
+
+
+@pytest.mark.usefixtures("machine_lock")
+@pytest.mark.skipif(Path("/sys/fs/cgroup/cgroup.controllers").exists(), reason="this machine has cgroup v2")
+def test_what_takes_something_that_this_machine_lacks_is_no_candidate(ajuste: Shell) -> None:
+    loaded = ["--background", "4x spin", *JOB.split()]
+    looked = json.loads(ajuste("advise", "--json", "--dry-run", *loaded)[0])
+    assert "cpu-wait" in looked["look"]["causes"]
+    assert "cgroup_weight" not in {each["setting"] for each in looked["candidates"]}
+    (reason,) = [row["words"] for row in looked["untried"] if row["setting"] == "cgroup_weight"]
+    assert "cgroup" in reason
 
 
 @pytest.mark.parametrize(

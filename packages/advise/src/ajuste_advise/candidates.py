@@ -11,7 +11,7 @@ from ajuste.analysis.relevance import factors_without_chance
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import Current, HostMachine, current_values, instances_here, why_not_writable
 from ajuste.executor.host.host import HostExecutor, PreparedHost
-from ajuste.executor.host.rights import risks
+from ajuste.executor.host.rights import require_possible, risks
 from ajuste.model.cause import CAUSES, Cause
 from ajuste.model.error import RequestError
 from ajuste.model.tunable import SERVER_KINDS, Marker, Tunable, Where, same_value
@@ -215,11 +215,15 @@ class _Chooser:
         return testbed_for(self._study, question.options).executor(experiment, machine, lambda _: None)
 
     def _refused(self, resolved: ResolvedStudy) -> str:
-        # Why this machine's kernel refuses the level, tried once and taken back; empty if it does not.
-        if self._machine is None or self._dry:
+        # Why this machine lacks what the level takes, or its kernel refuses it, tried once and taken back; empty if
+        # neither.
+        if self._machine is None:
             return ""
         changes = [configuration.writes for configuration in resolved.configurations]
         try:
+            require_possible(resolved, self._catalogue, accept_risk=True, dry=self._dry)
+            if self._dry:
+                return ""
             with PreparedHost(self._question.options.home, changes=changes, timeout_ns=_PATIENCE_NS):
                 return ""
         except RequestError as failure:
