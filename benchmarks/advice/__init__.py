@@ -103,7 +103,7 @@ def advise(workload: Workload, max_time: str) -> Advised:
 
 
 # Metrics without a better direction, which the answers of the benchmark make smaller.
-_FALLS: Final = ("involuntary-switches", "context-switches", "minor-faults", "page-faults")
+_FALLS: Final = ("involuntary-switches", "context-switches", "cpu-migrations", "minor-faults", "page-faults")
 
 
 def measure(names: Sequence[str] = (), max_time: str = MAX_TIME) -> Iterator[Comparison]:
