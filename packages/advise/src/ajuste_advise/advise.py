@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ajuste.model.verdict import Verdict
@@ -41,19 +41,23 @@ def advise(question: Question, *, functions: bool = True, dry: bool = False) -> 
     proof = None
     further: list[Stage] = []
     if promising := screened.promising(question.smallest_effect):
-        best = search(question, promising)
-        further += best.stages
-        if best.lines:
-            proof = prove(question, best.lines)
-            further += proof.stages
+        proof, further = _proved(question, promising)
     if proof is None or not proof.improves(question.objective):
         screened = limit(question, choice, blocks)
         if proof is None and (certain := screened.certain):
             # More blocks show what the first ones did not.
-            proof = prove(question, search(question, certain).lines)
-            further += proof.stages
+            proof, further = _proved(question, certain)
     stages += [screened.stage, *further]
     return _advice(question, seen, choice, screened, proof, stages)
+
+
+def _proved(question: Question, promising: Mapping[str, Sequence[Tried]]) -> tuple[Proof | None, list[Stage]]:
+    # The proof of the best combination, and the stages up to it; no proof where no combination looks better.
+    best = search(question, promising)
+    if not best.lines:
+        return None, list(best.stages)
+    proof = prove(question, best.lines)
+    return proof, [*best.stages, *proof.stages]
 
 
 def _at_once(question: Question) -> int:

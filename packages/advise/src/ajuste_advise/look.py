@@ -70,7 +70,7 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         trials = [trial for trial in measurement.store.trials(measurement.run) if trial.status == "ok"]
         counted = _spent(question, measurement) if functions and study.target.clock == "virtual" else None
         metric = measurement.experiment.resolved.deciding[0].name
-        limits = resolve_goal(question.goal, measurement.experiment.resolved.deciding).limits
+        limits = question.limits(measurement)
         run = measurement.run.id
     for constraint in limits:
         _check_constraint(constraint, trials)

@@ -118,10 +118,13 @@ class Line(ClosedModel):
     note: str = ""
 
 
+StageName = Literal["look", "screen", "search", "ablation", "proof"]
+
+
 class Stage(ClosedModel):
     """A run that the advice rests on; ``failed`` trials count among its ``trials``."""
 
-    name: Literal["look", "screen", "search", "ablation", "proof"]
+    name: StageName
     run: str
     trials: int
     failed: int = 0

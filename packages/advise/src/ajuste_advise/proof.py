@@ -8,7 +8,6 @@ from typing import Final
 
 from ajuste.analysis.search.limits import kept_limits
 from ajuste.analysis.verdict import family
-from ajuste.design.search.sampler import resolve_goal
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
 from ajuste.model.tuning import KeptLimit
@@ -77,19 +76,20 @@ def prove(question: Question, lines: Mapping[str, str]) -> Proof:
         budget={"min_blocks": _LEAST_PROOF_BLOCKS, "max_minutes": question.minutes(PROOF_SHARE)},
     )
     with question.measured(study) as measurement:
-        results, limits = measurement.results(), _limits(question, measurement)
+        results = measurement.results()
+        limits = _checked(question, measurement, results)
     stages.append(stage_of("proof", results))
     verdicts = tuple(map(question.directed, results.verdicts))
     return Proof(_lines(question, remaining, shares), tuple(stages), results, verdicts, limits)
 
 
-def _limits(question: Question, measurement: MeasuredExperiment) -> tuple[KeptLimit, ...]:
+def _checked(question: Question, measurement: MeasuredExperiment, results: Results) -> tuple[KeptLimit, ...]:
+    # The constraints, and whether they hold of all lines together.
     resolved, trials = measurement.experiment.resolved, measurement.store.trials(measurement.run)
-    limits = resolve_goal(question.goal, resolved.deciding).limits
     configurations = [each.configuration for each in resolved.configurations]
     names = [each.name for each in configurations if not each.baseline]
     alpha = family(configurations, resolved.deciding, resolved.study.analysis.confidence).alpha
-    return kept_limits(limits, names, measurement.results().verdicts, trials, alpha)
+    return kept_limits(question.limits(measurement), names, results.verdicts, trials, alpha)
 
 
 def _ablation(question: Question, lines: Mapping[str, str]) -> Results:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import typer
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.search.sampler import Constraint, Search, constrained_metric
+from ajuste.design.search.sampler import Constraint, Search, constrained_metric, resolve_goal
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
@@ -73,7 +74,7 @@ class Question:
         }
         return checked_study(document, origin, self.catalogue, parse_kernel=parse_spec)
 
-    @property
+    @cached_property
     def _document(self) -> tuple[dict[str, Any], CommandLine]:
         document, origin = adhoc_document(self.request, self.catalogue)
         return document, CommandLine(origin.options, command="ajuste advise")
@@ -102,6 +103,10 @@ class Question:
     def goal(self) -> Search:
         """Return objective and constraints, as a search has them."""
         return Search(objectives=(self.objective_words,), constraints=self.constraints)
+
+    def limits(self, measurement: MeasuredExperiment) -> tuple[Constraint, ...]:
+        """Return the constraints in terms of the metrics that were measured."""
+        return resolve_goal(self.goal, measurement.experiment.resolved.deciding).limits
 
     def keeps(self, limits: Sequence[Constraint], results: Results, configuration: str) -> bool:
         """Return whether a configuration keeps the relative ``limits``, by all that is known of it so far."""

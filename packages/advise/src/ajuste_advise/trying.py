@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from ajuste.design.search.sampler import Constraint, resolve_goal
+from ajuste.design.search.sampler import Constraint
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
@@ -16,7 +16,7 @@ from ajuste.report.format import duration
 from ajuste.run.experiment import MeasuredExperiment
 from ajuste.study.command_line.study import AS_IT_IS
 from ajuste_advise.candidates import STAGE, Choice
-from ajuste_advise.model import Candidate, Stage, Tried, gain, verdict_gain
+from ajuste_advise.model import Candidate, Stage, StageName, Tried, gain, verdict_gain
 from ajuste_advise.question import Question, named_level, one_factor, setting_factor
 
 MIN_BLOCKS: Final = 3
@@ -126,7 +126,7 @@ def _screened(question: Question, choice: Choice, budget: Mapping[str, int], sha
                 raise measurement.failure("the workload as it is")
             if not broken:
                 results = measurement.results()
-                tried = _tried(question, choice.candidates, results, _limits(question, measurement), failed)
+                tried = _tried(question, choice.candidates, results, question.limits(measurement), failed)
                 return Screen(stage_of("screen", results), tried)
         failed |= broken
     raise RunError("settings make the workload fail again and again", hint="see ajuste report for the runs")
@@ -151,10 +151,6 @@ def _broken(measurement: MeasuredExperiment) -> dict[tuple[str, str], str]:
     }
 
 
-def _limits(question: Question, measurement: MeasuredExperiment) -> tuple[Constraint, ...]:
-    return resolve_goal(question.goal, measurement.experiment.resolved.deciding).limits
-
-
 def _tried(
     question: Question,
     candidates: Sequence[Candidate],
@@ -170,28 +166,20 @@ def _tried(
     }
     return tuple(
         Tried(
-            setting=candidate.setting,
+            setting=setting,
             level=level,
-            verdict=verdicts.get(names.get(named_level((candidate.setting, level)), "")),
-            problem=failed.get((candidate.setting, level), ""),
-            keeps=question.keeps(limits, results, names.get(named_level((candidate.setting, level)), "")),
+            verdict=verdicts.get(name := names.get(named_level((setting, level)), "")),
+            problem=failed.get((setting, level), ""),
+            keeps=question.keeps(limits, results, name),
         )
-        for candidate in candidates
-        for level in candidate.levels
+        for setting, level in ((candidate.setting, level) for candidate in candidates for level in candidate.levels)
     )
 
 
-def stage_of(name: str, results: Results) -> Stage:
+def stage_of(name: StageName, results: Results) -> Stage:
     """Return the stage that a run was, for the advice."""
-    return Stage.model_validate(
-        {
-            "name": name,
-            "run": results.run,
-            "trials": results.tally.trials,
-            "failed": results.tally.failed,
-            "answer": results.answer,
-        }
-    )
+    tally = results.tally
+    return Stage(name=name, run=results.run, trials=tally.trials, failed=tally.failed, answer=results.answer)
 
 
 @dataclass(frozen=True)
@@ -199,7 +187,7 @@ class Best:
     """The best combination: the level of each setting that is changed."""
 
     lines: Mapping[str, str]
-    stages: tuple[Stage, ...] = field(default=())
+    stages: tuple[Stage, ...] = ()
 
 
 def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best:
@@ -220,7 +208,7 @@ def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best
         budget={"min_blocks": MIN_BLOCKS, "max_blocks": MIN_BLOCKS, "max_minutes": question.minutes(SEARCH_SHARE)},
     )
     with question.measured(study) as measurement:
-        results, limits = measurement.results(), _limits(question, measurement)
+        results, limits = measurement.results(), question.limits(measurement)
     gains = _gains_of_combinations(question, results, limits)
     return Best(fewest(gains, question.smallest_effect), (stage_of("search", results),))
 
