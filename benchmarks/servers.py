@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -36,20 +37,26 @@ class Redis:
         return self.ask("CONFIG", "GET", name)[1]
 
 
+def _listens(path: Path) -> bool:
+    # A socket's file is there before anyone listens at it.
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def redis(*options: str) -> Iterator[Redis]:
     """A server without a port, and without data on disk."""
     with TemporaryDirectory(prefix="redis-") as place:
-        socket = Path(place, "socket")
-        command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", place, *options]
+        address = Path(place, "socket")
+        command = ["redis-server", "--port", "0", "--unixsocket", str(address), "--save", "", "--dir", place, *options]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             deadline = time.monotonic() + _LONGEST_SECONDS
-            while not socket.exists():
+            while not _listens(address):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError("redis-server does not start")
                 time.sleep(0.01)
-            yield Redis(socket, process)
+            yield Redis(address, process)
         finally:
             process.kill()
             process.wait()
