@@ -1,7 +1,9 @@
 """Advice on workloads whose best change is known, and on workloads that no setting helps.
 
-``python -m benchmarks.advice [--only NAME]... [--max-time 10m]``; of ``python -m benchmarks advice`` are the same
-figures. Each is a guest under the virtual clock (``workloads.toml`` says how the answers were measured).
+``python -m benchmarks.advice [--only NAME]... [--again]``; of ``python -m benchmarks advice`` are the same figures.
+Each is a guest under the virtual clock (``workloads.toml`` says how the right answers were measured), and advice has a
+number of trials, so the answers are the same on every machine: ``answers.json`` has those that were measured, and only
+others are measured.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.comparison import RESULTS, Comparison, show
+from ajuste.model.verdict import Verdict
+from ajuste_advise.model import better_by, gain
+from benchmarks.comparison import Comparison, show
 
-MAX_TIME: Final = "10m"
+MAX_TRIALS: Final = 300
+ANSWERS: Final = Path(__file__).with_name("answers.json")
 _WORKLOADS: Final = Path(__file__).with_name("workloads.toml")
 _HITS: Final = 20 / 24
 _FALSE: Final = 0.05
@@ -41,12 +46,15 @@ class Workload:
 
 @dataclass(frozen=True)
 class Advised:
-    """The advice on a workload, in how many ``seconds``; ``problem`` where nothing was."""
+    """The advice on a workload, in how many ``seconds`` and ``trials``; ``problem`` where nothing was. ``better`` is
+    how much better the lines are, as a share, with ``low`` and ``high``.
+    """
 
     workload: Workload
     seconds: float
+    trials: int = 0
     lines: tuple[str, ...] = ()
-    estimate: float | None = None
+    better: float | None = None
     low: float | None = None
     high: float | None = None
     answer: str = ""
@@ -65,15 +73,15 @@ def workloads() -> list[Workload]:
     return [Workload(**{key: table[key] for key in known if key in table}) for table in tables]
 
 
-def advise(workload: Workload, max_time: str) -> Advised:
+def advise(workload: Workload) -> Advised:
     """Ask for advice, as a person does."""
     command = [
         str(Path(sys.executable).with_name("ajuste")),
         "advise",
         "--json",
         "--no-functions",
-        "--max-time",
-        max_time,
+        "--max-trials",
+        str(MAX_TRIALS),
     ]
     words = list(workload.command)
     if "--metric" in words and workload.decisive:
@@ -90,30 +98,48 @@ def advise(workload: Workload, max_time: str) -> Advised:
             workload, seconds, problem=next(line for line in done.stderr.splitlines() if line.startswith("ajuste: "))
         )
     document: dict[str, Any] = json.loads(done.stdout)
-    proof = document["proof"] or {}
+    better, low, high = _shares(Verdict.model_validate(document["proof"])) if document["lines"] else (None,) * 3
     return Advised(
         workload,
-        seconds,
+        round(seconds, 1),
+        sum(stage["trials"] for stage in document["stages"]),
         tuple(f"{line['setting']}={line['level']}" for line in document["lines"]),
-        estimate=proof.get("estimate"),
-        low=proof.get("low"),
-        high=proof.get("high"),
+        better=better,
+        low=low,
+        high=high,
         answer=document["answer"],
     )
+
+
+def _shares(proof: Verdict) -> tuple[float | None, float | None, float | None]:
+    low, high = (better_by(proof, bound) for bound in (proof.low, proof.high))
+    return gain(proof), *((high, low) if proof.direction == "lower" else (low, high))
 
 
 # Metrics without a better direction, which the answers of the benchmark make smaller.
 _FALLS: Final = ("involuntary-switches", "context-switches", "cpu-migrations", "minor-faults", "page-faults")
 
 
-def measure(names: Sequence[str] = (), max_time: str = MAX_TIME) -> Iterator[Comparison]:
-    chosen = [workload for workload in workloads() if not names or workload.name in names]
+def answers() -> list[Advised]:
+    """Return the advice that was measured, in the order of the workloads."""
+    known = {workload.name: workload for workload in workloads()}
+    rows = {row.pop("name"): row for row in json.loads(ANSWERS.read_text())} if ANSWERS.exists() else {}
+    return [
+        Advised(workload, **rows[name] | {"lines": tuple(rows[name]["lines"])})
+        for name, workload in known.items()
+        if name in rows
+    ]
+
+
+def measure(names: Sequence[str] = (), *, again: bool = False) -> Iterator[Comparison]:
+    there = {each.workload.name for each in answers()}
     console = Console(stderr=True)
-    done: list[Advised] = []
-    for workload in chosen:
-        done.append(advise(workload, max_time))
-        console.print(_sentence(done[-1]), highlight=False)
-        _keep(done)
+    for workload in workloads():
+        if (workload.name in names if names else True) and (again or workload.name not in there):
+            advised = advise(workload)
+            console.print(_sentence(advised), highlight=False)
+            _keep(advised)
+    done = [each for each in answers() if not names or each.workload.name in names]
     answered = [each for each in done if each.workload.decisive]
     null = [each for each in done if not each.workload.decisive]
     if answered:
@@ -131,18 +157,18 @@ def measure(names: Sequence[str] = (), max_time: str = MAX_TIME) -> Iterator[Com
             reached=hits >= _HITS * len(answered),
         )
     if null:
-        advised = sum(bool(each.lines) for each in null)
+        false = sum(bool(each.lines) for each in null)
         yield Comparison(
             name="advice-null",
             what=f"{len(null)} workloads that no setting helps: something is advised",
             unit="of them",
-            figures={"advised": [advised / len(null)]},
+            figures={"advised": [false / len(null)]},
             goal="in at most 5 %",
-            reached=advised <= _FALSE * len(null),
+            reached=false <= _FALSE * len(null),
         )
     yield Comparison(
         name="advice-minutes",
-        what=f"advice on {len(done)} workloads, --max-time {max_time}",
+        what=f"advice on {len(done)} workloads, --max-trials {MAX_TRIALS}",
         unit="minutes",
         figures={"advice": [each.seconds / 60 for each in done]},
         goal="at most 10 minutes each",
@@ -156,38 +182,43 @@ def _sentence(advised: Advised) -> str:
     return f"{advised.workload.name}: {mark}, {advised.seconds:.0f} s: {advised.problem or advised.answer}"
 
 
-def _keep(done: Sequence[Advised]) -> None:
-    RESULTS.mkdir(exist_ok=True)
+def _keep(advised: Advised) -> None:
+    others = {each.workload.name: each for each in answers()} | {advised.workload.name: advised}
     rows = [
-        {
-            "name": each.workload.name, "decisive": each.workload.decisive, "held_out": each.workload.held_out,
-            "advised": each.lines, "first": each.is_hit, "estimate": each.estimate, "low": each.low,
-            "high": each.high, "seconds": round(each.seconds, 1), "answer": each.answer, "problem": each.problem,
-        }
-        for each in done
-    ]  # fmt: skip
-    (RESULTS / "advice.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        {"name": name} | {key: value for key, value in asdict(each).items() if key != "workload"}
+        for name, each in others.items()
+    ]
+    ANSWERS.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
 
 
 def _table(done: Sequence[Advised]) -> Table:
-    table = Table("Workload", "Right answers", "Advised", "Change", "By hand", "s")
+    table = Table("Workload", "Right answers", "Advised", "Better by", "By hand", "Trials", "s")
     for each in done:
-        change = "" if each.estimate is None else f"{100 * (each.estimate - 1):+.1f} %"
-        first = each.lines[0].partition("=")[0] if each.lines else ""
-        by_hand = f"{100 * each.workload.effect[first]:+.1f} %" if first in each.workload.effect else ""
-        answers = ", ".join(f"{name}={level}" for name, level in each.workload.decisive.items()) or "none"
-        advised = ", ".join(each.lines) or each.problem or "nothing"
-        table.add_row(each.workload.name, answers, advised, change, by_hand, f"{each.seconds:.0f}")
+        table.add_row(*row(each), f"{each.seconds:.0f}")
     return table
+
+
+def row(advised: Advised) -> tuple[str, ...]:
+    """Return a workload, its right answers, the advice, its effect, that of its first line by hand, and the trials."""
+    workload = advised.workload
+    first = advised.lines[0].partition("=")[0] if advised.lines else ""
+    return (
+        workload.name,
+        ", ".join(f"{name}={level}" for name, level in workload.decisive.items()) or "none",
+        ", ".join(advised.lines) or advised.problem or "nothing",
+        "" if advised.better is None else f"{100 * advised.better:.1f} %",
+        f"{100 * abs(workload.effect[first]):.1f} %" if first in workload.effect else "",
+        str(advised.trials),
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only this workload (repeatable)")
-    parser.add_argument("--max-time", default=MAX_TIME, help="time for each (default: 10m)")
+    parser.add_argument("--again", action="store_true", help="also measure what was measured before")
     options = parser.parse_args(arguments)
     reached = True
-    for comparison in measure(options.only, options.max_time):
+    for comparison in measure(options.only, again=options.again):
         show(comparison, Console())
         reached = reached and comparison.reached
     return 0 if reached else 1

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.search.sampler import resolve_goal
@@ -17,10 +19,11 @@ from ajuste.model.verdict import Verdict
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
 from ajuste_advise.answer import answer_sentence
+from ajuste_advise.budget import ABLATION, FEWEST_TRIALS, PROOF, SCREEN, SEARCH, Budget
 from ajuste_advise.candidates import Choice, within
 from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, gain
 from ajuste_advise.question import Question
-from ajuste_advise.trying import Screen, fewest, most_levels, screen_blocks
+from ajuste_advise.trying import MIN_BLOCKS, Screen, fewest, screen_blocks
 
 LOOK = Look(
     run="r", metric="elapsed", elapsed_s=1.0, spread=0.0, trial_s=1.0, shares=(TimeShare(where="user", share=0.88),),
@@ -47,7 +50,7 @@ def results_with(*verdicts: Verdict) -> Results:
 
 def question(home: Path, seconds: float) -> Question:
     request = Request(commands=(("true",),), vm=True, name="advise")
-    return Question(request, catalogue(), RunOptions(Home(home, home, home)), seconds, "ajuste advise")
+    return Question(request, catalogue(), RunOptions(Home(home, home, home)), Budget(seconds), "ajuste advise")
 
 
 def candidate(name: str, *levels: str) -> Candidate:
@@ -55,15 +58,21 @@ def candidate(name: str, *levels: str) -> Candidate:
 
 
 def test_gains_have_one_sign_for_both_directions() -> None:
-    lower = Tried(setting="a", level="1", verdict=verdict(0.5))
-    higher = Tried(setting="a", level="1", verdict=verdict(2.0, direction="higher"))
-    assert gain(lower) == pytest.approx(gain(higher)) == pytest.approx(0.693, abs=1e-3)
-    assert gain(Tried(setting="a", level="1", problem="failed")) == 0.0
+    assert gain(verdict(0.75)) == pytest.approx(0.25)
+    assert gain(verdict(1.25, direction="higher")) == pytest.approx(0.25)
+
+
+def test_gains_of_differences_are_shares_of_the_baseline_too() -> None:
+    fewer = verdict(-30.0, scale="difference", old=120.0, new=90.0)
+    assert gain(fewer) == pytest.approx(0.25)
+    assert gain(verdict(5.0, scale="difference", old=0.0, new=5.0, direction="higher")) == 1.0
+    row = Tried(setting="a", level="1", verdict=verdict(-30.0, -36.0, -24.0, scale="difference", old=120.0))
+    assert Screen(Stage(name="screen", run="r", trials=9, answer=""), (row,)).at_most == pytest.approx(0.3)
 
 
 def test_only_what_looks_better_by_what_matters_is_promising() -> None:
     rows = [("a", "1", 0.99), ("b", "1", 0.9), ("b", "2", 0.8), ("c", "1", 1.5)]
-    tried = tuple(Tried(setting=name, level=level, verdict=verdict(ratio)) for name, level, ratio in rows)
+    tried = tuple(Tried(setting=name, level=level, gain=gain(verdict(ratio))) for name, level, ratio in rows)
     screened = Screen(Stage(name="screen", run="r", trials=9, answer=""), tried)
     assert {name: [row.level for row in rows] for name, rows in screened.promising(0.02).items()} == {"b": ["2", "1"]}
 
@@ -74,7 +83,7 @@ def test_what_seems_to_break_a_constraint_is_not_promising(tmp_path: Path) -> No
     for ratio, keeps in ((1.04, True), (1.06, False)):
         so_far = results_with(verdict(0.5), verdict(ratio, metric="task-clock"))
         assert asking.keeps(limits, so_far, "c") is keeps
-    row = Tried(setting="b", level="2", verdict=verdict(0.8), keeps=False)
+    row = Tried(setting="b", level="2", gain=0.2, keeps=False)
     assert Screen(Stage(name="screen", run="r", trials=9, answer=""), (row,)).promising(0.02) == {}
 
 
@@ -101,12 +110,31 @@ def test_noisy_workloads_get_more_blocks(tmp_path: Path) -> None:
     assert screen_blocks(quiet, 1.0) == 20
 
 
-def test_a_job_that_takes_too_long_says_how_much_time_it_needs(tmp_path: Path) -> None:
-    assert most_levels(question(tmp_path, 600), 1.0, 3, 2) == 139
+def test_a_job_that_takes_too_long_says_how_much_time_it_needs() -> None:
+    assert int(Budget(600).levels(1.0, 3, 2)) == 139
     with pytest.raises(RequestError, match="too long to try anything in 30 s") as raised:
-        most_levels(question(tmp_path, 30), 10_800.0, 3, 1)
+        Budget(30).levels(10_800.0, 3, 1)
     needed = int(str(raised.value.hint).split("--max-time ")[1].removesuffix("m"))
-    assert most_levels(question(tmp_path, 60 * needed), 10_800.0, 3, 1) >= 1
+    assert Budget(60 * needed).levels(10_800.0, 3, 1) >= 1
+
+
+@given(trials=st.integers(FEWEST_TRIALS, 5_000), lines=st.integers(2, 4))
+def test_no_advice_takes_more_trials_than_were_allowed(trials: int, lines: int) -> None:
+    budget = Budget(trials=trials)
+    screened = int(budget.levels(1.0, MIN_BLOCKS, 2)) + 1
+    combinations = min(2**lines, int(budget.configurations(SEARCH, MIN_BLOCKS)))
+    lines = min(lines, combinations.bit_length() - 1)
+    stages = [(SCREEN, screened, MIN_BLOCKS), (SEARCH, combinations, MIN_BLOCKS), (PROOF, 2, 5)]
+    if lines > 1:
+        stages.append((ABLATION, 4 if lines == 2 else 2 + 2 * lines, MIN_BLOCKS))
+    tables = [(number, budget.table(share, number, min_blocks=least)) for share, number, least in stages]
+    assert 3 + sum(number * table["max_blocks"] for number, table in tables) <= trials
+
+
+def test_too_few_trials_are_refused() -> None:
+    with pytest.raises(RequestError, match="--max-trials 20: too few") as raised:
+        Budget(trials=20)
+    assert str(FEWEST_TRIALS) in str(raised.value.hint)
 
 
 def test_the_fewest_settings_that_reach_the_best_are_chosen() -> None:
@@ -122,19 +150,19 @@ def test_the_answer_says_what_to_set_or_that_nothing_helps() -> None:
     tried = (Tried(setting="a", level="1", verdict=verdict(0.7)),)
     lines = (Line(setting="a", title="A", level="1"),)
     proof = verdict(0.69, 0.62, 0.76, verdict="improves")
-    advised = answer_sentence(LOOK, choice, tried, lines, proof, (), None, 600)
+    advised = answer_sentence(LOOK, choice, tried, lines, proof, (), None, Budget(600))
     assert advised.startswith("Set a=1: elapsed −31")
-    nothing = answer_sentence(LOOK, choice, tried, (), None, (), 0.04, 600)
+    nothing = answer_sentence(LOOK, choice, tried, (), None, (), 0.04, Budget(600))
     assert (
         nothing
         == "Not even the one setting tried improves elapsed by more than 4 %: 88 % of the time is running its own code."
     )
-    assert "proved" in answer_sentence(LOOK, choice, tried, lines, verdict(1.0, 0.9, 1.1), (), None, 600)
+    assert "proved" in answer_sentence(LOOK, choice, tried, lines, verdict(1.0, 0.9, 1.1), (), None, Budget(600))
     limit = KeptLimit(
         configuration="c", text="task-clock <= +5%", metric="task-clock", unit="ms", relative=True, bound=1.05,
         estimate=1.2, low=1.1, high=1.3, holds="no",
     )  # fmt: skip
-    broken = answer_sentence(LOOK, choice, tried, lines, proof, (limit,), None, 600)
+    broken = answer_sentence(LOOK, choice, tried, lines, proof, (limit,), None, Budget(600))
     assert broken.startswith("Nothing is advised")
     assert "breaks task-clock <= +5%" in broken
-    assert "may matter: a" in answer_sentence(LOOK, choice, (), (), None, (), None, 600)
+    assert "may matter: a" in answer_sentence(LOOK, choice, (), (), None, (), None, Budget(600))

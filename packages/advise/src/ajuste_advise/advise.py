@@ -13,10 +13,10 @@ from ajuste.model.wording import count_of, listed, percent
 from ajuste_advise.answer import answer_sentence
 from ajuste_advise.candidates import Choice, choose, within
 from ajuste_advise.look import TRIALS, Seen, take_look
-from ajuste_advise.model import Advice, Line, Stage, Tried, gain
+from ajuste_advise.model import Advice, Line, Stage, Tried
 from ajuste_advise.proof import Proof, prove
 from ajuste_advise.question import Question
-from ajuste_advise.trying import Screen, limit, most_levels, screen, screen_blocks, search
+from ajuste_advise.trying import Screen, limit, screen, screen_blocks, search
 
 # Spread of trials from which on the answer says that small effects are hard to see.
 _NOISY: Final = 0.05
@@ -36,16 +36,16 @@ def advise(question: Question, *, functions: bool = True, dry: bool = False) -> 
     if dry or not choice.candidates:
         return _advice(question, seen, choice, None, None, stages)
     blocks = screen_blocks(question, look.spread)
-    choice = within(choice, most_levels(question, look.trial_s, blocks, _at_once(question)))
+    choice = within(choice, question.budget.levels(look.trial_s, blocks, _at_once(question)))
     screened = screen(question, choice, blocks)
     proof = None
     further: list[Stage] = []
     if promising := screened.promising(question.smallest_effect):
         proof, further = _proved(question, promising)
-    if proof is None or not proof.improves(question.objective):
+    if proof is None:
+        # More blocks show what the first ones did not, or how much better any level may still be.
         screened = limit(question, choice, blocks)
-        if proof is None and (certain := screened.certain):
-            # More blocks show what the first ones did not.
+        if certain := screened.certain:
             proof, further = _proved(question, certain)
     stages += [screened.stage, *further]
     return _advice(question, seen, choice, screened, proof, stages)
@@ -84,7 +84,7 @@ def _advice(
     explanations = proof.results.explanations if proof is not None and proved else ()
     return Advice(
         workload=" ".join(map(shlex.quote, question.request.commands[0])),
-        answer=answer_sentence(seen.look, choice, tried, lines, verdict, broken, at_most, question.allowed_s),
+        answer=answer_sentence(seen.look, choice, tried, lines, verdict, broken, at_most, question.budget),
         look=seen.look,
         candidates=choice.candidates,
         untried=choice.untried,
@@ -116,11 +116,11 @@ def _notes(
         spread = percent(round(seen.look.spread, 2))
         notes.append(f"Trials of the workload as it is vary by {spread}: small effects may not be seen.")
     advised = {line.setting for line in lines}
-    best = max((gain(row) for row in tried if row.setting in advised), default=math.inf)
+    best = max((row.gain for row in tried if row.setting in advised), default=math.inf)
     alike = [
         f"{row.setting}={row.level}"
         for row in tried
-        if row.setting not in advised and row.keeps and gain(row) >= best - smallest_effect
+        if row.setting not in advised and row.keeps and row.gain >= best - smallest_effect
     ]
     if alike:
         notes.append(f"By itself {listed(alike)} looked as good.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -10,9 +9,9 @@ from typing import Final
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, first_few, listed, percent, sentence_start
-from ajuste.report.format import duration
+from ajuste_advise.budget import Budget
 from ajuste_advise.candidates import Choice
-from ajuste_advise.model import Line, Look, TimeShare, Tried, Where, gain
+from ajuste_advise.model import Line, Look, TimeShare, Tried, Where
 
 PARTS: Final[Mapping[Where, str]] = {
     "user": "running its own code",
@@ -78,7 +77,7 @@ def answer_sentence(
     proof: Verdict | None,
     broken: Sequence[KeptLimit],
     at_most: float | None,
-    seconds: float,
+    budget: Budget,
 ) -> str:
     """Return the answer: what to set and what it does, or that nothing is proved to help, and where the time goes."""
     count = len({row.setting for row in tried})
@@ -99,9 +98,9 @@ def answer_sentence(
     if at_most is not None:
         limit = percent(round(max(at_most, 0.001), 3))
         return f"{_none_of(count)} improves {look.metric} by more than {limit}: {where}."
-    best = max(map(gain, tried))
-    looked = f"the best looked {percent(round(math.expm1(best), 3))} better" if best > 0 else "none looked better"
-    unproved = f"{_none_of(count)} is proved to improve {look.metric} in {duration(seconds)}"
+    best = max(row.gain for row in tried)
+    looked = f"the best looked {percent(round(best, 3))} better" if best > 0 else "none looked better"
+    unproved = f"{_none_of(count)} is proved to improve {look.metric} in {budget}"
     return f"{unproved}; {looked}. {sentence_start(where)}."
 
 

@@ -235,18 +235,18 @@ class _Chooser:
         return next((risk.what for risk in risks(resolved, self._catalogue)), "")
 
 
-def within(choice: Choice, most_levels: int) -> Choice:
+def within(choice: Choice, most_levels: float) -> Choice:
     """Return the choice with at most so many levels to try: the first of every setting, then the second ones."""
     places = sorted(
         (place, number) for number, candidate in enumerate(choice.candidates) for place in range(len(candidate.levels))
     )
-    chosen = set(places[:most_levels])
+    chosen = {entry for number, entry in enumerate(places) if number < most_levels}
     candidates, untried = [], list(choice.untried)
     for number, candidate in enumerate(choice.candidates):
         levels = tuple(level for place, level in enumerate(candidate.levels) if (place, number) in chosen)
         if levels:
             candidates.append(candidate.model_copy(update={"levels": levels}))
         else:
-            words = "no time for it; allow more with --max-time"
+            words = "not within what is allowed; allow more with --max-time or --max-trials"
             untried.append(Untried(setting=candidate.setting, why="time", words=words))
     return Choice(tuple(candidates), tuple(untried))

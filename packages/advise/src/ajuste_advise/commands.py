@@ -25,6 +25,7 @@ from ajuste.report.terminal import ONE_SCREEN, print_report
 from ajuste.study.command_line.option import Option
 from ajuste.study.command_line.request import Request, seconds, split_commands
 from ajuste_advise.advise import advise as advise_on
+from ajuste_advise.budget import Budget
 from ajuste_advise.question import NAME, Question, require_one_command
 from ajuste_advise.report import advice_report
 from ajuste_stats.terms import Direction
@@ -64,7 +65,7 @@ def advise(
             ),
             min_effect=Option("Smallest effect that matters (default: 2%).", "SHARE"),
             confidence=Option("Confidence of the answer (default: 95%).", "SHARE"),
-            max_time=Option("Time for all of it (default: 10m).", "DURATION"),
+            max_time=Option("Time for all of it (default: 10m, or none with --max-trials).", "DURATION"),
             name=Option("Name of its runs (default: advise).", "NAME"),
         ),
     ],
@@ -76,6 +77,15 @@ def advise(
             "(repeatable).",
             "'METRIC <= VALUE'",
             "--constraint",
+        ),
+    ] = None,
+    max_trials: Annotated[
+        int | None,
+        options.option(
+            "Trials for all of it. Alone, it makes the advice on a guest under the virtual clock the same on every "
+            "machine.",
+            "N",
+            "--max-trials",
         ),
     ] = None,
     dry_run: Annotated[
@@ -109,7 +119,7 @@ def advise(
         request=replace(request, max_time=None, metric=metrics),
         catalogue=catalogue(),
         options=run_options,
-        allowed_s=seconds("--max-time", request.max_time or DEFAULT_MAX_TIME),
+        budget=_budget(request.max_time, max_trials),
         named=command_line(context),
         fresh=fresh,
         quiet=showing.silent,
@@ -135,6 +145,12 @@ def advise(
         raise RunError(f"the report was not written: {path}: {failure.strerror or failure}") from failure
     if showing.browser:
         open_report(path)
+
+
+def _budget(max_time: str | None, max_trials: int | None) -> Budget:
+    if max_time is None and max_trials is None:
+        max_time = DEFAULT_MAX_TIME
+    return Budget(None if max_time is None else seconds("--max-time", max_time), max_trials)
 
 
 def _directed(metrics: Sequence[str]) -> tuple[tuple[str, ...], Direction | None]:

@@ -22,11 +22,12 @@ from ajuste.run.experiment import MeasuredExperiment, recorder
 from ajuste.run.relevance import figures_of
 from ajuste.study.metrics import deciding_metrics, find_metric
 from ajuste.study.schema import Study
+from ajuste_advise.budget import LOOK
 from ajuste_advise.model import HotSpot, Look, TimeShare, Where
 from ajuste_advise.question import Question
+from ajuste_stats.terms import Direction
 
 TRIALS: Final = 3
-LOOK_SHARE: Final = 0.3
 _SOURCES: Final = ("stat", "schedstat", "pressure", "vmstat", "meminfo", "diskstats", "softirqs")
 # As rare as a sampler can be: it is read before and after the workload in any case.
 _SELDOM_MS: Final = 60_000
@@ -58,10 +59,8 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         analysis={"metrics": list(question.metrics)},
         design={"warm_up": 1 if not question.in_guest else 0},
         budget={
-            "min_blocks": TRIALS,
-            "max_blocks": TRIALS,
+            **question.budget.table(LOOK, 1, min_blocks=TRIALS, max_blocks=TRIALS),
             "min_seconds": 0.0,
-            "max_minutes": question.minutes(LOOK_SHARE),
         },
     )
     _check_goal(study, question)
@@ -72,6 +71,8 @@ def take_look(question: Question, *, functions: bool) -> Seen:
         metric = measurement.experiment.resolved.deciding[0].name
         limits = question.limits(measurement)
         run = measurement.run.id
+        direction = question.direction or measurement.experiment.resolved.deciding[0].direction
+    _check_not_best(metric, direction, trials)
     for constraint in limits:
         _check_constraint(constraint, trials)
     cpus = study.target.cpus if question.in_guest else os.cpu_count() or 1
@@ -93,6 +94,17 @@ def _check_goal(study: Study, question: Question) -> None:
             place=Place(f"--metric {metric.name}"),
         )
     resolve_goal(question.goal, [find_metric(name, study, question.catalogue) for name in question.metrics])
+
+
+def _check_not_best(metric: str, direction: Direction, trials: Sequence[Trial]) -> None:
+    # Nothing can be less than none.
+    values = [trial.metrics[metric] for trial in trials if metric in trial.metrics]
+    if direction == "lower" and values and not any(values):
+        raise RequestError(
+            f"{metric} is 0 in {count_of(len(values), 'trial')} as it is: nothing can be better",
+            hint="choose another metric, or a workload in which it is more",
+            place=Place(f"--metric {metric}"),
+        )
 
 
 def _check_constraint(constraint: Constraint, trials: Sequence[Trial]) -> None:

@@ -83,29 +83,33 @@ class Candidate(ClosedModel):
 
 
 class Tried(ClosedModel):
-    """A level that was tried by itself, and what the screen found of it on the objective. ``keeps``: it seems to keep
-    the constraints.
+    """A level that was tried by itself, and what the screen found of it on the objective. ``gain`` is how much better
+    it looks, as a share of the baseline: 0.31 is 31 % better. ``keeps``: it seems to keep the constraints.
     """
 
     setting: str
     level: str
     verdict: Verdict | None = None
+    gain: float = 0.0
     problem: str = ""
     keeps: bool = True
 
 
-def gain(row: Tried) -> float:
-    """Return how much better a level looks: as a logarithm, or a difference; 0 where nothing is known."""
-    return 0.0 if row.verdict is None else verdict_gain(row.verdict)
+def gain(verdict: Verdict) -> float:
+    """Return how much better its estimate is, as a share of the baseline; 0 without one."""
+    return better_by(verdict, verdict.estimate) or 0.0
 
 
-def verdict_gain(verdict: Verdict) -> float:
-    """Return how much better its estimate is: as a logarithm of the ratio, or a difference; 0 without one."""
-    value = verdict.estimate
-    if value is None or (verdict.scale == "ratio" and value <= 0):
-        return 0.0
-    size = math.log(value) if verdict.scale == "ratio" else value
-    return -size if verdict.direction == "lower" else size
+def better_by(verdict: Verdict, value: float | None) -> float | None:
+    """Return how much better the verdict's metric is with an effect of ``value``, as a share of the baseline."""
+    if value is None:
+        return None
+    if verdict.scale == "ratio":
+        grown = value - 1
+    else:
+        # Of a baseline of nothing, any difference is all there is.
+        grown = value / abs(verdict.old) if verdict.old else math.copysign(float(value != 0), value)
+    return -grown if verdict.direction == "lower" else grown
 
 
 class Line(ClosedModel):

@@ -14,12 +14,11 @@ from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import LineEffect, Verdict
 from ajuste.model.wording import change
 from ajuste.run.experiment import MeasuredExperiment
+from ajuste_advise.budget import ABLATION, PROOF
 from ajuste_advise.model import Line, Stage
 from ajuste_advise.question import Question, setting_factor, together
 from ajuste_advise.trying import MIN_BLOCKS, stage_of
 
-ABLATION_SHARE: Final = 0.1
-PROOF_SHARE: Final = 0.2
 FACTOR: Final = "settings"
 # Far from the seeds of all other stages, so that none of the proof's trials repeats one that chose.
 _OTHER_SEED: Final = 1_000_003
@@ -73,7 +72,7 @@ def prove(question: Question, lines: Mapping[str, str]) -> Proof:
             "metrics": list(dict.fromkeys((*question.metrics, *question.deciding))),
         },
         design={"seed": (question.request.seed or 1) + _OTHER_SEED},
-        budget={"min_blocks": _LEAST_PROOF_BLOCKS, "max_minutes": question.minutes(PROOF_SHARE)},
+        budget=question.budget.table(PROOF, 2, min_blocks=_LEAST_PROOF_BLOCKS),
     )
     with question.measured(study) as measurement:
         results = measurement.results()
@@ -98,10 +97,15 @@ def _ablation(question: Question, lines: Mapping[str, str]) -> Results:
         [setting_factor(setting, [level]) for setting, level in lines.items()],
         analysis={"metrics": [question.objective]},
         design={"combine": "ablation"},
-        budget={"min_blocks": MIN_BLOCKS, "max_minutes": question.minutes(ABLATION_SHARE)},
+        budget=question.budget.table(ABLATION, _ablated(len(lines)), min_blocks=MIN_BLOCKS),
     )
     with question.measured(study) as measurement:
         return measurement.results()
+
+
+def _ablated(lines: int) -> int:
+    # All and none, each alone and all without each; of two lines each alone is all without the other.
+    return 4 if lines == 2 else 2 + 2 * lines
 
 
 def _matters(effect: LineEffect | None) -> bool:

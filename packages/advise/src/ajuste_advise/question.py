@@ -23,6 +23,7 @@ from ajuste.study.command_line.request import CommandLine, Request
 from ajuste.study.command_line.study import AS_IT_IS, adhoc_document
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
+from ajuste_advise.budget import Budget
 from ajuste_stats.terms import Direction
 
 NAME: Final = "advise"
@@ -30,8 +31,7 @@ NAME: Final = "advise"
 
 @dataclass(frozen=True)
 class Question:
-    """The question what makes a workload better: workload and metrics are those of ``request``, and it may take
-    ``allowed_s`` seconds.
+    """The question what makes a workload better: workload and metrics are those of ``request``.
 
     ``named`` is the command as typed; ``fresh`` measures again what the store has. ``direction`` is the better one of
     a metric that has none by itself. ``constraints`` must hold of what is advised, as those of a search.
@@ -40,17 +40,13 @@ class Question:
     request: Request
     catalogue: Catalogue
     options: RunOptions
-    allowed_s: float
+    budget: Budget
     named: str
     fresh: bool = False
     quiet: bool = False
     accept_risk: bool = False
     direction: Direction | None = None
     constraints: tuple[str, ...] = ()
-
-    def minutes(self, share: float) -> float:
-        """Return a ``share`` of all the time, in minutes: the same whenever the question is resumed."""
-        return share * self.allowed_s / 60
 
     @property
     def in_guest(self) -> bool:

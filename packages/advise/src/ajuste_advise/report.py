@@ -34,12 +34,12 @@ _REASONS: Final[dict[Reason, str]] = {
     "risk": "Left out for their risk",
     "locked": "Cannot be changed here",
     "absent": "Not on this machine",
-    "time": "No time to try",
+    "time": "Not within what was allowed",
 }
 _LEFT_OUT: Final[dict[Reason, str]] = {
     "locked": "that cannot be changed here",
     "risk": "for their risk",
-    "time": "for lack of time",
+    "time": "for lack of time or trials",
 }
 _STAGES: Final = {
     "look": "the workload as it is",

@@ -8,31 +8,27 @@ from dataclasses import dataclass
 from typing import Final
 
 from ajuste.design.search.sampler import Constraint
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of
-from ajuste.report.format import duration
 from ajuste.run.experiment import MeasuredExperiment
 from ajuste.study.command_line.study import AS_IT_IS
+from ajuste_advise.budget import LIMIT, SCREEN, SEARCH
 from ajuste_advise.candidates import STAGE, Choice
-from ajuste_advise.model import Candidate, Stage, StageName, Tried, gain, verdict_gain
+from ajuste_advise.model import Candidate, Stage, StageName, Tried, better_by, gain
 from ajuste_advise.question import Question, named_level, one_factor, setting_factor
 
 MIN_BLOCKS: Final = 3
 """Blocks of the screen of a quiet workload: it only ranks, as the proof decides."""
 
 MOST_SCREEN_BLOCKS: Final = 20
-SCREEN_SHARE: Final = 0.35
-SEARCH_SHARE: Final = 0.1
-LIMIT_SHARE: Final = 0.15
 MOST_TOGETHER: Final = 4
 """Maximum number of settings whose combinations are searched."""
 
 # As many as four settings of two levels have; with more levels than that, each setting has its best one only.
 _MOST_COMBINATIONS: Final = 2**MOST_TOGETHER
 _TRIES: Final = 6
-_FASTEST_S: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -45,8 +41,8 @@ class Screen:
     def promising(self, smallest_effect: float) -> dict[str, list[Tried]]:
         """Return the levels that look better by more than ``smallest_effect``, the best setting and level first."""
         by_setting: dict[str, list[Tried]] = {}
-        for row in sorted(self.tried, key=gain, reverse=True):
-            if row.keeps and gain(row) > smallest_effect:
+        for row in sorted(self.tried, key=lambda row: row.gain, reverse=True):
+            if row.keeps and row.gain > smallest_effect:
                 by_setting.setdefault(row.setting, []).append(row)
         return by_setting
 
@@ -66,10 +62,7 @@ class Screen:
 
 def _largest_gain(verdict: Verdict) -> float | None:
     # As a share of the baseline: 0.04 where it is at most 4 % better.
-    bound = verdict.low if verdict.direction == "lower" else verdict.high
-    if bound is None or verdict.scale != "ratio":
-        return None
-    return 1 - bound if verdict.direction == "lower" else bound - 1
+    return better_by(verdict, verdict.low if verdict.direction == "lower" else verdict.high)
 
 
 def screen_blocks(question: Question, spread: float) -> int:
@@ -78,34 +71,20 @@ def screen_blocks(question: Question, spread: float) -> int:
     return min(MOST_SCREEN_BLOCKS, max(MIN_BLOCKS, math.ceil(needed)))
 
 
-def most_levels(question: Question, trial_s: float, blocks: int, parallel: int) -> int:
-    """Return how many levels there is time to screen in so many blocks. Raises RequestError if there is none."""
-    seconds = question.minutes(SCREEN_SHARE) * 60
-    trial_s = max(trial_s, _FASTEST_S)
-    levels = int(seconds * parallel / (trial_s * blocks)) - 1
-    if levels < 1:
-        needed = math.ceil(2 * trial_s * blocks / (SCREEN_SHARE * parallel) / 60)
-        raise RequestError(
-            f"a trial takes {duration(trial_s)}: too long to try anything in {duration(question.allowed_s)}",
-            hint=f"allow at least {count_of(needed, 'minute')}: --max-time {needed}m",
-        )
-    return levels
-
-
 def screen(question: Question, choice: Choice, blocks: int) -> Screen:
     """Try each level of the candidates by itself. Levels with which the workload fails are left out, and named."""
     count = sum(len(candidate.levels) for candidate in choice.candidates)
     question.say(f"3/4 find: {count_of(len(choice.candidates), 'setting')}, {count_of(count, 'level')}, each by itself")
-    return _screened(question, choice, {"min_blocks": blocks, "max_blocks": blocks}, SCREEN_SHARE)
+    return _screened(question, choice, SCREEN, blocks, blocks)
 
 
 def limit(question: Question, choice: Choice, blocks: int) -> Screen:
     """Go on with the screen, to find out how much better any level may still be."""
     question.say("4/4 nothing is proved: how much better could any setting still be?")
-    return _screened(question, choice, {"min_blocks": blocks}, SCREEN_SHARE + LIMIT_SHARE)
+    return _screened(question, choice, SCREEN + LIMIT, blocks)
 
 
-def _screened(question: Question, choice: Choice, budget: Mapping[str, int], share: float) -> Screen:
+def _screened(question: Question, choice: Choice, share: float, min_blocks: int, max_blocks: int = 30) -> Screen:
     failed: dict[tuple[str, str], str] = {}
     for _ in range(_TRIES):
         levels = [
@@ -118,7 +97,7 @@ def _screened(question: Question, choice: Choice, budget: Mapping[str, int], sha
             STAGE,
             [one_factor("setting", levels)],
             analysis={"metrics": list(question.metrics)},
-            budget={**budget, "max_minutes": question.minutes(share)},
+            budget=question.budget.table(share, len(levels) + 1, min_blocks=min_blocks, max_blocks=max_blocks),
         )
         with question.measured(study, may_fail=True) as measurement:
             broken = _broken(measurement) if measurement.run.stopped == "failed" else {}
@@ -168,7 +147,8 @@ def _tried(
         Tried(
             setting=setting,
             level=level,
-            verdict=verdicts.get(name := names.get(named_level((setting, level)), "")),
+            verdict=(verdict := verdicts.get(name := names.get(named_level((setting, level)), ""))),
+            gain=0.0 if verdict is None else gain(verdict),
             problem=failed.get((setting, level), ""),
             keeps=question.keeps(limits, results, name),
         )
@@ -199,18 +179,25 @@ def search(question: Question, promising: Mapping[str, Sequence[Tried]]) -> Best
     if len(several) < 2:
         return Best({setting: rows[0].level for setting, rows in several.items()})
     question.say(f"3/4 find: combinations of {count_of(len(several), 'setting')}")
-    if math.prod(len(rows) + 1 for rows in several.values()) > _MOST_COMBINATIONS:
+    most = min(_MOST_COMBINATIONS, question.budget.configurations(SEARCH, MIN_BLOCKS))
+    if _combinations(several) > most:
         several = {setting: rows[:1] for setting, rows in several.items()}
+    while _combinations(several) > most:
+        several.popitem()
     study = question.study(
         "search",
         [setting_factor(setting, [row.level for row in rows]) for setting, rows in several.items()],
         analysis={"metrics": list(question.metrics)},
-        budget={"min_blocks": MIN_BLOCKS, "max_blocks": MIN_BLOCKS, "max_minutes": question.minutes(SEARCH_SHARE)},
+        budget=question.budget.table(SEARCH, _combinations(several), min_blocks=MIN_BLOCKS, max_blocks=MIN_BLOCKS),
     )
     with question.measured(study) as measurement:
         results, limits = measurement.results(), question.limits(measurement)
     gains = _gains_of_combinations(question, results, limits)
     return Best(fewest(gains, question.smallest_effect), (stage_of("search", results),))
+
+
+def _combinations(several: Mapping[str, Sequence[Tried]]) -> int:
+    return math.prod(len(rows) + 1 for rows in several.values())
 
 
 def fewest(gains: Mapping[tuple[tuple[str, str], ...], float], smallest_effect: float) -> dict[str, str]:
@@ -232,7 +219,7 @@ def _gains_of_combinations(
         for measured in results.configurations
     }
     return {
-        levels[verdict.configuration]: verdict_gain(question.directed(verdict))
+        levels[verdict.configuration]: gain(question.directed(verdict))
         for verdict in results.verdicts
         if verdict.metric == question.objective and question.keeps(limits, results, verdict.configuration)
     }

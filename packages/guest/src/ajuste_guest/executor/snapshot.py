@@ -338,7 +338,7 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
     path = _file(home, name)
     with contextlib.suppress(OSError):
         make_directory(path.parent)
-        drop(home, name)
+        _remove(path)
         # Held while it is written: clean-up takes a file that nobody holds for a leftover.
         with replaced(path) as new, holding(new), snapshot.open() as content, new.open("wb") as file:
             file.write(sealed(booted.model_dump_json()).encode())
@@ -350,6 +350,10 @@ def drop(home: Home, name: str) -> None:
     """Remove whatever is there of that name, as far as possible."""
     path = _file(home, name)
     _LOG.warning("snapshot dropped", extra={"file": str(path)})
+    _remove(path)
+
+
+def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
