@@ -14,6 +14,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.study.schema import ExpectedFigure, ExpectTable
+from tiers import slow
 from verdicts import decided, verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
@@ -86,12 +87,13 @@ def test_described_metrics_prove_nothing() -> None:
     assert outcome(None, verdict(word="worsens", deciding=False)) == "holds"
 
 
+@pytest.mark.parametrize("studies", [60, *slow(200)])
 def test_a_false_alarm_is_as_rare_as_the_confidence_says_though_every_block_is_looked_at(
-    configurations: Any, trials: Any
+    configurations: Any, trials: Any, studies: int
 ) -> None:
     """Three configurations that are all exactly at the limit: none is beyond it."""
     made = configurations("1", "2", "3", "4")
-    alarms, studies = 0, 200
+    alarms = 0
     for seed in range(studies):
         noise = np.random.default_rng(seed).normal(0, 0.02, (4, 14))
         means = (1.0, 1.05, 1.05, 1.05)

@@ -11,6 +11,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste_stats.sign_intervals import fewest_blocks
+from tiers import slow
 
 BASE = [10.0, 11.0, 10.5, 9.8, 10.2, 10.9, 10.1, 10.4, 10.3, 10.6, 9.9, 10.7] * 3
 
@@ -175,13 +176,14 @@ def test_a_configuration_without_a_clean_trial_says_why(configurations: Any, tri
     assert verdict.reason == "no clean trial of knob=2: exit code 3"
 
 
+@pytest.mark.parametrize("studies", [20, *slow(60)])
 def test_a_family_of_verdicts_with_looks_after_every_block_errs_less_often_than_promised(
-    configurations: Any, trials: Any, elapsed: Metric
+    configurations: Any, trials: Any, elapsed: Metric, studies: int
 ) -> None:
     """Nothing differs, three configurations, up to 12 blocks: how often is any ever said to differ?"""
     four = configurations("1", "2", "3", "4")
     wrong = 0
-    for seed in range(60):
+    for seed in range(studies):
         values = np.random.default_rng(seed).lognormal(0, 0.2, (4, 12))
         wrong += any(
             verdict.verdict not in ("undecided", "equivalent")
@@ -190,7 +192,7 @@ def test_a_family_of_verdicts_with_looks_after_every_block_errs_less_often_than_
                 four, trials({c.name: list(values[i, :n]) for i, c in enumerate(four)}), [elapsed], confidence=0.8
             )
         )
-    assert wrong <= 60 * 0.2 + 3 * math.sqrt(60 * 0.2 * 0.8)
+    assert wrong <= studies * 0.2 + 3 * math.sqrt(studies * 0.2 * 0.8)
 
 
 def test_the_same_order_in_every_block_decides_nothing_and_says_why(configurations: Any, elapsed: Metric) -> None:

@@ -112,6 +112,7 @@ def test_the_steps_of_a_chase_are_where_the_sizes_say(target: GuestExecutor) -> 
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_pages_are_as_large_as_the_guests_own(
     place: Home, kernel: Callable[[str], KernelImage], accesses: Path
 ) -> None:
