@@ -26,7 +26,7 @@ from ajuste.study.resolve import resolve
 from ajuste_lab.access import viewer_token
 from ajuste_lab.agents.budget import AgentBudget, AgentLimits
 from ajuste_lab.agents.desk import AgentDesk
-from ajuste_lab.agents.operations import MOST_BYTES, OPERATIONS, argument_schema, find_operation
+from ajuste_lab.agents.operations import MOST_BYTES, argument_schema, find_operation, operations
 from ajuste_lab.agents.protocol import answered
 from ajuste_lab.application import application, openapi
 from ajuste_lab.jobs import Jobs
@@ -338,8 +338,8 @@ def test_the_api_refuses_wrong_requests(body: bytes, message: str, client: TestC
 def test_the_description_has_every_operation_with_the_schema_of_its_arguments(client: TestClient) -> None:
     description = client.get("/api/openapi.json").json()
     assert description == json.loads(json.dumps(openapi()))
-    assert set(description["paths"]) == {f"/api/{name}" for name in OPERATIONS}
-    for operation in OPERATIONS.values():
+    assert set(description["paths"]) == {f"/api/{name}" for name in operations()}
+    for operation in operations().values():
         assert argument_schema(operation)["type"] == "object"
 
 

@@ -30,6 +30,7 @@ Group = Literal[
     "sections",
     "reports",
     "pages",
+    "operations",
     "outputs",
     "exports",
     "features",
@@ -48,6 +49,7 @@ Group = Literal[
 - ``reports``: functions that write a run's results to a file in a language, by the name of the format (``ajuste report
   RUN --format NAME --output FILE``)
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
+- ``operations``: modules with ``OPERATIONS`` for programs that use the lab (``ajuste_lab.agents.operations``)
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste.profile.formats``)
 - ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
@@ -149,7 +151,7 @@ def modules(
     """
     names = [module.name for module in iter_modules(folder.__path__)]
     loaded = {name: import_module(f"{folder.__name__}.{name}") for name in names if wanted(name)}
-    for name, module in _loaded(group, wanted):
+    for name, module in load_all(group, wanted):
         if name in names:
             add_problem(f"{plugins(group)[name]} has the name of one of Ajuste's: rename it")
         else:
@@ -159,13 +161,13 @@ def modules(
 
 def folders(name: str) -> Iterator[Traversable]:
     """Yield the folder ``name`` of each package with a catalogue that has one."""
-    for _, package in _loaded("catalogues"):
+    for _, package in load_all("catalogues"):
         if (folder := files(package) / name).is_dir():
             yield folder
 
 
-def _loaded(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
-    # What of the group can be loaded, by name.
+def load_all(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
+    """Yield the plug-ins of ``group`` that are ``wanted`` with their names, without those that cannot be loaded."""
     for plugin in plugins(group).values():
         if wanted(plugin.name):
             try:

@@ -41,7 +41,7 @@ from ajuste_lab.access import (
 )
 from ajuste_lab.agents.budget import AgentBudget, AgentLimits
 from ajuste_lab.agents.desk import AgentDesk
-from ajuste_lab.agents.operations import MOST_BYTES, OPERATIONS, Operation, argument_schema
+from ajuste_lab.agents.operations import MOST_BYTES, Operation, argument_schema, operations
 from ajuste_lab.pages import experiment, explore, machine, run, runs, tunables
 from ajuste_lab.rendering import added_pages, page, static_file
 from ajuste_lab.service import LabService
@@ -57,7 +57,7 @@ def api_routes(service: LabService) -> list[Route]:
     """Return the routes for programs; viewers have a desk of their own, so they use none of the owner's budget."""
     desks = {role: AgentDesk(service, AgentBudget(PAGE_LIMITS)) for role in ("writer", "viewer")}
     routes = [Route(f"{PREFIX}/openapi.json", _description, methods=["GET"])]
-    for operation in OPERATIONS.values():
+    for operation in operations().values():
         methods = ["GET", "POST"] if operation.reads else ["POST"]
         endpoint = _endpoint(desks, operation)
         routes.append(Route(f"{PREFIX}/{operation.name}", endpoint, methods=methods))
@@ -71,7 +71,7 @@ def openapi() -> dict[str, Any]:
         "info": {"title": "Ajuste", "version": ajuste_version()},
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}],
-        "paths": {f"{PREFIX}/{operation.name}": _path(operation) for operation in OPERATIONS.values()},
+        "paths": {f"{PREFIX}/{operation.name}": _path(operation) for operation in operations().values()},
     }
 
 

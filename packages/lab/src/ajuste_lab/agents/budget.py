@@ -28,6 +28,7 @@ class _Charge:
     trials: int
     minutes: float
     since: float
+    whole: bool
     settled: bool = False
 
 
@@ -74,18 +75,18 @@ class AgentBudget:
                     hint="set a lower max_minutes",
                 )
 
-    def charge(self, job: str, trials: int, minutes: float) -> None:
-        """Charge a new job at its limits."""
+    def charge(self, job: str, trials: int, minutes: float, *, whole: bool = False) -> None:
+        """Charge a new job at its limits; the ``whole`` of its trials also once it has ended."""
         with self._lock:
-            self._charges[job] = _Charge(trials, minutes, self.clock())
+            self._charges[job] = _Charge(trials, minutes, self.clock(), whole)
 
-    def settle(self, job: str, trials: int | None) -> None:
-        """Charge an ended job for its actual time, and for its ``trials`` if known."""
+    def settle(self, job: str, trials: int) -> None:
+        """Charge an ended job for its actual time, and for its ``trials`` unless all are charged."""
         with self._lock:
             charge = self._charges.get(job)
             if charge is None or charge.settled:
                 return
-            charge.trials = charge.trials if trials is None else min(trials, charge.trials)
+            charge.trials = charge.trials if charge.whole else min(trials, charge.trials)
             charge.minutes = (self.clock() - charge.since) / MINUTE_S
             charge.settled = True
 

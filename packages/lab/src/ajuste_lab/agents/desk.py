@@ -6,7 +6,7 @@ import json
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from ajuste.catalogue.loader import catalogue
@@ -117,7 +117,7 @@ class AgentDesk:
 
     def watch(self, request: requests.JobAsked) -> Document:
         """Return the state of a job of this client, once it ends or after a while."""
-        job = self._client_job(request.job)
+        job = self.find_job(request.job)
         waited = 0.0
         while job.alive and waited < request.wait_s:
             time.sleep(_STEP_S)
@@ -132,7 +132,7 @@ class AgentDesk:
         return state | {"left": self.budget.left()}
 
     def stop(self, request: requests.JobStopped) -> Document:
-        job = self._client_job(request.job)
+        job = self.find_job(request.job)
         job.interrupt()
         return {"job": job.id, "stopped": True}
 
@@ -157,7 +157,7 @@ class AgentDesk:
         require_allowed(study, self.rights, self._known, kernel_kind)
         chosen = [] if request.configuration is None else [request.configuration]
         words = ["why", "--json", "--", run.id, *chosen]
-        job = self._started(2, 10, lambda: self._child("why", words, 10))
+        job = self.start("why", words, trials=2, minutes=10)
         done = self.watch(requests.JobAsked(job=job.id, wait_s=request.wait_s))
         return done | {"next": "ask why again once the job has ended"}
 
@@ -185,7 +185,7 @@ class AgentDesk:
         minutes = min(minutes, request.max_minutes or minutes)
         words = [word for name, level in settings.items() for word in ("--set", f"{name}={level}")]
         words = ["campaign", "propose", stored.campaign.name, *words, "--quiet", "--json"]
-        job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words, minutes))
+        job = self.start(_CAMPAIGN, words, trials=trials, minutes=minutes)
         state = self.watch(requests.JobAsked(job=job.id, wait_s=request.wait_s))
         return state | {"ledger": self.campaign_ledger(requests.CampaignAsked(campaign=request.campaign))}
 
@@ -199,6 +199,23 @@ class AgentDesk:
         }
 
     # Shared by all operations.
+
+    def start(self, study: str, words: Sequence[str], *, trials: int, minutes: float) -> Job:
+        """Start ``ajuste WORDS`` with the rights of this client, which pays for all of the trials and minutes. Raises
+        RequestError if that is beyond its budget.
+        """
+
+        def child() -> Job:
+            directory = self.service.jobs.new_directory()
+            return self.service.jobs.start(study, words, directory, rights=self.rights, minutes=minutes)
+
+        return self._started(trials, minutes, child, whole=True)
+
+    def find_job(self, name: str) -> Job:
+        """Return a job of this client. Raises RequestError for all others: they are as good as not there."""
+        if not self.budget.owns(name):
+            raise RequestError(f"job {name[:80]!r} not found", hint="use the job that another operation returned")
+        return self.service.jobs.find(name)
 
     def _document(self, request: requests.StudyPlanned) -> Document:
         if isinstance(request.study, str):
@@ -228,17 +245,13 @@ class AgentDesk:
     def _planned(self, document: Document) -> PlannedStudy:
         return self.service.plan(document, self.rights)
 
-    def _started(self, trials: int, minutes: float, start: Callable[[], Job]) -> Job:
+    def _started(self, trials: int, minutes: float, start: Callable[[], Job], *, whole: bool = False) -> Job:
         with self._starting:
             self._settle()
             self.budget.require(trials, minutes)
             job = start()
-            self.budget.charge(job.id, trials, minutes)
+            self.budget.charge(job.id, trials, minutes, whole=whole)
         return job
-
-    def _child(self, study: str, words: list[str], minutes: float) -> Job:
-        directory = self.service.jobs.new_directory()
-        return self.service.jobs.start(study, words, directory, rights=self.rights, minutes=minutes)
 
     def _job_run(self, job: Job) -> Run | None:
         # A job that was stopped before its first trial has no run.
@@ -247,19 +260,13 @@ class AgentDesk:
         except RequestError:
             return None
 
-    def _client_job(self, name: str) -> Job:
-        # Jobs of other clients are as good as not there.
-        if not self.budget.owns(name):
-            raise RequestError(f"job {name[:80]!r} not found", hint="use the job that run or campaign_propose returned")
-        return self.service.jobs.find(name)
-
     def _settle(self) -> None:
         for name in self.budget.open_jobs:
             job = self.service.jobs.find(name)
             if not job.alive:
                 run = self._job_run(job)
                 counted = 0 if run is None else self.service.store.count(run) - job.trials_before
-                self.budget.settle(name, None if job.study in (_CAMPAIGN, "why") else counted)
+                self.budget.settle(name, counted)
 
     def _command_output(self, words: list[str]) -> Any:
         directory = self.service.jobs.new_directory()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import load_all
 from ajuste.model.wording import visible
 from ajuste_lab.agents import requests
 from ajuste_lab.agents.desk import AgentDesk, Document
@@ -65,9 +67,11 @@ def _visible(value: Any) -> Any:
             return value
 
 
-def _all() -> dict[str, Operation]:
+@cache
+def operations() -> Mapping[str, Operation]:
+    """Return all operations by name: first those of packages."""
     desk = AgentDesk
-    operations = (
+    of_lab = (
         Operation(
             "tunables",
             "List the settings that Ajuste knows, or explain one and list the runs that touched it.",
@@ -136,17 +140,15 @@ def _all() -> dict[str, Operation]:
             desk.budget_left,
         ),
     )
-    return {operation.name: operation for operation in operations}
-
-
-OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(_all())
+    of_packages = [operation for _, module in load_all("operations") for operation in module.OPERATIONS]
+    return MappingProxyType({operation.name: operation for operation in (*of_packages, *of_lab)})
 
 
 def find_operation(name: str) -> Operation:
     """Return the operation. Raises RequestError if there is none of that name."""
-    operation = OPERATIONS.get(name)
+    operation = operations().get(name)
     if operation is None:
-        raise RequestError(f"tool {name[:80]!r} not found", hint=f"expected one of {', '.join(OPERATIONS)}")
+        raise RequestError(f"tool {name[:80]!r} not found", hint=f"expected one of {', '.join(operations())}")
     return operation
 
 

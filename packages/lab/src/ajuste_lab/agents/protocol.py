@@ -21,7 +21,7 @@ from ajuste.machine.home import ajuste_version
 from ajuste.model.error import AjusteError
 from ajuste_lab.access import HOST, Access, listener_at, new_token, serve_until_interrupted
 from ajuste_lab.agents.desk import AgentDesk
-from ajuste_lab.agents.operations import OPERATIONS, Operation, argument_schema, find_operation
+from ajuste_lab.agents.operations import Operation, argument_schema, find_operation, operations
 
 _LOG: Final = logging.getLogger(__name__)
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # A client could fill the terminal with its mistakes.
@@ -44,7 +44,7 @@ def protocol_server(desk: AgentDesk) -> Server[Any]:
     """Return a server that answers for ``desk``."""
 
     async def list_tools(_: Context, __: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=[_tool(operation) for operation in OPERATIONS.values()])
+        return mcp_types.ListToolsResult(tools=[_tool(operation) for operation in operations().values()])
 
     async def call_tool(_: Context, call: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
         return await anyio.to_thread.run_sync(partial(answered, desk, call.name, call.arguments or {}))

@@ -63,7 +63,7 @@ class StudyStarted(StudyPlanned):
 class JobAsked(AgentRequest):
     """The state of a job."""
 
-    job: Annotated[Name, Field(description="The job that run, why or campaign_propose returned.")]
+    job: Annotated[Name, Field(description="The job that another operation returned.")]
     wait_s: Waiting = 0
 
 
