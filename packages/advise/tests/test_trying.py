@@ -18,7 +18,7 @@ from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
-from ajuste_advise.answer import answer_sentence
+from ajuste_advise.answer import answer_sentence, effect_text
 from ajuste_advise.budget import ABLATION, FEWEST_TRIALS, PROOF, SCREEN, SEARCH, Budget
 from ajuste_advise.candidates import Choice, within
 from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, gain
@@ -60,6 +60,11 @@ def candidate(name: str, *levels: str) -> Candidate:
 def test_gains_have_one_sign_for_both_directions() -> None:
     assert gain(verdict(0.75)) == pytest.approx(0.25)
     assert gain(verdict(1.25, direction="higher")) == pytest.approx(0.25)
+
+
+def test_a_difference_says_of_how_much_it_is_one() -> None:
+    fewer = verdict(-30.0, -36.0, -24.0, scale="difference", unit="", old=36.2)
+    assert effect_text(fewer) == "elapsed −30 of 36.2 (−36 to −24)"
 
 
 def test_gains_of_differences_are_shares_of_the_baseline_too() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import count_of, first_few, listed, percent, sentence_start
+from ajuste.model.wording import amount, count_of, first_few, listed, percent, sentence_start
 from ajuste_advise.budget import Budget
 from ajuste_advise.candidates import Choice
 from ajuste_advise.model import Line, Look, TimeShare, Tried, Where
@@ -65,8 +65,9 @@ def settings_text(lines: Sequence[Line]) -> str:
 
 
 def effect_text(verdict: Verdict) -> str:
-    """Return ``elapsed −31 % (−38 % to −24 %)``."""
-    return f"{verdict.metric} {verdict.effect} ({verdict.interval})"
+    """Return ``elapsed −31 % (−38 % to −24 %)``; of a difference also of how much it is one."""
+    of = f" of {amount(verdict.old, verdict.unit)}" if verdict.scale == "difference" and verdict.old else ""
+    return f"{verdict.metric} {verdict.effect}{of} ({verdict.interval})"
 
 
 def answer_sentence(

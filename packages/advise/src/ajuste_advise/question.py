@@ -147,7 +147,8 @@ class Question:
         if word == "differs" and verdict.estimate is not None:
             falls = verdict.estimate < (1.0 if verdict.scale == "ratio" else 0.0)
             word = "improves" if falls == (self.direction == "lower") else "worsens"
-        return verdict.model_copy(update={"direction": self.direction, "verdict": word})
+        reason = verdict.reason.partition(";")[0]
+        return verdict.model_copy(update={"direction": self.direction, "verdict": word, "reason": reason})
 
     def say(self, text: str) -> None:
         """Print a line about the step that begins, unless quiet."""
