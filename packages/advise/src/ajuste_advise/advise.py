@@ -96,9 +96,14 @@ def _advice(
         why=explanations[0].sentences[:_MOST_REASONS] if explanations else (),
         at_most=at_most,
         stages=tuple(stages),
-        commands=(f"ajuste export {stages[-1].run}", f"ajuste report {stages[-1].run}") if proved else (),
+        commands=_next(stages[-1].run, verdict) if proved and verdict is not None else (),
         notes=_notes(seen, stages, lines if proved else (), tried, question.smallest_effect),
     )
+
+
+def _next(run: str, verdict: Verdict) -> tuple[str, ...]:
+    # Of a metric without a better direction an export wants the configuration.
+    return (shlex.join(("ajuste", "export", run, verdict.configuration)), f"ajuste report {run}")
 
 
 def _others(proof: Proof | None, objective: str) -> tuple[Verdict, ...]:
