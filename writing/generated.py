@@ -38,8 +38,15 @@ PROGRAM: Final = (
 )
 """Pages of REFERENCE that are generated from the program."""
 
-GENERATED: Final = (*PROGRAM, "simulated-verdicts.md", "simulated-switchbacks.md", "speed.md", "published.md")
-"""Pages of REFERENCE that nobody writes by hand: the last four are made by `python -m benchmarks`."""
+GENERATED: Final = (
+    *PROGRAM,
+    "simulated-verdicts.md",
+    "simulated-switchbacks.md",
+    "speed.md",
+    "published.md",
+    "advice.md",
+)
+"""Pages of REFERENCE that nobody writes by hand: the last five are made by `python -m benchmarks`."""
 
 _EVERYWHERE: Final = ("", "bash", "coreutils", "dash")
 """Packages that every Debian has."""

@@ -3,7 +3,7 @@
 ``python -m benchmarks.advice [--only NAME]... [--again]``; of ``python -m benchmarks advice`` are the same figures.
 Each is a guest under the virtual clock (``workloads.toml`` says how the right answers were measured), and advice has a
 number of trials, so the answers are the same on every machine: ``answers.json`` has those that were measured, and only
-others are measured.
+others are measured. The table is that of docs/reference/advice.md.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from rich.table import Table
 from ajuste.model.verdict import Verdict
 from ajuste_advise.model import better_by, gain
 from benchmarks.comparison import Comparison, show
+from benchmarks.verdicts.page import write
 
 MAX_TRIALS: Final = 300
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "advice.md"
 ANSWERS: Final = Path(__file__).with_name("answers.json")
 _WORKLOADS: Final = Path(__file__).with_name("workloads.toml")
 _HITS: Final = 20 / 24
@@ -174,6 +176,7 @@ def measure(names: Sequence[str] = (), *, again: bool = False) -> Iterator[Compa
         goal="at most 10 minutes each",
         reached=max(each.seconds for each in done) <= 600,
     )
+    write(page(answers()), PAGE, "advice")
     Console().print(_table(done))
 
 
@@ -196,6 +199,22 @@ def _table(done: Sequence[Advised]) -> Table:
     for each in done:
         table.add_row(*row(each), f"{each.seconds:.0f}")
     return table
+
+
+def page(done: Sequence[Advised]) -> str:
+    """Return what was measured as Markdown: how often the right answer is first, and all answers."""
+    answered = [each for each in done if each.workload.decisive]
+    held = [each for each in answered if each.workload.held_out]
+    null = [each for each in done if not each.workload.decisive]
+    sentences = (
+        f"Measured: {len(done)} of {len(workloads())} workloads, with at most {MAX_TRIALS} trials each. The best "
+        f"change is named first in {sum(each.is_hit for each in answered)} of {len(answered)} where it is known, and in "
+        f"{sum(each.is_hit for each in held)} of the {len(held)} among them that were held out. Where nothing is known "
+        f"to help, something is advised in {sum(bool(each.lines) for each in null)} of {len(null)}."
+    )
+    head = ("workload", "right answers", "advised", "better by", "by hand", "trials")
+    lines = [head, ("---", "---", "---", "---:", "---:", "---:"), *map(row, done)]
+    return "\n".join((sentences, "", *(f"| {' | '.join(line)} |" for line in lines), ""))
 
 
 def row(advised: Advised) -> tuple[str, ...]:
