@@ -208,8 +208,8 @@ def page(done: Sequence[Advised]) -> str:
     null = [each for each in done if not each.workload.decisive]
     sentences = (
         f"Measured: {len(done)} of {len(workloads())} workloads, with at most {MAX_TRIALS} trials each. The best "
-        f"change is named first in {sum(each.is_hit for each in answered)} of {len(answered)} where it is known, and in "
-        f"{sum(each.is_hit for each in held)} of the {len(held)} among them that were held out. Where nothing is known "
+        f"change is named first in {sum(each.is_hit for each in answered)} of {len(answered)} where it is known, and "
+        f"in {sum(each.is_hit for each in held)} of the {len(held)} among them that were held out. Where nothing is known "
         f"to help, something is advised in {sum(bool(each.lines) for each in null)} of {len(null)}."
     )
     head = ("workload", "right answers", "advised", "better by", "by hand", "trials")
