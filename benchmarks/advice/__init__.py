@@ -206,11 +206,12 @@ def page(done: Sequence[Advised]) -> str:
     answered = [each for each in done if each.workload.decisive]
     held = [each for each in answered if each.workload.held_out]
     null = [each for each in done if not each.workload.decisive]
+    first, false = sum(each.is_hit for each in answered), sum(bool(each.lines) for each in null)
     sentences = (
         f"Measured: {len(done)} of {len(workloads())} workloads, with at most {MAX_TRIALS} trials each. The best "
-        f"change is named first in {sum(each.is_hit for each in answered)} of {len(answered)} where it is known, and "
-        f"in {sum(each.is_hit for each in held)} of the {len(held)} among them that were held out. Where nothing is known "
-        f"to help, something is advised in {sum(bool(each.lines) for each in null)} of {len(null)}."
+        f"change is named first in {first} of {len(answered)} where it is known, and in "
+        f"{sum(each.is_hit for each in held)} of the {len(held)} among them that were held out. Where nothing is known "
+        f"to help, something is advised in {false} of {len(null)}."
     )
     head = ("workload", "right answers", "advised", "better by", "by hand", "trials")
     lines = [head, ("---", "---", "---", "---:", "---:", "---:"), *map(row, done)]
