@@ -19,11 +19,11 @@ from ajuste.model.verdict import Verdict
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
 from ajuste_advise.answer import answer_sentence, effect_text
-from ajuste_advise.budget import ABLATION, FEWEST_TRIALS, PROOF, SCREEN, SEARCH, Budget
+from ajuste_advise.budget import ABLATION, FEWEST_TRIALS, MIN_BLOCKS, PROOF, SCREEN, SEARCH, Budget
 from ajuste_advise.candidates import Choice, within
 from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, gain
 from ajuste_advise.question import Question
-from ajuste_advise.trying import MIN_BLOCKS, Screen, fewest, screen_blocks
+from ajuste_advise.trying import Screen, fewest, screen_blocks, smallest_seen
 
 LOOK = Look(
     run="r", metric="elapsed", elapsed_s=1.0, spread=0.0, trial_s=1.0, shares=(TimeShare(where="user", share=0.88),),
@@ -72,13 +72,13 @@ def test_gains_of_differences_are_shares_of_the_baseline_too() -> None:
     assert gain(fewer) == pytest.approx(0.25)
     assert gain(verdict(5.0, scale="difference", old=0.0, new=5.0, direction="higher")) == 1.0
     row = Tried(setting="a", level="1", verdict=verdict(-30.0, -36.0, -24.0, scale="difference", old=120.0))
-    assert Screen(Stage(name="screen", run="r", trials=9, answer=""), (row,)).at_most == pytest.approx(0.3)
+    assert Screen(Stage(name="screen", run="r", trials=9, blocks=3, answer=""), (row,)).at_most == pytest.approx(0.3)
 
 
 def test_only_what_looks_better_by_what_matters_is_promising() -> None:
     rows = [("a", "1", 0.99), ("b", "1", 0.9), ("b", "2", 0.8), ("c", "1", 1.5)]
     tried = tuple(Tried(setting=name, level=level, gain=gain(verdict(ratio))) for name, level, ratio in rows)
-    screened = Screen(Stage(name="screen", run="r", trials=9, answer=""), tried)
+    screened = Screen(Stage(name="screen", run="r", trials=9, blocks=3, answer=""), tried)
     assert {name: [row.level for row in rows] for name, rows in screened.promising(0.02).items()} == {"b": ["2", "1"]}
 
 
@@ -89,11 +89,11 @@ def test_what_seems_to_break_a_constraint_is_not_promising(tmp_path: Path) -> No
         so_far = results_with(verdict(0.5), verdict(ratio, metric="task-clock"))
         assert asking.keeps(limits, so_far, "c") is keeps
     row = Tried(setting="b", level="2", gain=0.2, keeps=False)
-    assert Screen(Stage(name="screen", run="r", trials=9, answer=""), (row,)).promising(0.02) == {}
+    assert Screen(Stage(name="screen", run="r", trials=9, blocks=3, answer=""), (row,)).promising(0.02) == {}
 
 
 def test_the_limit_is_that_of_the_least_known_level() -> None:
-    stage = Stage(name="screen", run="r", trials=9, answer="")
+    stage = Stage(name="screen", run="r", trials=9, blocks=3, answer="")
     rows = tuple(Tried(setting="a", level="1", verdict=verdict(1.0, low, 1.1)) for low in (0.99, 0.96))
     assert Screen(stage, rows).at_most == pytest.approx(0.04)
     unknown = (*rows, Tried(setting="b", level="1", verdict=verdict(1.0)))
@@ -121,6 +121,15 @@ def test_a_job_that_takes_too_long_says_how_much_time_it_needs() -> None:
         Budget(30).levels(10_800.0, 3, 1)
     needed = int(str(raised.value.hint).split("--max-time ")[1].removesuffix("m"))
     assert Budget(60 * needed).levels(10_800.0, 3, 1) >= 1
+
+
+def test_a_noisy_workload_has_fewer_blocks_rather_than_no_level() -> None:
+    wanted = 20
+    assert Budget(600).blocks(wanted, 0.1, 1) == wanted
+    few = Budget(90).blocks(wanted, 1.0, 1)
+    assert MIN_BLOCKS <= few < wanted
+    assert Budget(90).levels(1.0, few, 1) >= 8
+    assert smallest_seen(0.2, few) > smallest_seen(0.2, wanted)
 
 
 @given(trials=st.integers(FEWEST_TRIALS, 5_000), lines=st.integers(2, 4))

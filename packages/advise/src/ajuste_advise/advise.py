@@ -16,7 +16,7 @@ from ajuste_advise.look import TRIALS, Seen, take_look
 from ajuste_advise.model import Advice, Line, Stage, Tried
 from ajuste_advise.proof import Proof, prove
 from ajuste_advise.question import Question
-from ajuste_advise.trying import Screen, limit, screen, screen_blocks, search
+from ajuste_advise.trying import Screen, limit, screen, screen_blocks, search, smallest_seen
 
 # Spread of trials from which on the answer says that small effects are hard to see.
 _NOISY: Final = 0.05
@@ -32,10 +32,10 @@ def advise(question: Question, *, functions: bool = True, dry: bool = False) -> 
     seen = take_look(question, functions=functions)
     look = seen.look
     choice = choose(question, seen, dry=dry)
-    stages = [Stage(name="look", run=look.run, trials=TRIALS, answer="")]
+    stages = [Stage(name="look", run=look.run, trials=TRIALS, blocks=TRIALS, answer="")]
     if dry or not choice.candidates:
         return _advice(question, seen, choice, None, None, stages)
-    blocks = screen_blocks(question, look.spread)
+    blocks = question.budget.blocks(screen_blocks(question, look.spread), look.trial_s, _at_once(question))
     choice = within(choice, question.budget.levels(look.trial_s, blocks, _at_once(question)))
     screened = screen(question, choice, blocks)
     proof = None
@@ -97,7 +97,7 @@ def _advice(
         at_most=at_most,
         stages=tuple(stages),
         commands=_next(stages[-1].run, verdict) if proved and verdict is not None else (),
-        notes=_notes(seen, stages, lines if proved else (), tried, question.smallest_effect),
+        notes=_notes(question, seen, stages, lines if proved else (), tried),
     )
 
 
@@ -112,21 +112,31 @@ def _others(proof: Proof | None, objective: str) -> tuple[Verdict, ...]:
 
 
 def _notes(
-    seen: Seen, stages: Sequence[Stage], lines: Sequence[Line], tried: Sequence[Tried], smallest_effect: float
+    question: Question, seen: Seen, stages: Sequence[Stage], lines: Sequence[Line], tried: Sequence[Tried]
 ) -> tuple[str, ...]:
     notes = []
     if failed := sum(stage.failed for stage in stages):
         notes.append(f"{failed} of {count_of(sum(stage.trials for stage in stages), 'trial')} failed and do not count.")
     if seen.look.spread >= _NOISY:
-        spread = percent(round(seen.look.spread, 2))
-        notes.append(f"Trials of the workload as it is vary by {spread}: small effects may not be seen.")
+        notes.append(_noise(question, seen.look.spread, stages))
     advised = {line.setting for line in lines}
     best = max((row.gain for row in tried if row.setting in advised), default=math.inf)
     alike = [
         f"{row.setting}={row.level}"
         for row in tried
-        if row.setting not in advised and row.keeps and row.gain >= best - smallest_effect
+        if row.setting not in advised and row.keeps and row.gain >= best - question.smallest_effect
     ]
     if alike:
         notes.append(f"By itself {listed(alike)} looked as good.")
     return tuple(notes)
+
+
+def _noise(question: Question, spread: float, stages: Sequence[Stage]) -> str:
+    text = f"Trials of the workload as it is vary by {percent(round(spread, 2))}"
+    screened = next((stage for stage in stages if stage.name == "screen"), None)
+    if screened is None:
+        return f"{text}."
+    least = smallest_seen(spread, screened.blocks)
+    if least <= question.smallest_effect:
+        return f"{text}: small effects may not be seen."
+    return f"{text}: an effect of less than {percent(round(least, 2))} cannot be seen in {question.budget} here."

@@ -21,6 +21,10 @@ PROOF: Final = 0.15
 FEWEST_TRIALS: Final = 120
 """Trials with which every stage can do its work, on few settings."""
 
+MIN_BLOCKS: Final = 3
+"""Blocks of the screen of a quiet workload: it only ranks, as the proof decides."""
+
+_SEVERAL_LEVELS: Final = 8
 _MOST_MINUTES: Final = 100_000.0
 _FASTEST_S: Final = 0.02
 
@@ -58,24 +62,31 @@ class Budget:
         """Return how many configurations there are trials for in so many blocks."""
         return math.inf if self.trials is None else share * self.trials / blocks
 
+    def blocks(self, wanted: int, trial_s: float, parallel: int) -> int:
+        """Return at most ``wanted`` blocks of the screen, fewer where several levels would not fit in otherwise."""
+        enough = (
+            blocks
+            for blocks in range(wanted, MIN_BLOCKS, -1)
+            if self._screened(trial_s, blocks, parallel) > _SEVERAL_LEVELS
+        )
+        return next(enough, MIN_BLOCKS)
+
     def levels(self, trial_s: float, blocks: int, parallel: int) -> float:
         """Return how many levels the screen has time and trials for in so many blocks, beside the machine as it is:
         all where it is infinite. Raises RequestError if it is none.
         """
-        most = self.configurations(SCREEN, blocks)
-        if self.seconds is not None:
-            trial_s = max(trial_s, _FASTEST_S)
-            most = min(most, SCREEN * self.seconds * parallel / (trial_s * blocks))
-        if most >= 2:
-            return most - 1
-        if self.seconds is None or self.configurations(SCREEN, blocks) < 2:
-            needed = math.ceil(2 * blocks / SCREEN)
+        most = self._screened(trial_s, blocks, parallel)
+        if most < 2 and self.seconds is not None:
+            minutes = math.ceil(2 * trial_s * blocks / (SCREEN * parallel) / 60)
             raise RequestError(
-                f"trials vary so much that {count_of(blocks, 'trial')} of each level are needed",
-                hint=f"allow at least {count_of(needed, 'trial')}: --max-trials {needed}",
+                f"a trial takes {duration(trial_s)}: too long to try anything in {duration(self.seconds)}",
+                hint=f"allow at least {count_of(minutes, 'minute')}: --max-time {minutes}m",
             )
-        minutes = math.ceil(2 * trial_s * blocks / (SCREEN * parallel) / 60)
-        raise RequestError(
-            f"a trial takes {duration(trial_s)}: too long to try anything in {duration(self.seconds)}",
-            hint=f"allow at least {count_of(minutes, 'minute')}: --max-time {minutes}m",
-        )
+        return most - 1
+
+    def _screened(self, trial_s: float, blocks: int, parallel: int) -> float:
+        # Configurations that there is time and trials for.
+        most = self.configurations(SCREEN, blocks)
+        if self.seconds is None:
+            return most
+        return min(most, SCREEN * self.seconds * parallel / (max(trial_s, _FASTEST_S) * blocks))

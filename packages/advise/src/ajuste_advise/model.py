@@ -126,11 +126,12 @@ StageName = Literal["look", "screen", "search", "ablation", "proof"]
 
 
 class Stage(ClosedModel):
-    """A run that the advice rests on; ``failed`` trials count among its ``trials``."""
+    """A run that the advice rests on, of so many ``blocks``; ``failed`` trials count among its ``trials``."""
 
     name: StageName
     run: str
     trials: int
+    blocks: int
     failed: int = 0
     answer: str
 

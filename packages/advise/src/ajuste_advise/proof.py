@@ -14,10 +14,10 @@ from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import LineEffect, Verdict
 from ajuste.model.wording import change
 from ajuste.run.experiment import MeasuredExperiment
-from ajuste_advise.budget import ABLATION, PROOF
+from ajuste_advise.budget import ABLATION, MIN_BLOCKS, PROOF
 from ajuste_advise.model import Line, Stage
 from ajuste_advise.question import Question, setting_factor, together
-from ajuste_advise.trying import MIN_BLOCKS, stage_of
+from ajuste_advise.trying import stage_of
 
 FACTOR: Final = "settings"
 # Far from the seeds of all other stages, so that none of the proof's trials repeats one that chose.

@@ -14,13 +14,10 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of
 from ajuste.run.experiment import MeasuredExperiment
 from ajuste.study.command_line.study import AS_IT_IS
-from ajuste_advise.budget import LIMIT, SCREEN, SEARCH
+from ajuste_advise.budget import LIMIT, MIN_BLOCKS, SCREEN, SEARCH
 from ajuste_advise.candidates import STAGE, Choice
 from ajuste_advise.model import Candidate, Stage, StageName, Tried, better_by, gain
 from ajuste_advise.question import Question, named_level, one_factor, setting_factor
-
-MIN_BLOCKS: Final = 3
-"""Blocks of the screen of a quiet workload: it only ranks, as the proof decides."""
 
 MOST_SCREEN_BLOCKS: Final = 20
 MOST_TOGETHER: Final = 4
@@ -69,6 +66,11 @@ def screen_blocks(question: Question, spread: float) -> int:
     """Return how many blocks the screen needs so that an effect that matters stands out of a ``spread`` like this."""
     needed = 2 * (spread / question.smallest_effect) ** 2
     return min(MOST_SCREEN_BLOCKS, max(MIN_BLOCKS, math.ceil(needed)))
+
+
+def smallest_seen(spread: float, blocks: int) -> float:
+    """Return the effect, as a share, that stands out of a ``spread`` in so many blocks: what ``screen_blocks`` asks."""
+    return spread * math.sqrt(2 / blocks)
 
 
 def screen(question: Question, choice: Choice, blocks: int) -> Screen:
@@ -159,7 +161,14 @@ def _tried(
 def stage_of(name: StageName, results: Results) -> Stage:
     """Return the stage that a run was, for the advice."""
     tally = results.tally
-    return Stage(name=name, run=results.run, trials=tally.trials, failed=tally.failed, answer=results.answer)
+    return Stage(
+        name=name,
+        run=results.run,
+        trials=tally.trials,
+        blocks=results.blocks,
+        failed=tally.failed,
+        answer=results.answer,
+    )
 
 
 @dataclass(frozen=True)
