@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ajuste_advise.answer import main_part
+from ajuste_advise.answer import main_part, where_sentence
 from ajuste_advise.look import Usage, causes, time_shares
+from ajuste_advise.model import Look
 
 # One CPU for ten seconds, on which nothing happened.
 IDLE = Usage(10.0, 0.0, 0.0, 0, 1, {"stat:cpu.idle_ticks": 1000.0})
@@ -80,3 +81,12 @@ def test_on_a_machine_with_other_programs_a_job_that_sleeps_is_not_blamed_on_the
         part = main_part(time_shares(usage))
         assert part is not None
         assert part.where == where
+
+
+def test_a_job_that_does_not_run_may_wait_for_a_cpu_that_others_have() -> None:
+    look = Look(run="r", metric="elapsed", elapsed_s=1.0, spread=0.0, trial_s=1.0, shares=(), causes={})
+    for pressure, contended in ((1e7, True), (1e6, False)):
+        usage = replace(IDLE, user_s=3.8, alone=False, figures={"pressure:cpu.some.total_us": pressure})
+        sentence = where_sentence(look.model_copy(update={"shares": time_shares(usage)}))
+        assert sentence.startswith("62 % of the time is not running")
+        assert ("some task waited for a CPU in 100 %" in sentence) is contended

@@ -42,7 +42,15 @@ def where_sentence(look: Look) -> str:
     spots = {"user": look.functions, "kernel": look.calls, "disk-wait": look.calls}.get(part.where, ())
     names = listed([spot.name for spot in spots[:_MOST_NAMED]])
     where = f"{PARTS[part.where]}{f', mostly in {names}' if names else ''}"
-    return f"{percent(round(part.share, 2))} of the time is {where}"
+    return f"{percent(round(part.share, 2))} of the time is {where}{_contended(part, look.shares)}"
+
+
+def _contended(part: TimeShare, shares: Sequence[TimeShare]) -> str:
+    # Who waits is not known, only that some task does: the workload may wait for a CPU then, too.
+    wait = next((other.share for other in shares if other.where == "cpu-wait"), 0.0)
+    if part.where != "waiting" or wait < part.share:
+        return ""
+    return f", while some task waited for a CPU in {percent(round(wait, 2))} of it"
 
 
 def main_part(shares: Sequence[TimeShare]) -> TimeShare | None:
