@@ -151,7 +151,7 @@ def modules(
     """
     names = [module.name for module in iter_modules(folder.__path__)]
     loaded = {name: import_module(f"{folder.__name__}.{name}") for name in names if wanted(name)}
-    for name, module in load_all(group, wanted):
+    for name, module in load_each(group, wanted):
         if name in names:
             add_problem(f"{plugins(group)[name]} has the name of one of Ajuste's: rename it")
         else:
@@ -161,13 +161,13 @@ def modules(
 
 def folders(name: str) -> Iterator[Traversable]:
     """Yield the folder ``name`` of each package with a catalogue that has one."""
-    for _, package in load_all("catalogues"):
+    for _, package in load_each("catalogues"):
         if (folder := files(package) / name).is_dir():
             yield folder
 
 
-def load_all(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
-    """Yield the plug-ins of ``group`` that are ``wanted`` with their names, without those that cannot be loaded."""
+def load_each(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
+    """Yield what of the group can be loaded, by name; ``problems`` has the others."""
     for plugin in plugins(group).values():
         if wanted(plugin.name):
             try:

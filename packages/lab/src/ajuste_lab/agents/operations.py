@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from ajuste.model.error import RequestError
-from ajuste.model.plugins import load_all
+from ajuste.model.plugins import load_each
 from ajuste.model.wording import visible
 from ajuste_lab.agents import requests
 from ajuste_lab.agents.desk import AgentDesk, Document
@@ -140,7 +140,7 @@ def operations() -> Mapping[str, Operation]:
             desk.budget_left,
         ),
     )
-    of_packages = [operation for _, module in load_all("operations") for operation in module.OPERATIONS]
+    of_packages = [operation for _, module in load_each("operations") for operation in module.OPERATIONS]
     return MappingProxyType({operation.name: operation for operation in (*of_packages, *of_lab)})
 
 
