@@ -89,6 +89,7 @@ ELSEWHERE: Final = MappingProxyType(
         "campaign": "serve",
         "cluster": "cluster",
         "course": "course",
+        "export": "profiles",
         "gate": "ci",
         "history": "ci",
         "kernel": "kernels",

@@ -64,6 +64,7 @@ EXTRAS: Final = MappingProxyType(
         "perfetto": ("ajuste_guest", "perfetto"),
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
+        "profiles": ("ajuste_profiles",),
         "search": ("cmaes", "optuna", "pydoe", "sklearn"),
         "serve": ("ajuste_lab", "starlette", "uvicorn"),
     }

@@ -36,6 +36,7 @@ Group = Literal[
     "kernels",
     "testbeds",
     "recorders",
+    "profiles",
     "sources",
     "catalogues",
 ]
@@ -49,13 +50,15 @@ Group = Literal[
   RUN --format NAME --output FILE``)
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
-- ``exports``: modules with a format for what won (``ajuste.profile.formats``)
+- ``exports``: modules with a format for what won (``ajuste_profiles.formats``)
 - ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
 - ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
   ``ajuste.kernel.builder.KernelBuilder``
 - ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``guest``, guests of this
   machine; ``cluster``, guests of the machines of a cluster; ``machines``, those machines themselves
 - ``recorders``: ``why``, a module that records trials and explains them (``ajuste.run.experiment.recorder``)
+- ``profiles``: ``place``, what profiles set on a study's machine: a class of the interface
+  ``ajuste.run.placement.ProfilePlacement``
 - ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """
