@@ -25,8 +25,8 @@ from ajuste.outputs.programs import document_formats, text_formats
 from ajuste.outputs.services import service_metrics
 from ajuste.report.markdown import markdown
 from ajuste.study.metrics import MODELLED, PARTS_OF_INSTRUCTIONS
-from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 from ajuste_ci.project import BenchmarkTable, ReproducerTable
+from ajuste_ci.suite.file import GuestTable, MemberTable, SuiteTable
 from ajuste_course.sheet import (
     AskStep,
     Draw,

@@ -98,6 +98,7 @@ ELSEWHERE: Final = MappingProxyType(
         "reproduce": "ci",
         "serve": "serve",
         "site": "serve",
+        "suite": "ci",
         "why": "guest",
     }
 )

@@ -29,6 +29,7 @@ Group = Literal[
     "facets",
     "sections",
     "reports",
+    "stored",
     "pages",
     "outputs",
     "exports",
@@ -48,6 +49,8 @@ Group = Literal[
   ``ajuste.report.facets``)
 - ``reports``: functions that write a run's results to a file in a language, by the name of the format (``ajuste report
   RUN --format NAME --output FILE``)
+- ``stored``: modules with what the store has beside runs, by the word that its names begin with (``suite`` of
+  ``suite-NAME``): ``find(store, name)``, and ``show`` for ``ajuste report`` (``ajuste_ci.suite.showing``)
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
 - ``exports``: modules with a format for what won (``ajuste_profiles.formats``)

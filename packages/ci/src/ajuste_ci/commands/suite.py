@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -16,26 +14,17 @@ from ajuste.cli.choice import built_for, with_kernels_of_source
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.plan import plan_of, show_plan
-from ajuste.cli.saving import study_text
-from ajuste.cli.showing import Showing, command_line, contents_of, open_report
-from ajuste.machine.cache import REPORTS, make_room
-from ajuste.machine.files import write_text
-from ajuste.machine.home import Home, home
+from ajuste.cli.showing import Showing, command_line
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.model.suite import SuiteRecord, SuiteResult
 from ajuste.report.console import Activity, Console
-from ajuste.report.html import write_report
-from ajuste.report.markdown import markdown as markdown_of
-from ajuste.report.results import results_report
-from ajuste.report.suite import suite_mail, suite_report
-from ajuste.report.terminal import print_report
-from ajuste.run.outcome import results_of
-from ajuste.run.suite import SuiteRequest, SuiteRun, stored_result
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.option import Option
 from ajuste.study.command_line.request import Request
 from ajuste.study.schema import Study
-from ajuste.study.suite import builtin_suites, find_suite
+from ajuste_ci.suite.file import builtin_suites, find_suite
+from ajuste_ci.suite.run import SuiteRequest, SuiteRun
+from ajuste_ci.suite.showing import show_suite
 
 
 @example(
@@ -140,66 +129,3 @@ def _list_suites(*, as_json: bool) -> None:
     for suite in suites:
         console.print(suite.table.name, style="bold")
         console.print(f"    {suite.table.title}\n    {', '.join(member.name for member in suite.table.members)}")
-
-
-def _mail_of(result: SuiteResult, place: Home) -> str:
-    from ajuste.run.shared_study import shared_study  # few suites are for a mail
-    from ajuste.store.store import Store
-
-    with Store(place.store_url) as store:
-        runs = {member.name: store.find_run(member.run) for member in result.members if member.run}
-    shared = {name: shared_study(run, place) for name, run in runs.items()}
-    remarks = dict.fromkeys(remark for study in shared.values() for remark in study.remarks)
-    command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"
-    if any(study.built for study in shared.values()):  # No command of this machine names a kernel that others have.
-        again = tuple(f"ajuste run {name}.toml --build" for name in shared)
-        result = result.model_copy(update={"results": result.results.model_copy(update={"reproduce": again})})
-    texts = {
-        name: study_text(each.study.document(), "" if each.built else f"{command} (member {name})")
-        for name, each in shared.items()
-    }
-    return suite_mail(result, texts, tuple(remarks))
-
-
-def show_suite(result: SuiteResult, place: Home, showing: Showing, *, lkml: bool) -> None:
-    """Print a suite, the answer first; then write its page, and those of its members."""
-    from ajuste.store.store import Store
-
-    path = showing.report or place.reports / f"{result.id}.html"
-    page = suite_report(result, place.reports, path)
-    if showing.as_json:
-        typer.echo(result.model_dump_json(indent=2))
-    elif lkml:
-        typer.echo(_mail_of(result, place), nl=False)
-    else:
-        print_report(page, Console(file=sys.stdout), verbose=showing.verbose, path=path)
-    sys.stdout.flush()
-    write_report(page, path, contents_of(result))
-    with Store(place.store_url) as store:
-        for member in result.members:
-            if member.metrics:
-                member_results = results_of(store.find_run(member.run), store)
-                write_report(
-                    results_report(member_results), place.reports / f"{member.run}.html", contents_of(member_results)
-                )
-    make_room(REPORTS, place)
-    if showing.browser:
-        open_report(path)
-
-
-def show_stored(
-    record: SuiteRecord,
-    place: Home,
-    showing: Showing,
-    markdown: Path | None,
-    *,
-    lkml: bool,
-) -> None:
-    """Show a suite again, as ``ajuste report`` does."""
-    from ajuste.store.store import Store
-
-    with Store(place.store_url) as store:
-        result = stored_result(record, store)
-    if markdown is not None:
-        write_text(markdown, markdown_of(suite_report(result)))
-    show_suite(result, place, showing, lkml=lkml)

@@ -10,19 +10,19 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from ajuste.analysis.suite import suite_result
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import find_program
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Results
-from ajuste.model.suite import PREFIX, SuiteEntry, SuiteRecord, SuiteResult
 from ajuste.run.experiment import conduct, goes_on, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.study.command_line.request import Request
 from ajuste.study.schema import Study
-from ajuste.study.suite import MemberTable, Suite, guest_programs, member_study, shares
+from ajuste_ci.suite.file import MemberTable, Suite, guest_programs, member_study, shares
+from ajuste_ci.suite.model import PREFIX, SuiteEntry, SuiteRecord, SuiteResult
+from ajuste_ci.suite.result import suite_result
 
 if TYPE_CHECKING:
     from ajuste.store.store import Store

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.suite import suite_result
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.suite import SuiteEntry, SuiteRecord, SuiteResult
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import Verdict
 from ajuste.report.console import Console
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
-from ajuste.report.suite import suite_mail, suite_report
 from ajuste.report.terminal import print_report
+from ajuste_ci.suite.model import SuiteEntry, SuiteRecord, SuiteResult
+from ajuste_ci.suite.report import suite_mail, suite_report
+from ajuste_ci.suite.result import suite_result
 from ajuste_stats.terms import Direction, Word
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J"

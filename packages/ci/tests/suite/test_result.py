@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.suite import geometric, suite_result
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.suite import SuiteEntry, SuiteRecord
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import Verdict
+from ajuste_ci.suite.model import SuiteEntry, SuiteRecord
+from ajuste_ci.suite.result import geometric, suite_result
 from ajuste_stats.terms import Direction, Scale
 
 

@@ -12,7 +12,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.study.command_line.request import Request
 from ajuste.study.schema import Study
-from ajuste.study.suite import Suite, builtin_suites, find_suite, guest_programs, member_study, read_suite, shares
+from ajuste_ci.suite.file import Suite, builtin_suites, find_suite, guest_programs, member_study, read_suite, shares
 
 TEXT = """\
 schema = 1

@@ -9,15 +9,14 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Tally
-from ajuste.model.suite import SuiteEntry, SuiteMean, SuiteMember, SuiteRecord, SuiteResult
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Verdict, is_extreme
+from ajuste_ci.suite.model import SuiteEntry, SuiteMean, SuiteMember, SuiteRecord, SuiteResult
 from ajuste_stats.terms import Direction, Word
 
 FEWEST: Final = 2
 """A mean of fewer ratios is none."""
 ONLY: Final = "mean"
 """The configuration where nothing is compared: a study calls it after its workload."""
-EXTREME: Final = 10.0
 _COUNTS: Final = ("trials", "clean", "warm_up", "flagged", "failed")
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("lower", "higher")
 
@@ -153,11 +152,6 @@ def _mean_rows(members: Sequence[SuiteMember], results: Results) -> Iterator[Sui
                 yield _mean(
                     verdicts, tuple(first[verdict.metric] for verdict in verdicts), direction, results.smallest_effect
                 )
-
-
-def is_extreme(ratio: float | None) -> bool:
-    """Return whether a member changed more than ten times: it alone would decide the mean of all."""
-    return ratio is not None and not 1 / EXTREME <= ratio <= EXTREME
 
 
 def _mean(verdicts: Sequence[Verdict], members: tuple[str, ...], direction: Direction, smallest: float) -> SuiteMean:

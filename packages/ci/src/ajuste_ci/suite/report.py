@@ -9,11 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ajuste.analysis.suite import is_extreme
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
-from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Verdict, is_extreme
 from ajuste.model.wording import amount, change, count_of, listed, percent, visible_line
 from ajuste.report.document import (
     Block,
@@ -37,6 +35,7 @@ from ajuste.report.mail import attached, compose_mail, tested_on
 from ajuste.report.method import clock_name, clock_notes, note_sections, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
+from ajuste_ci.suite.model import SuiteMean, SuiteMember, SuiteResult
 from ajuste_stats.terms import Direction, Scale, Word
 
 _BETTER: Final[dict[Direction, str]] = {"lower": "lower is better", "higher": "higher is better"}
