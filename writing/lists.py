@@ -14,9 +14,7 @@ from typing import Any, Final, get_args
 
 import ajuste
 import ajuste_live.sources
-from ajuste.analysis.transfer import shipped_atlas
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.transfer import atlas_report
 from ajuste.model.capability import ASKERS, KINDS, Asker, Kind, Rule, rule
 from ajuste.model.metric import Metric
 from ajuste.model.plugins import modules
@@ -38,6 +36,8 @@ from ajuste_course.sheet import (
     SimulateStep,
     TextStep,
 )
+from ajuste_guest.commands.transfer import atlas_report
+from ajuste_guest.transfer.answers import shipped_atlas
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)

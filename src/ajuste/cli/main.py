@@ -99,6 +99,7 @@ ELSEWHERE: Final = MappingProxyType(
         "serve": "serve",
         "site": "serve",
         "suite": "ci",
+        "transfer": "guest",
         "why": "guest",
     }
 )

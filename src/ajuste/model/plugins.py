@@ -28,6 +28,7 @@ Group = Literal[
     "assemblers",
     "facets",
     "sections",
+    "notes",
     "reports",
     "stored",
     "pages",
@@ -47,6 +48,7 @@ Group = Literal[
 - ``assemblers``: a function that gives the results of a kind of experiment, as ``ajuste.analysis.results.assemble``
 - ``facets`` and ``sections``: modules on what only some runs have, and how a report tells it (``ajuste.run.facets``,
   ``ajuste.report.facets``)
+- ``notes``: modules with ``clock_notes(results)``: sentences on what a run's clock means (``ajuste.report.method``)
 - ``reports``: functions that write a run's results to a file in a language, by the name of the format (``ajuste report
   RUN --format NAME --output FILE``)
 - ``stored``: modules with what the store has beside runs, by the word that its names begin with (``suite`` of
@@ -155,7 +157,7 @@ def modules(
     """
     names = [module.name for module in iter_modules(folder.__path__)]
     loaded = {name: import_module(f"{folder.__name__}.{name}") for name in names if wanted(name)}
-    for name, module in _loaded(group, wanted):
+    for name, module in load_each(group, wanted):
         if name in names:
             add_problem(f"{plugins(group)[name]} has the name of one of Ajuste's: rename it")
         else:
@@ -165,13 +167,13 @@ def modules(
 
 def folders(name: str) -> Iterator[Traversable]:
     """Yield the folder ``name`` of each package with a catalogue that has one."""
-    for _, package in _loaded("catalogues"):
+    for _, package in load_each("catalogues"):
         if (folder := files(package) / name).is_dir():
             yield folder
 
 
-def _loaded(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
-    # What of the group can be loaded, by name.
+def load_each(group: Group, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
+    """Yield what of the group can be loaded, by name; ``problems`` has the others."""
     for plugin in plugins(group).values():
         if wanted(plugin.name):
             try:

@@ -10,20 +10,6 @@ from typing import Annotated, Final
 import typer
 from pydantic import ValidationError
 
-from ajuste.analysis.transfer import (
-    Atlas,
-    KindAgreement,
-    Transfer,
-    TransferAgreement,
-    TransferRow,
-    TransferSide,
-    agreement,
-    agreements,
-    atlas_questions,
-    merge_atlases,
-    shipped_atlas,
-)
-from ajuste.analysis.transfer import transfer as compared
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Json, Verbose, example
@@ -38,6 +24,20 @@ from ajuste.report.format import NOTHING
 from ajuste.report.html import write_report
 from ajuste.report.terminal import print_report
 from ajuste.run.outcome import results_of
+from ajuste_guest.transfer.answers import (
+    Atlas,
+    KindAgreement,
+    Transfer,
+    TransferAgreement,
+    TransferRow,
+    TransferSide,
+    agreement,
+    agreements,
+    atlas_questions,
+    merge_atlases,
+    shipped_atlas,
+)
+from ajuste_guest.transfer.answers import transfer as compared
 
 
 @example(

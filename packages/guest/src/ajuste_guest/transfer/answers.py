@@ -264,7 +264,7 @@ class KindAgreement(BaseModel):
 
 def shipped_atlas() -> Atlas:
     """Return the atlas that comes with the program."""
-    return Atlas.model_validate_json((files("ajuste.catalogue") / "atlas.json").read_text(encoding="utf-8"))
+    return Atlas.model_validate_json((files("ajuste_guest.transfer") / "atlas.json").read_text(encoding="utf-8"))
 
 
 def atlas_questions(

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from scipy.stats import spearmanr
 
-from ajuste.analysis.transfer import Atlas, AtlasQuestion, agreements, merge_atlases, question_kind, transfer
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.transfer import transfer_report
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
@@ -20,6 +18,8 @@ from ajuste.model.verdict import Verdict
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
 from ajuste.report.method import clock_notes
+from ajuste_guest.commands.transfer import transfer_report
+from ajuste_guest.transfer.answers import Atlas, AtlasQuestion, agreements, merge_atlases, question_kind, transfer
 from ajuste_stats.terms import Word
 from small_stores import DECIDED, GOING_ON, Commands, small_store
 
@@ -174,7 +174,7 @@ def test_a_question_is_of_the_kind_of_what_it_varies(factor: str, kind: str) -> 
 
 def test_a_report_of_a_guest_says_how_such_questions_were_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = Atlas(questions=(atlas_question("priority", verdict("worsens", 10), verdict("worsens", 20)),))
-    monkeypatch.setattr("ajuste.report.method.shipped_atlas", lambda: shipped)
+    monkeypatch.setattr("ajuste_guest.transfer.notes.shipped_atlas", lambda: shipped)
     nice = Factor(name="nice", levels=("0", "10"), baseline="0")
     (_, note) = clock_notes(results("g", verdict("worsens", 10), clock="virtual", factors=(nice,)))
     assert "priority" in note
