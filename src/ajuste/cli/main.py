@@ -89,6 +89,7 @@ ELSEWHERE: Final = MappingProxyType(
         "campaign": "serve",
         "cluster": "cluster",
         "course": "course",
+        "doctor": "doctor",
         "export": "profiles",
         "gate": "ci",
         "history": "ci",

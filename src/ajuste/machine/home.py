@@ -56,6 +56,7 @@ EXTRAS: Final = MappingProxyType(
         "ci": ("ajuste_ci",),
         "cluster": ("ajuste_fleet", "cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),
+        "doctor": ("ajuste_doctor",),
         "guest": ("ajuste_guest", "debian", "elftools", "pysequoia", "qemu"),
         "kernels": ("ajuste_kernels", "kconfiglib"),
         "live": ("ajuste_live",),

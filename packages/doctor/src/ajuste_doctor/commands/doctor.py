@@ -11,12 +11,12 @@ from ajuste.cli.options import Json, Wait, example, wait_seconds
 from ajuste.executor.host.adoption import adoptions
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.machine.doctor.diagnosis import diagnose
-from ajuste.machine.doctor.measuring import FULL, QUICK, measure
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Activity, Console
-from ajuste.report.diagnosis import diagnosis_report
 from ajuste.report.terminal import print_report
+from ajuste_doctor.diagnosis import diagnose
+from ajuste_doctor.measuring import FULL, QUICK, measure
+from ajuste_doctor.report import diagnosis_report
 
 
 @example("ajuste doctor --quick")

@@ -8,8 +8,8 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.machine.doctor.diagnosis import Diagnosis
 from ajuste.model.error import RequestError
+from ajuste_doctor.diagnosis import Diagnosis
 from shell import Shell
 
 pytestmark = pytest.mark.usefixtures("machine_lock")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from ajuste.executor.host.host import HostExecutor
-from ajuste.machine.doctor.measuring import Length, measure
 from ajuste.model.error import RunError
 from ajuste.model.event import Event, Exited, Output
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
+from ajuste_doctor.measuring import Length, measure
 from played import PlayedExecutor
 
 SHORT = Length(sleeps=20, runs=4, job_s=0.02, limit_s=30, fewest=3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, amount
 from ajuste.model.wording import count_of
 from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, Section, Table, Tone
+from ajuste_doctor.diagnosis import Diagnosis, NoiseEffect, amount
 from ajuste_stats.precision import MOST_BLOCKS
 
 _MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("! ", "warning"), "note": ("i ", "plain")}

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.machine.doctor.measuring import (
+from ajuste.machine.inventory.source import InventorySource
+from ajuste_doctor.measuring import (
     MachineWatch,
     Process,
     family_ticks,
@@ -22,7 +23,6 @@ from ajuste.machine.doctor.measuring import (
     running_tasks,
     used_between,
 )
-from ajuste.machine.inventory.source import InventorySource
 from tree import CPUS, Tree
 
 STAT = """cpu  100 20 30 4000 50 6 7 80 9 10

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, Self
 
-from ajuste.machine.doctor.diagnosis import Busy, Jitter, JobRun, NoiseMeasurements
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.machine.inventory.source import InventorySource, Missing
@@ -21,6 +20,7 @@ from ajuste.model.trial import Observation
 from ajuste.model.wording import Ongoing, Say
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs import compute
+from ajuste_doctor.diagnosis import Busy, Jitter, JobRun, NoiseMeasurements
 
 
 class PlanRunner(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.machine.doctor.diagnosis import (
+from ajuste_doctor.diagnosis import (
     Busy,
     Diagnosis,
     Jitter,

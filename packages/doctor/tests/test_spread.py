@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.machine.doctor.diagnosis import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, measure_spread
+from ajuste_doctor.diagnosis import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, measure_spread
 from ajuste_stats.confidence_sequences import mean_interval
 
 SD = 0.02
