@@ -21,14 +21,12 @@ from pathlib import Path
 import pytest
 
 import ajuste
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.stream import read_boot, read_trial
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.model.wording import shortened
-from ajuste.outputs.files import read_source
 from ajuste.outputs.format import ResultSource
 from ajuste.outputs.programs import parsers
 from ajuste.report.console import Console
@@ -38,6 +36,8 @@ from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste.run.testbed import UnpackedPackage
 from ajuste.study.read import read_study
+from ajuste_analyse.files import read_source
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 from ajuste_guest.kernel.config import parse_config
 from ajuste_kernels.building.configuration import read_config_file
 from ajuste_kernels.building.patch import read_patches

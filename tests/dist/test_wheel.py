@@ -64,6 +64,7 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         ("why", "guest"),
         ("export", "profiles"),
         ("doctor", "doctor"),
+        ("analyse", "analyse"),
     ],
 )
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(

@@ -16,9 +16,9 @@ from ajuste.machine.home import Home
 from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
-from ajuste.outputs.files import read_files
 from ajuste.store.head import RunNotes
 from ajuste.study.read import read_study
+from ajuste_analyse.files import read_files
 from ajuste_ci.project import read_project
 from ajuste_guest.executor.initramfs import GuestFiles, build_initramfs
 from ajuste_guest.kernel.fetch import fetch_kernel

@@ -53,6 +53,7 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 EXTRAS: Final = MappingProxyType(
     {
         "advise": ("ajuste_advise",),
+        "analyse": ("ajuste_analyse",),
         "ci": ("ajuste_ci",),
         "cluster": ("ajuste_fleet", "cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),

@@ -12,16 +12,6 @@ from typing import Final, Literal
 import numpy as np
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.elsewhere import (
-    Comparison,
-    blind_notes,
-    compare_table,
-    comparison_notes,
-    count_comparisons,
-    judge_comparison,
-    summarise_sample,
-    without_partner,
-)
 from ajuste.analysis.record import points, thinned
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.three_sigma import compare_row, fixed_chance, uncompared_row
@@ -31,6 +21,16 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, count_of, listed, percent
+from ajuste_analyse.comparison import (
+    Comparison,
+    blind_notes,
+    compare_table,
+    comparison_notes,
+    count_comparisons,
+    judge_comparison,
+    summarise_sample,
+    without_partner,
+)
 from ajuste_stats.fixed_samples import FixedContrast
 
 UNPAIRED: Final = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.outputs.files import read_files
+from ajuste_analyse.files import read_files
 from mutation import bounded
 
 CSV = "configuration,{column}\na,1\nb,2\na,{value}\nb,2\n"

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.verdict import Verdict
-from ajuste.outputs.files import FileRequest, read_files
+from ajuste_analyse.files import FileRequest, read_files
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 
 SLEEP = ([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0], [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4])
 PLANTS = {

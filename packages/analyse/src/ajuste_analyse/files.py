@@ -12,7 +12,6 @@ from ajuste.model.caller import as_caller, open_given
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Metric
-from ajuste.outputs import comma_separated
 from ajuste.outputs.format import (
     DocumentFormat,
     ResultSource,
@@ -24,6 +23,7 @@ from ajuste.outputs.format import (
     utf8,
 )
 from ajuste.outputs.programs import document_formats, text_formats
+from ajuste_analyse import comma_separated
 from ajuste_stats.terms import Direction
 
 # The formats that are known, and which of them a file is in.

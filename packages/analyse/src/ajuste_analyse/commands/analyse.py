@@ -10,14 +10,14 @@ from typing import Annotated, Final
 
 import typer
 
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.cli.showing import Showing, command_line
 from ajuste.machine.home import ajuste_version, home
 from ajuste.model.error import RequestError
-from ajuste.outputs.files import NAMES, FileRequest, matching_files, read_files, split_names
 from ajuste.outputs.format import utf8
 from ajuste.study.command_line.request import share
+from ajuste_analyse.files import NAMES, FileRequest, matching_files, read_files, split_names
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 
 Names = list[str] | None
 _LEAST_CONFIDENCE: Final = 0.5

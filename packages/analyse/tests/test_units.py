@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ajuste.analysis.analysed import TableQuestion, analyse_table
-from ajuste.analysis.elsewhere import compare_samples
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
-from ajuste.outputs.files import FileRequest, read_files
 from ajuste.report.console import Console
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
+from ajuste_analyse.comparison import compare_samples
+from ajuste_analyse.files import FileRequest, read_files
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
 UNITS = tuple(str(fork) for fork in range(5) for _ in range(5))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ajuste.analysis.elsewhere import compare_samples, judge_comparison
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste_analyse.comparison import compare_samples, judge_comparison
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower", resolution=1e-9)
 

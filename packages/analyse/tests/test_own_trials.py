@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.trial import Factor
-from ajuste.outputs.files import read_files
 from ajuste.report.trials import trials_csv
+from ajuste_analyse.files import read_files
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 OWN = Metric(name="score", title="Score", unit="", direction="none")

@@ -16,8 +16,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, column_metric, csv_rows, number
 from ajuste.outputs.format import Collector, DocumentFormat, DocumentNode, ResultSource, TextFormat, utf8
+from ajuste_analyse.comma_separated import CONFIGURATION, MOST_COLUMNS, column_metric, csv_rows, number
 
 _RESULTS: Final = frozenset({"schema_version", "run", "digest", "metrics", "trials"})
 _TRIAL: Final = frozenset({"slot", "attempt", "status", "metrics"})

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.analysis.record import MOST_POINTS
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 SIZE = Metric(name="size", title="Size", unit="bytes", direction="none")

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Values
-from ajuste.outputs.files import NAMES, read_files, read_source
 from ajuste.outputs.format import ResultSource
 from ajuste.outputs.programs import parsers
+from ajuste_analyse.files import NAMES, read_files, read_source
 from mutation import PIECES, bounded
 
 EXAMPLES = int(os.environ.get("AJUSTE_FUZZ", "60"))
-OUTPUTS = Path(__file__).with_name("outputs")
+OUTPUTS = Path(__file__).parents[3] / "tests" / "outputs" / "outputs"
 FORMATS: Final = {
     "asv": ("asv.json",),
     "criterion": ("criterion-messages.jsonl", "criterion-sample.json"),

@@ -12,9 +12,9 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised, Values
-from ajuste.outputs.files import FileRequest, read_files
+from ajuste_analyse.files import FileRequest, read_files
 
-OUTPUTS = Path(__file__).parent / "outputs"
+OUTPUTS = Path(__file__).parents[3] / "tests" / "outputs" / "outputs"
 
 
 def read(name: str, runs: int | None = None) -> MeasuredTable:

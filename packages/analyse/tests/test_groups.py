@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.analysed import UNPAIRED, TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Values
 from ajuste.model.results import Results
-from ajuste.outputs.files import read_files
+from ajuste_analyse.files import read_files
+from ajuste_analyse.verdicts import UNPAIRED, TableQuestion, analyse_table
 
 HEAD = "configuration,command,block,position,seed,attempt,warm_up,status,reason,elapsed [s]\n"
 

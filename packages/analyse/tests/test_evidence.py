@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ajuste.analysis.elsewhere import not_evidence
+from ajuste_analyse.comparison import not_evidence
 from ajuste_stats.fixed_samples import paired, unpaired
 
 

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.model.results import Results
-from ajuste.outputs.files import read_source
 from ajuste.outputs.format import ResultSource
+from ajuste_analyse.files import read_source
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 from mutation import bounded, mutated
 
@@ -37,7 +37,7 @@ FIO: dict[str, Any] = {
         {"error": 0, "read": {"total_ios": 3, "io_bytes": 18, "runtime": 2000, "bw_bytes": 9, "lat_ns": {"mean": 2.0}}}
     ],
 }
-OUTPUTS = Path(__file__).with_name("outputs")
+OUTPUTS = Path(__file__).parents[3] / "tests" / "outputs" / "outputs"
 SEEDS = {
     "csv": "configuration,block,time [s]\na,1,1.5\nb,1,2\n",
     "hyperfine": json.dumps(HYPERFINE),
