@@ -13,13 +13,11 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
-from ajuste.profile.meanings import Unmapped
-from ajuste.profile.placing import Placed, PlacedSetting
-from ajuste.profile.profile import Profile, ProfileLine
 from ajuste.study.command_line.ablation import ablation_document
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.factors import ablation_names
+from ajuste.study.profile import Placed, PlacedSetting, Profile, ProfileLine, Unmapped
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy

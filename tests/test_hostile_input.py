@@ -21,28 +21,28 @@ from pathlib import Path
 import pytest
 
 import ajuste
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.stream import read_boot, read_trial
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.model.wording import shortened
-from ajuste.outputs.files import read_source
 from ajuste.outputs.format import ResultSource
 from ajuste.outputs.programs import parsers
-from ajuste.profile.profile import MachineFacts
-from ajuste.profile.source import Sources, TunedTree, read_profile
-from ajuste.profile.tuned import Folders, read_text
 from ajuste.report.console import Console
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
+from ajuste.run.testbed import UnpackedPackage
 from ajuste.study.read import read_study
+from ajuste_analyse.files import read_source
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 from ajuste_guest.kernel.config import parse_config
 from ajuste_kernels.building.configuration import read_config_file
 from ajuste_kernels.building.patch import read_patches
+from ajuste_profiles.source import Sources, read_profile
+from ajuste_profiles.tuned import Folders, MachineFacts, read_text
 from mutation import LARGE, bounded, mutated
 from shell import SMALL
 
@@ -89,7 +89,7 @@ index 1..2 100644
 """
 
 
-def no_tuned(suite: str) -> TunedTree:
+def no_tuned(suite: str) -> UnpackedPackage:
     raise RequestError(f"nothing is fetched here: {suite}")
 
 

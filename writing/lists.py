@@ -14,9 +14,7 @@ from typing import Any, Final, get_args
 
 import ajuste
 import ajuste_live.sources
-from ajuste.analysis.transfer import shipped_atlas
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.transfer import atlas_report
 from ajuste.model.capability import ASKERS, KINDS, Asker, Kind, Rule, rule
 from ajuste.model.metric import Metric
 from ajuste.model.plugins import modules
@@ -25,8 +23,8 @@ from ajuste.outputs.programs import document_formats, text_formats
 from ajuste.outputs.services import service_metrics
 from ajuste.report.markdown import markdown
 from ajuste.study.metrics import MODELLED, PARTS_OF_INSTRUCTIONS
-from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 from ajuste_ci.project import BenchmarkTable, ReproducerTable
+from ajuste_ci.suite.file import GuestTable, MemberTable, SuiteTable
 from ajuste_course.sheet import (
     AskStep,
     Draw,
@@ -38,6 +36,8 @@ from ajuste_course.sheet import (
     SimulateStep,
     TextStep,
 )
+from ajuste_guest.commands.transfer import atlas_report
+from ajuste_guest.transfer.answers import shipped_atlas
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ajuste.analysis.transfer import Atlas, agreement, merge_atlases, shipped_atlas
+from ajuste_guest.transfer.answers import Atlas, agreement, merge_atlases, shipped_atlas
 from benchmarks.comparison import Comparison
 from benchmarks.place import share_fetched
 
 ROOT: Final = Path(__file__).parents[2]
-SHIPPED: Final = ROOT / "src" / "ajuste" / "catalogue" / "atlas.json"
+SHIPPED: Final = ROOT / "packages" / "guest" / "src" / "ajuste_guest" / "transfer" / "atlas.json"
 PLACE: Final = ROOT / "target" / "atlas"
 AJUSTE: Final = Path(sys.executable).with_name("ajuste")
 CPUS: Final = min(os.cpu_count() or 1, 8)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 from scipy import stats
 
-from ajuste.analysis.elsewhere import compare_samples
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
+from ajuste_analyse.comparison import compare_samples
 from ajuste_stats.fixed_samples import unpaired
 from benchmarks.verdicts.cells import MOST_BLOCKS, SEED, STUDIES, wilson
 from benchmarks.verdicts.methods import (

@@ -49,7 +49,7 @@ HELP = {path: help_of(path, command) for path, command in commands(typer.main.ge
 EXAMPLES = [
     # Those that stand in a document too are run from there: see tests/docs. A worker and a scheduler work until they
     # are ended: see test_cluster.py; so does the lab page: see tests/lab. Building kernels and bisecting takes minutes:
-    # see tests/kernel. Two runs of the same in a guest and here are compared in tests/analysis/test_transfer.py,
+    # see tests/kernel. Two runs of the same in a guest and here are compared in packages/guest/tests/test_transfer.py,
     # live experiments in test_live.py; agents' requests in tests/lab; a referee in test_referee.py. A student's way
     # through a sheet, and marking, are in packages/course/tests.
     example

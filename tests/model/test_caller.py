@@ -16,10 +16,9 @@ from ajuste.machine.home import Home
 from ajuste.model.caller import open_found, open_given
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
-from ajuste.outputs.files import read_files
-from ajuste.profile.tuned import read_text
 from ajuste.store.head import RunNotes
 from ajuste.study.read import read_study
+from ajuste_analyse.files import read_files
 from ajuste_ci.project import read_project
 from ajuste_guest.executor.initramfs import GuestFiles, build_initramfs
 from ajuste_guest.kernel.fetch import fetch_kernel
@@ -30,6 +29,7 @@ from ajuste_kernels.building.sources import open_source
 from ajuste_kernels.difference import named_config
 from ajuste_lab.campaign.candidates import Candidates
 from ajuste_live.state import is_asked_to_stop, kept_state, own_state
+from ajuste_profiles.tuned import read_text
 from namespace import needs_root
 
 CALLER = 54321

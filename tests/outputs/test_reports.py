@@ -11,9 +11,9 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.files import read_files
 from ajuste.outputs.printed import PrintedReport, quantity
 from ajuste.outputs.programs import parser, parsers, text_formats
+from ajuste_analyse.files import read_files
 
 OUTPUTS = Path(__file__).parent / "outputs"
 

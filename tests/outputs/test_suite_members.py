@@ -10,8 +10,8 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.files import read_files
 from ajuste.outputs.programs import parser
+from ajuste_analyse.files import read_files
 
 OUTPUTS = Path(__file__).parent / "outputs"
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import amount as said
 from ajuste.outputs.base import ParseError, amount
-from ajuste.outputs.comma_separated import number
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
+from ajuste_analyse.comma_separated import number
 
 SECONDS = {
     "ns": 1e-9,

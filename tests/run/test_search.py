@@ -15,10 +15,10 @@ from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
 from ajuste.report.document import Table
 from ajuste.report.results import results_report
-from ajuste.report.winner import supported
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_profiles.winner import supported
 from searched import STUDY, Surface, begin, carry_out, prepared, searched
 
 ELAPSED = Search(objectives=("elapsed",), trials=60)

@@ -18,7 +18,6 @@ from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import Showing, command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
-from ajuste.profile.placing import Placed
 from ajuste.run.experiment import resolved_study, unless_going_on
 from ajuste.run.relevance import idle_from_the_start
 from ajuste.run.testbed import RunOptions
@@ -29,6 +28,7 @@ from ajuste.study.command_line.request import CommandLine, Request, split_comman
 from ajuste.study.command_line.study import adhoc_document, study_without_profiles
 from ajuste.study.overrides import with_kernels, with_machine
 from ajuste.study.problem import error
+from ajuste.study.profile import Placed
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
 

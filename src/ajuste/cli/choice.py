@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli import options
@@ -28,12 +27,10 @@ from ajuste.study.command_line.conditions import fleet_plan
 from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import relocated, with_factor_levels, with_parameters, without_levels
+from ajuste.study.profile import Placed, profile_notes
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
-
-if TYPE_CHECKING:
-    from ajuste.profile.placing import Placed
 
 
 @dataclass(frozen=True)
@@ -188,26 +185,16 @@ def placed(
     specs: Sequence[str], target: TargetTable, catalogue: Catalogue, run_options: RunOptions, *, tell: bool
 ) -> tuple[Placed, ...]:
     """Return the profiles ``specs`` as ``target`` takes them; with ``tell``, print notes on them."""
-    from ajuste.run.placement import placed_profiles  # few experiments have profiles
+    from ajuste.run.placement import profile_placement  # few experiments have profiles
 
-    _require_named(specs)
     with Activity() as activity:
-        profiles = placed_profiles(specs, target, catalogue, replace(run_options, say=activity.say))
+        profiles = profile_placement().placed(specs, target, catalogue, replace(run_options, say=activity.say))
     if tell:
-        from ajuste.profile.placing import profile_notes
-
         with sheet(Console(file=sys.stdout)) as out:
             for note in profile_notes(profiles):
                 out.say(visible_line(note))
             out.blank()
     return profiles
-
-
-def _require_named(specs: Sequence[str]) -> None:
-    if not all(spec.strip() for spec in specs):
-        from ajuste.profile.source import FORMS
-
-        raise RequestError("found an empty name between commas", hint=f"give {FORMS}")
 
 
 # Kernels that are built before a study is carried out: once all else of the request is known to be right.
@@ -268,10 +255,9 @@ def built_for_profiles(
             hint="build the kernel first with ajuste kernel build",
             place=study.kernel_place(study.kernels[0]),
         )
-    from ajuste.run.placement import check_profiles
+    from ajuste.run.placement import profile_placement
 
-    _require_named(specs)
-    check_profiles(specs, study.target, catalogue, run_options)
+    profile_placement().check(specs, study.target, catalogue, run_options)
     return built_for(study, catalogue, run_options, quiet=quiet)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -29,9 +29,7 @@ from ajuste.study.command_line.conditions import fail_conditions
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.overrides import with_kernels
-
-if TYPE_CHECKING:
-    from ajuste.profile.placing import Placed
+from ajuste.study.profile import Placed
 
 Words = Annotated[
     list[str] | None,

@@ -86,9 +86,12 @@ Each is a module of this package, with a function of that name or a group ``app`
 
 ELSEWHERE: Final = MappingProxyType(
     {
+        "analyse": "analyse",
         "campaign": "serve",
         "cluster": "cluster",
         "course": "course",
+        "doctor": "doctor",
+        "export": "profiles",
         "gate": "ci",
         "history": "ci",
         "kernel": "kernels",
@@ -97,6 +100,8 @@ ELSEWHERE: Final = MappingProxyType(
         "reproduce": "ci",
         "serve": "serve",
         "site": "serve",
+        "suite": "ci",
+        "transfer": "guest",
         "why": "guest",
     }
 )

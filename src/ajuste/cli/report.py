@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -21,7 +21,6 @@ from ajuste.store.head import RunNotes
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.model.results import Results
-    from ajuste.model.suite import SuiteRecord
     from ajuste.report.pictures.drawing import PictureFormat
     from ajuste.store.head import Head, Run
     from ajuste.store.store import Store
@@ -128,15 +127,14 @@ def report(
     from ajuste.cli.showing import Showing
 
     showing = Showing(html, browser=open_, verbose=verbose, as_json=as_json)
-    if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
+    if len(runs) == 1 and (stored := _beside_runs(place, runs[0])) is not None:
         if pictures is not None or output is not None or metric or trials or three_sigma:
             raise RequestError(
                 "--pictures, --output, --metric, --three-sigma and --trials apply to one run; found a suite",
                 hint="name a member's run",
             )
-        from ajuste.cli.suite import show_stored  # few runs are suites
-
-        show_stored(record, place, showing, markdown, lkml=form == "lkml")
+        module, record = stored
+        module.show(record, place, showing, markdown, lkml=form == "lkml")
         return
     results = _results(place.store_url, runs, trials=trials, as_json=as_json)
     if results is None:
@@ -173,16 +171,20 @@ def _check_page(path: Path | None) -> None:
         check_report(path, "--html")
 
 
-def _suite(place: Home, text: str) -> SuiteRecord | None:
-    from ajuste.model.suite import PREFIX
+def _beside_runs(place: Home, name: str) -> tuple[Any, Any] | None:
+    # What another package keeps beside runs, such as suite-NAME: its module, and what that has by the name.
+    kind = name.partition("-")[0]
+    if kind not in (*plugins("stored"), "suite"):
+        return None
     from ajuste.store.store import Store
 
-    if not text.startswith(PREFIX):
-        return None
-    from ajuste.run.suite import find_record  # few runs are suites
-
     with Store(place.store_url) as store:
-        return find_record(store, text)
+        if kind in plugins("stored"):
+            module = load_plugin("stored", kind)
+            return None if (record := module.find(store, name)) is None else (module, record)
+        if store.suites():
+            require_extra("ci")
+    return None
 
 
 def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:

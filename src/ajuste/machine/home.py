@@ -53,9 +53,11 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 EXTRAS: Final = MappingProxyType(
     {
         "advise": ("ajuste_advise",),
+        "analyse": ("ajuste_analyse",),
         "ci": ("ajuste_ci",),
         "cluster": ("ajuste_fleet", "cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),
+        "doctor": ("ajuste_doctor",),
         "guest": ("ajuste_guest", "debian", "elftools", "pysequoia", "qemu"),
         "kernels": ("ajuste_kernels", "kconfiglib"),
         "live": ("ajuste_live",),
@@ -64,6 +66,7 @@ EXTRAS: Final = MappingProxyType(
         "perfetto": ("ajuste_guest", "perfetto"),
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
+        "profiles": ("ajuste_profiles",),
         "search": ("cmaes", "optuna", "pydoe", "sklearn"),
         "serve": ("ajuste_lab", "starlette", "uvicorn"),
     }

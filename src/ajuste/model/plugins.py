@@ -28,7 +28,9 @@ Group = Literal[
     "assemblers",
     "facets",
     "sections",
+    "notes",
     "reports",
+    "stored",
     "pages",
     "operations",
     "outputs",
@@ -37,6 +39,7 @@ Group = Literal[
     "kernels",
     "testbeds",
     "recorders",
+    "profiles",
     "sources",
     "catalogues",
 ]
@@ -46,18 +49,23 @@ Group = Literal[
 - ``assemblers``: a function that gives the results of a kind of experiment, as ``ajuste.analysis.results.assemble``
 - ``facets`` and ``sections``: modules on what only some runs have, and how a report tells it (``ajuste.run.facets``,
   ``ajuste.report.facets``)
+- ``notes``: modules with ``clock_notes(results)``: sentences on what a run's clock means (``ajuste.report.method``)
 - ``reports``: functions that write a run's results to a file in a language, by the name of the format (``ajuste report
   RUN --format NAME --output FILE``)
+- ``stored``: modules with what the store has beside runs, by the word that its names begin with (``suite`` of
+  ``suite-NAME``): ``find(store, name)``, and ``show`` for ``ajuste report`` (``ajuste_ci.suite.showing``)
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
 - ``operations``: modules with ``OPERATIONS`` for programs that use the lab (``ajuste_lab.agents.operations``)
 - ``outputs``: modules that read what programs write (``ajuste.outputs.programs``)
-- ``exports``: modules with a format for what won (``ajuste.profile.formats``)
+- ``exports``: modules with a format for what won (``ajuste_profiles.formats``)
 - ``features``: modules with features of kernels (``ajuste_guest.proofs.features``)
 - ``kernels``: ``build``, what builds kernels that are not there yet: a class of the interface
   ``ajuste.kernel.builder.KernelBuilder``
 - ``testbeds``: classes of machines that studies are measured on (``ajuste.run.testbed``): ``guest``, guests of this
   machine; ``cluster``, guests of the machines of a cluster; ``machines``, those machines themselves
 - ``recorders``: ``why``, a module that records trials and explains them (``ajuste.run.experiment.recorder``)
+- ``profiles``: ``place``, what profiles set on a study's machine: a class of the interface
+  ``ajuste.run.placement.ProfilePlacement``
 - ``sources``: modules with a source of live metrics (``ajuste_live.sources``)
 - ``catalogues``: packages with files of settings, workloads and studies, in the folders that ``ajuste.catalogue`` has
 """

@@ -12,8 +12,14 @@ from ajuste.model.base import BaseModel
 from ajuste.model.wording import block_words, change, count_of, percent
 from ajuste_stats.terms import SEEN, Direction, LimitWord, Scale, Word
 
+EXTREME: Final = 10.0
 UNSEEN_COST: Final = 0.25
 """Slowdown of the trials that were not seen, as a share; a gain that survives it is not in doubt."""
+
+
+def is_extreme(ratio: float | None) -> bool:
+    """Return whether a figure changed more than ten times: it alone would decide a geometric mean of several."""
+    return ratio is not None and not 1 / EXTREME <= ratio <= EXTREME
 
 
 class Finding(BaseModel):

@@ -19,11 +19,10 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ajuste.analysis.suite import is_extreme
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Verdict, is_extreme
 from ajuste.model.wording import count_of, listed, percent, shell_line, visible, visible_line
 from ajuste.report.format import Labels, NumberFormat, result_labels
 from ajuste.report.latency import asks_about_scheduling, latency_command, measures_latency

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ajuste.analysis.transfer import agreement, question_kind, shipped_atlas
-from ajuste.catalogue.loader import catalogue
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.boot import BOOTS
 from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
+from ajuste.model.plugins import isolated, load_each
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Diagnostic, Diagnostics, Results
 from ajuste.model.wording import count_of, listed, sentence_start, visible_line
@@ -108,19 +107,16 @@ def clock_notes(results: Results) -> tuple[str, ...]:
     """Return a note on the clock's effect on figures; empty for the wall clock of real CPUs."""
     notes = tuple(note for note in results.notes if _is_of_clock(results, note))
     if results.clock == "virtual":
-        return (*(notes or (VIRTUAL,)), *_in_the_atlas(results))
-    return notes or ((EMULATED,) if results.clock is not None and _is_emulated(results.environment) else ())
+        notes = notes or (VIRTUAL,)
+    elif not notes and results.clock is not None and _is_emulated(results.environment):
+        notes = (EMULATED,)
+    return (*notes, *_notes_of_packages(results))
 
 
-def _in_the_atlas(results: Results) -> tuple[str, ...]:
-    kind = question_kind(results.factors, catalogue())
-    agreed = agreement(kind, [question for question in shipped_atlas().questions if question.kind == kind])
-    if not agreed.decided:
-        return ()
-    return (
-        f"Of {count_of(agreed.decided, 'effect')} of this kind ({kind}) that were measured in a guest and on its host, "
-        f"{agreed.same} had the same sign (ajuste transfer; ajuste help transfer).",
-    )
+def _notes_of_packages(results: Results) -> Iterator[str]:
+    for _, module in load_each("notes"):
+        with isolated(module):
+            yield from module.clock_notes(results)
 
 
 def other_notes(results: Results) -> tuple[str, ...]:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ajuste.machine.boot.session import BootSession
     from ajuste.model.cluster import Cluster
     from ajuste.model.fleet import FleetPlan
-    from ajuste.profile.source import TunedTree
     from ajuste.report.plan import PlannedStudy
     from ajuste.run.machine_order import MachineOrder
     from ajuste.run.relevance import ActivityObserver
@@ -156,6 +155,15 @@ class Testbed(ABC):
         return None
 
 
+@dataclass(frozen=True)
+class UnpackedPackage:
+    """A package of a distribution, unpacked below ``root``. ``package`` has its version, ``suite`` is its suite."""
+
+    root: Path
+    package: str
+    suite: str = ""
+
+
 class KernelTestbed(Testbed):
     """Machines that boot kernels of a study's choice: guests."""
 
@@ -185,7 +193,7 @@ class KernelTestbed(Testbed):
         """
 
     @abstractmethod
-    def tuned(self, suite: str) -> TunedTree:
+    def tuned(self, suite: str) -> UnpackedPackage:
         """Return tuned of a ``suite``, or the newest if empty, from the distribution. Raises RequestError, RunError."""
 
 

@@ -20,16 +20,16 @@ from ajuste.machine.boot.session import BootSession, RebootWanted, is_signed, pl
 from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError, RunError
-from ajuste.profile.formats import renderers
 from ajuste.report.document import Folded, Paragraph, Table
 from ajuste.report.facets.boots import sections
 from ajuste.report.format import result_labels
-from ajuste.report.winner import configuration_export
 from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_profiles.formats import renderers
+from ajuste_profiles.winner import configuration_export
 from tiers import slow
 
 pytestmark = pytest.mark.skipif(find_program("grub-editenv") is None, reason="requires grub-editenv (grub-common)")

@@ -7,7 +7,6 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.saving import study_text
 from ajuste.model.error import RequestError
-from ajuste.profile.placing import Placed
 from ajuste.run.planning import planned_study
 from ajuste.study.builtin import find_study
 from ajuste.study.check import check
@@ -15,6 +14,7 @@ from ajuste.study.command_line.ablation import ablation_study
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.explain import design_words
+from ajuste.study.profile import Placed
 from ajuste.study.read import read_study
 from apart import SETS, placed, resolved
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.outputs.files import read_source
 from ajuste.outputs.format import ResultSource
 from ajuste.run.outcome import results_of, with_three_sigma
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_analyse.files import read_source
+from ajuste_analyse.verdicts import TableQuestion, analyse_table
 from ajuste_course.sheet import AskStep, Figure, MeasureStep, PredictStep, Sheet, SimulateStep
 from ajuste_course.simulation import BASE, made_configuration, made_data
 from ajuste_course.student import drawn, filled_for

@@ -25,9 +25,9 @@ from ajuste.study.site import GUEST, Site
 from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.profile.source import TunedTree
     from ajuste.report.plan import PlannedPackageSet, PlannedStudy
     from ajuste.run.relevance import ActivityObserver
+    from ajuste.run.testbed import UnpackedPackage
     from ajuste_guest.executor.guest import GuestOptions
     from ajuste_guest.executor.initramfs import GuestFiles
     from ajuste_guest.executor.root import GuestRoot
@@ -129,7 +129,7 @@ class GuestTestbed(KernelTestbed):
 
         return with_schedulers(study, self.options.home, self.options.rights, self.options.say, paths, within)
 
-    def tuned(self, suite: str) -> TunedTree:
+    def tuned(self, suite: str) -> UnpackedPackage:
         from ajuste_guest.tuned import fetch_tuned
 
         return fetch_tuned(suite, self.options.home, self.options.say)

@@ -15,7 +15,7 @@ from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say
-from ajuste.profile.source import TunedTree
+from ajuste.run.testbed import UnpackedPackage
 from ajuste_guest.kernel.archive.archive import PackageGone
 from ajuste_guest.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
 from ajuste_guest.kernel.candidate import TREE, unpacked
@@ -31,7 +31,7 @@ class _Record(BaseModel):
     suite: str
 
 
-def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
+def fetch_tuned(suite: str, home: Home, say: Say) -> UnpackedPackage:
     """Return tuned of ``suite``, or the newest if empty, from the cache or the distribution's archive.
 
     Raises RequestError if there is none or the disk is full, RunError if fetching fails.
@@ -56,7 +56,7 @@ def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
     raise RunError(f"cannot read back the tuned stored in {folder}", hint=install_hint("tuned"))
 
 
-def _read_package(folder: Path) -> TunedTree | None:
+def _read_package(folder: Path) -> UnpackedPackage | None:
     try:
         record = _Record.model_validate_json(read_kept(folder / _RECORD))
         hold(folder)
@@ -64,7 +64,7 @@ def _read_package(folder: Path) -> TunedTree | None:
         return None
     if find_any_damage(folder) is not None:
         return None
-    return TunedTree(folder / "tree", record.package, record.suite)
+    return UnpackedPackage(folder / "tree", record.package, record.suite)
 
 
 def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ajuste.design.stopping import remaining
-from ajuste.machine.doctor.diagnosis import Diagnosis
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError
@@ -28,6 +27,7 @@ from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.head import Head, Run, RunNotes
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
+from ajuste_doctor.diagnosis import Diagnosis
 from ajuste_lab.following import NewTrial, RunFollower
 from ajuste_lab.index import RunFacts, RunIndex
 from ajuste_lab.jobs import Jobs

@@ -33,9 +33,6 @@ from ajuste.model.results import Results
 from ajuste.model.tunable import same_value
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed
-from ajuste.profile.export import Export, ExportFile, ExportSetting, setting_sysctl
-from ajuste.profile.formats import renderers
-from ajuste.report.winner import configuration_export
 from ajuste.run.outcome import results_of
 from ajuste.store.head import Run
 from ajuste.store.store import Store
@@ -44,6 +41,9 @@ from ajuste_live.conduct import Conductor, watch_command
 from ajuste_live.results import breaches_by_name, judge_live
 from ajuste_live.state import ON_PROBATION
 from ajuste_live.unit import systemctl
+from ajuste_profiles.export import Export, ExportFile, ExportSetting, setting_sysctl
+from ajuste_profiles.formats import renderers
+from ajuste_profiles.winner import configuration_export
 
 MARGIN_SECONDS: Final = 60.0
 """Seconds for which values are held beyond the probation: the watch must not end first."""

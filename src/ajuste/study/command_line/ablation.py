@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ajuste.study.command_line.study import AS_IT_IS, profile_levels
 from ajuste.study.factors import names_set
+from ajuste.study.profile import Placed, PlacedSetting, profile_notes
 from ajuste.study.schema import FactorTable, Study
-
-if TYPE_CHECKING:
-    from ajuste.profile.placing import Placed, PlacedSetting
 
 
 def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
     """Return the study ``document`` of a command line with the lines of a profile as what is varied."""
-    from ajuste.profile.placing import profile_notes  # only ablations have lines
-
     profile_levels(placed)
     fixed = [table for table in document["factor"] if len(table.get("levels", ())) == 1]
     what = document["workload"].get("kind") or "the command"
@@ -36,8 +32,6 @@ def ablation_study(study: Study, placed: Placed) -> Study:
 
     What was varied is at its baseline, as far as the profile does not set it.
     """
-    from ajuste.profile.placing import profile_notes  # as above
-
     sets = profile_levels(placed)
     fixed: list[FactorTable] = []
     for factor in study.factors:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, DEFAULT, OF_CPUS, SET
@@ -50,12 +50,10 @@ from ajuste.study.command_line.request import (
 from ajuste.study.factors import ParseKernel, canonical, workload_parameter
 from ajuste.study.job import ServiceTable
 from ajuste.study.problem import KeyPath as Keys
+from ajuste.study.profile import Placed, profile_notes
 from ajuste.study.ranges import RANGE_MARK
 from ajuste.study.read import checked_study
 from ajuste.study.schema import BudgetTable, Study
-
-if TYPE_CHECKING:
-    from ajuste.profile.placing import Placed
 
 AS_IT_IS: Final = "as it is"
 PROFILE_FACTOR: Final = "profile"
@@ -102,8 +100,6 @@ def adhoc_document(
                 option.name if word is True else f"{option.name} {word}" for word in values
             )
     if profiles:
-        from ajuste.profile.placing import profile_notes  # few comparisons have profiles
-
         document["notes"] = list(profile_notes(profiles))
     if request.name is not None:
         options["name",] = f"--name {request.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ajuste.profile.export import Export, ExportFile, Rendered, beside_settings
+from ajuste_profiles.export import Export, ExportFile, Rendered, beside_settings
 
 NAME: Final = "environment"
 

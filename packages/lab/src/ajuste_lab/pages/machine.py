@@ -15,10 +15,10 @@ from starlette.routing import Route
 from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.error import AjusteError
 from ajuste.model.wording import count_of
-from ajuste.report.diagnosis import diagnosis_report
 from ajuste.report.document import Fact, Facts, Folded, Paragraph, Picture, Report, Section
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.plots.plot import Plot, figure, plain, scatter, variable
+from ajuste_doctor.report import diagnosis_report
 from ajuste_lab.rendering import Form, document_page, handled, page, request_lab
 from ajuste_lab.watch import Laboratory, QuietCheck
 

@@ -403,7 +403,7 @@ def _installed_command() -> list[str]:
 
 
 def _keep(run: str, directory: Path, *, as_json: bool) -> None:
-    from ajuste.cli.export import write_winner
+    from ajuste_profiles.commands.export import write_winner
 
     try:
         written = write_winner(run, directory)

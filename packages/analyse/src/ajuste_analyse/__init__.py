@@ -1,0 +1,1 @@
+"""Verdicts on results that were measured elsewhere, and the files that have them."""

@@ -1,0 +1,1 @@
+"""Suites: several workloads as one experiment over the same configurations."""

@@ -1,0 +1,1 @@
+"""Transfer: whether the answers of guests are those of the host."""

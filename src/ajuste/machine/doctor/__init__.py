@@ -1,1 +1,0 @@
-"""Quietness of a machine: measured, judged, and what to do about it."""
