@@ -60,6 +60,7 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         ("gate", "ci"),
         ("serve", "serve"),
         ("kernel", "kernels"),
+        ("tune", "search"),
         ("cluster", "cluster"),
         ("why", "guest"),
     ],

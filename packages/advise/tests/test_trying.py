@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.sampler import resolve_goal
+from ajuste.design.goal import resolve_goal
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
-from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
@@ -21,6 +20,7 @@ from ajuste_advise.candidates import Choice, within
 from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, gain
 from ajuste_advise.question import Question
 from ajuste_advise.trying import Screen, fewest, most_levels, screen_blocks
+from ajuste_search.tuning.model import KeptLimit
 
 LOOK = Look(
     run="r", metric="elapsed", elapsed_s=1.0, spread=0.0, trial_s=1.0, shares=(TimeShare(where="user", share=0.88),),

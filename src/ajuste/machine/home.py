@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 from ajuste.machine.files import require_trusted, user_name
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import Group, load_plugin, plugins
 from ajuste.model.wording import shell_line
 
 # How this Ajuste was installed: from where it runs, what its build recorded, and what mends or completes it.
@@ -64,7 +65,7 @@ EXTRAS: Final = MappingProxyType(
         "perfetto": ("ajuste_guest", "perfetto"),
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
-        "search": ("cmaes", "optuna", "pydoe", "sklearn"),
+        "search": ("ajuste_search", "cmaes", "optuna", "pydoe", "sklearn"),
         "serve": ("ajuste_lab", "starlette", "uvicorn"),
     }
 )
@@ -150,6 +151,13 @@ def require_extra(extra: str) -> None:
     for module in EXTRAS[extra]:
         if find_spec(module) is None:
             raise _lacking(module, extra)
+
+
+def plugin_of(extra: str, group: Group, name: str) -> Any:
+    """Return the plug-in that an optional part of Ajuste has. Raises RequestError with the command that installs it."""
+    if name not in plugins(group):
+        require_extra(extra)
+    return load_plugin(group, name)
 
 
 def lacking(error: ModuleNotFoundError) -> RequestError | None:

@@ -26,7 +26,7 @@ from ajuste.report.document import (
     Subsection,
     Verdicts,
 )
-from ajuste.report.facets import facet_sections
+from ajuste.report.facets import compared_configurations, facet_sections
 from ajuste.report.format import Labels, fixed_levels, result_labels
 from ajuste.report.headline import Headline, first_sentence, headlines, unsettled_sections
 from ajuste.report.listings import listing_sections
@@ -43,7 +43,7 @@ from ajuste.report.method import (
     settings_parts,
 )
 from ajuste.report.plots.trials import small_plot
-from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
+from ajuste.report.sections import history_sections, metric_pictures, surface_sections
 from ajuste.report.tables import (
     deciding_metrics,
     described,
@@ -100,16 +100,16 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_lines(results, decided),
         *_effects(results, decided, labels),
         *figures,
-        *facet_sections(results, labels, first=True),
+        *facet_sections(results, labels, "answer"),
         *note_sections(notes, clock_notes(results) if results.clock == "virtual" else ()),
         *noise[:-1],
         *unsettled_sections(results, labels),
         *listing_sections(subset, labels),
-        *search_sections(results, labels),
+        *facet_sections(results, labels, "metrics"),
         *history_sections(results, labels),
         *surface_sections(results, labels),
         *_metrics(decided, pictures, lead),
-        *facet_sections(results, labels, first=False),
+        *facet_sections(results, labels, "last"),
         *noise[-1:],
         *_others(subset, first, labels, screening=is_screening(results)),
         *_about(results, labels),
@@ -135,12 +135,9 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
 
 
 def _compared(results: Results) -> Results:
-    # Without what a search only tried: its figures chose what was checked, and would look better than they are.
-    tuning = results.tuning
-    if tuning is None or not tuning.check_blocks:
-        return results
-    checked = tuple(c for c in results.configurations if c.baseline or c.name in tuning.chosen)
-    return results.model_copy(update={"configurations": checked})
+    # Without what was only tried: its figures chose what was compared, and would look better than they are.
+    names = compared_configurations(results)
+    return results.model_copy(update={"configurations": tuple(c for c in results.configurations if c.name in names)})
 
 
 def _counts(results: Results, decided: Sequence[Metric]) -> Block:

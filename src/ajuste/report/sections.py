@@ -7,9 +7,9 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionChange
-from ajuste.model.tuning import Tuning
 from ajuste.model.wording import change, count_of, first_few, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
+from ajuste.report.facets import is_drawn
 from ajuste.report.format import Labels
 from ajuste.report.plots.curve import curve_plot, predicted_plot
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
@@ -17,7 +17,6 @@ from ajuste.report.plots.forest import forest_plots, lines_plot
 from ajuste.report.plots.heatmap import correlation_plot, correlation_text, heatmap_plot, strongest
 from ajuste.report.plots.history import history_plot, line_name
 from ajuste.report.plots.plot import Plot
-from ajuste.report.plots.search import front_plot, importance_plot, search_history_plot, search_map
 from ajuste.report.plots.surface_curves import View, in_words, surface_curves, surface_view
 from ajuste.report.plots.trials import trials_plot
 from ajuste.report.tables import is_screening, metric_verdicts
@@ -196,47 +195,6 @@ def _change(history: History, step: VersionChange, unit: str) -> str:
     return f"from {step.before} to {step.after}{also} by {change(step.change, history.scale, unit)}"
 
 
-# A search besides its verdict: how it went, where it looked, which settings matter.
-
-
-def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """Return the section on the search; empty if there was none."""
-    tuning = results.tuning
-    if tuning is None:
-        return ()
-    known = {metric.name: metric for metric in results.metrics}
-    metrics = tuple(known[name] for name in tuning.objectives)
-    plots = (
-        search_history_plot(tuning, metrics[0]),
-        search_map(results, tuning, metrics[0], labels),
-        front_plot(results, tuning, metrics),
-        importance_plot(tuning, metrics[0]),
-    )
-    drawn = tuple(plot for plot in plots if plot is not None)
-    paragraphs = map(Paragraph, _search_sentences(tuning))
-    return (Section("The search", (*paragraphs, *map(Picture, drawn)), "search", "Search"),)
-
-
-def _search_sentences(tuning: Tuning) -> Iterator[str]:
-    in_check = sum(step.phase == "check" for step in tuning.steps)
-    searched = len(tuning.steps) - in_check
-    yield (
-        f"{count_of(tuning.tried, 'configuration')} in {searched} trials beside the baseline ({tuning.sampler}), then "
-        f"{count_of(in_check, 'trial')} of the choice in {count_of(tuning.check_blocks, 'fresh block')}; "
-        f"{tuning.trials} of at most {tuning.allowed} trials in all."
-    )
-    if tuning.importance:
-        shares = ", ".join(
-            f"{visible_line(i.factor)} {percent(round(i.share, 2))} ({percent(round(i.low, 2))} to "
-            f"{percent(round(i.high, 2))})"
-            for i in tuning.importance
-        )
-        yield (
-            f"Share of the variation that disappears if a setting is held fixed, by the model of the search: {shares}. "
-            "If settings interact, the shares add up to more than 100 %."
-        )
-
-
 # The pictures of one deciding metric.
 
 
@@ -246,8 +204,7 @@ def metric_pictures(
     """Return trials, effects, and how the metric depends on each factor."""
     subset = excerpt.results
     # A line needs all of its levels: of a grid with too many configurations the heat map has them.
-    drawn = any(surface.metric == metric.name for surface in results.surfaces)
-    drawn = drawn or results.tuning is not None  # What a search has tried makes no lines, and its map is drawn.
+    drawn = any(surface.metric == metric.name for surface in results.surfaces) or is_drawn(results, metric.name)
     lines = () if drawn or (excerpt.of_configurations and len(labels.factors) > 1) else labels.factors
     plots = (
         lines_plot(results, metric, f"{name}-lines"),

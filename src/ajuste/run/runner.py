@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from ajuste.design.blocks import block
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
+from ajuste.machine.home import plugin_of
 from ajuste.model.event import Restored, Written
 from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
@@ -336,9 +337,8 @@ class Runner:
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:
     """Return the schedule of ``study``; a ``resolver`` makes it a search. Raises RequestError for too few trials."""
     if resolver is not None:
-        from ajuste.run.search import SearchSchedule  # It takes long to load.
-
-        return SearchSchedule(study, history, resolver)
+        searching: type[Schedule] = plugin_of("search", "schedules", "search")
+        return searching(study, history, resolver)
     if study.study.across_boots:
         return BootSchedule(study, history)
     if study.study.design.combine == "ablation":

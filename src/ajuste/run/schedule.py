@@ -15,7 +15,6 @@ from ajuste.analysis.pairs import clean_trials, given_up, sampled
 from ajuste.analysis.results import findings, mean_precisions
 from ajuste.design.blocks import block, members
 from ajuste.design.refinement import KnownSurface, build_grid, known
-from ajuste.design.search.sampler import Standing
 from ajuste.design.stopping import (
     Mean,
     Stop,
@@ -34,6 +33,7 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial_status import is_broken, why_lost
 from ajuste.study.factors import ablation_names
+from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 
 
@@ -116,8 +116,6 @@ class BlockWatcher(Protocol):
 
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
-    def search_stands(self, standing: Standing) -> None: ...
-
 
 class Schedule(ABC):
     """Decides what is measured next, by the study and the trials in ``history`` alone.
@@ -136,7 +134,8 @@ class Schedule(ABC):
     follows_from_trials = True
     """True if blocks depend on the trials before them."""
 
-    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
+    def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> None:
+        """A ``resolver`` is for those that make configurations as they go."""
         self.study = study
         self.history = history
 
@@ -196,8 +195,8 @@ class FixedSchedule(Schedule):
 
     follows_from_trials = False
 
-    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
-        super().__init__(study, history)
+    def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> None:
+        super().__init__(study, history, resolver)
         budget = study.study.budget
         self.limits = StoppingLimits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
         self._warm_up = study.study.design.warm_up

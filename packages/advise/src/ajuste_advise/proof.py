@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.analysis.search.limits import kept_limits
 from ajuste.analysis.verdict import family
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
-from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import LineEffect, Verdict
 from ajuste.model.wording import change
 from ajuste.run.experiment import MeasuredExperiment
 from ajuste_advise.model import Line, Stage
 from ajuste_advise.question import Question, setting_factor, together
 from ajuste_advise.trying import MIN_BLOCKS, stage_of
+from ajuste_search.tuning.limits import kept_limits
+from ajuste_search.tuning.model import KeptLimit
 
 ABLATION_SHARE: Final = 0.1
 PROOF_SHARE: Final = 0.2

@@ -8,18 +8,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from packages.search.tests.searched import STUDY, Surface, begin, carry_out, prepared, searched
 
 from ajuste.analysis.digest import digest
-from ajuste.design.search.sampler import Search
 from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
+from ajuste.model.search import Search
 from ajuste.report.document import Table
 from ajuste.report.results import results_report
 from ajuste.report.winner import supported
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
-from searched import STUDY, Surface, begin, carry_out, prepared, searched
+from ajuste_search.tuning.model import tuning_of
 
 ELAPSED = Search(objectives=("elapsed",), trials=60)
 BEST = "sched_min_granularity_ns=16000000 sched_wakeup_granularity_ns=8000000"
@@ -35,7 +36,7 @@ def valley(values: dict[str, int], seed: int) -> tuple[float, int]:
 
 def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_saw(tmp_path: Path) -> None:
     results = searched(tmp_path, ELAPSED, valley)
-    tuning = results.tuning
+    tuning = tuning_of(results)
     assert tuning is not None
     assert tuning.winner == BEST
     (verdict,) = [verdict for verdict in results.verdicts if verdict.deciding]
@@ -77,7 +78,7 @@ def test_every_block_has_the_baseline_and_an_interrupted_search_goes_on_as_if_no
         for more in (4, 11, 20):
             with pytest.raises(KeyboardInterrupt):
                 carry_out(study, made, parts, store, Surface(valley, end_after=more))
-        so_far = results_of(store.find_run(parts.id), store).tuning
+        so_far = tuning_of(results_of(store.find_run(parts.id), store))
         assert so_far is not None
         assert 0 < so_far.tried < 30
         stop, _ = carry_out(study, made, parts, store, Surface(valley))
@@ -94,9 +95,10 @@ def test_every_block_has_the_baseline_and_an_interrupted_search_goes_on_as_if_no
 def test_a_constraint_moves_the_choice(tmp_path: Path) -> None:
     search = Search(objectives=("elapsed",), constraints=("involuntary-switches <= 350",), trials=60)
     results = searched(tmp_path, search, valley)
-    assert results.tuning is not None
-    assert results.tuning.winner == CORNER
-    (limit,) = results.tuning.limits
+    tuning = tuning_of(results)
+    assert tuning is not None
+    assert tuning.winner == CORNER
+    (limit,) = tuning.limits
     assert (limit.holds, limit.estimate) == ("yes", 300)
     assert "is kept" in results.answer
 
@@ -104,8 +106,9 @@ def test_a_constraint_moves_the_choice(tmp_path: Path) -> None:
 def test_what_nothing_satisfies_is_said_with_the_nearest(tmp_path: Path) -> None:
     search = Search(objectives=("elapsed",), constraints=("elapsed <= 500 ms",), trials=40)
     results = searched(tmp_path, search, valley)
-    assert results.tuning is not None
-    assert results.tuning.winner is None
+    tuning = tuning_of(results)
+    assert tuning is not None
+    assert tuning.winner is None
     assert results.answer.startswith("None of ")
     assert "The nearest is sched_min" in results.answer
     with pytest.raises(RequestError):
@@ -116,18 +119,20 @@ def test_what_nothing_satisfies_is_said_with_the_nearest(tmp_path: Path) -> None
 def test_of_a_flat_surface_it_is_said_that_nothing_matters(tmp_path: Path) -> None:
     results = searched(tmp_path, Search(objectives=("elapsed",), trials=130), lambda *_: (1.0, 5))
     assert results.answer.startswith("No setting matters here")
-    assert results.tuning is not None
-    assert results.tuning.importance == ()
+    tuning = tuning_of(results)
+    assert tuning is not None
+    assert tuning.importance == ()
 
 
 def test_values_that_the_kernel_makes_one_are_one_configuration(tmp_path: Path) -> None:
     """Nothing above 8 ms is taken: there are 16 different configurations among 64 combinations."""
     results = searched(tmp_path, ELAPSED, valley, clamp=8_000_000)
-    assert results.tuning is not None
-    assert results.tuning.winner == CORNER
+    tuning = tuning_of(results)
+    assert tuning is not None
+    assert tuning.winner == CORNER
     assert "became the same configuration as" in " ".join(results.notes)
     assert results.tally.flagged == 0
-    different = {step.configuration for step in results.tuning.steps}
+    different = {step.configuration for step in tuning.steps}
     assert len(different) <= 15
 
 
@@ -135,12 +140,13 @@ def test_two_objectives_give_a_front(tmp_path: Path) -> None:
     """Fewer switches cost time: what is proposed gets slower as it switches less."""
     search = Search(objectives=("elapsed", "involuntary-switches=lower"), trials=70)
     results = searched(tmp_path, search, valley)
-    assert results.tuning is not None
-    assert len(results.tuning.chosen) == 3
+    tuning = tuning_of(results)
+    assert tuning is not None
+    assert len(tuning.chosen) == 3
     assert "search-front" in [picture.plot.name for picture in results_report(results).pictures]
     by_metric = {
-        metric: [verdict.estimate for verdict in results.verdicts if verdict.metric == metric]
-        for metric in results.tuning.objectives
+        metric: [verdict.estimate or math.nan for verdict in results.verdicts if verdict.metric == metric]
+        for metric in tuning.objectives
     }
     assert by_metric["elapsed"] == sorted(by_metric["elapsed"])
     assert by_metric["involuntary-switches"] == sorted(by_metric["involuntary-switches"], reverse=True)

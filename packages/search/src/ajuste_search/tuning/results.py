@@ -14,8 +14,21 @@ from ajuste.analysis.pairs import clean_trials, counted_blocks
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record
 from ajuste.analysis.results import assemble
-from ajuste.analysis.search.limits import kept_limits
-from ajuste.analysis.search.phases import (
+from ajuste.analysis.summary import measured, with_quantile_columns, with_quantiles
+from ajuste.analysis.verdict import family, judge
+from ajuste.design.goal import Goal, resolve_goal
+from ajuste.design.stopping import Why
+from ajuste.model.measurements import measurements
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Results
+from ajuste.model.search import Leg, Search
+from ajuste.model.trial import Configuration, Trial
+from ajuste.model.verdict import Ranking, Verdict
+from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
+from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.tuning.limits import kept_limits
+from ajuste_search.tuning.model import ExpectedMap, Importance, KeptLimit, SearchStep, Tuning
+from ajuste_search.tuning.phases import (
     Ledger,
     Suggestion,
     build_ledger,
@@ -24,20 +37,9 @@ from ajuste.analysis.search.phases import (
     importances,
     tried,
 )
-from ajuste.analysis.summary import measured, with_quantile_columns, with_quantiles
-from ajuste.analysis.verdict import family, judge
-from ajuste.design.search.sampler import Goal, Search, Space, Tried, build_space, resolve_goal
-from ajuste.design.search.samplers import TITLES
-from ajuste.design.search.surrogate import Surrogate
-from ajuste.design.stopping import Why
-from ajuste.model.measurements import measurements
-from ajuste.model.metric import Metric
-from ajuste.model.results import Measured, Results
-from ajuste.model.trial import Configuration, Trial
-from ajuste.model.tuning import ExpectedMap, Importance, KeptLimit, Leg, SearchStep, Tuning
-from ajuste.model.verdict import Ranking, Verdict
-from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
-from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.tuning.sampler import Space, Tried, build_space
+from ajuste_search.tuning.samplers import TITLES
+from ajuste_search.tuning.surrogate import Surrogate
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ def assemble_search(
             "rankings": state.rankings if state.chosen else (),
             "correction": state.correction if state.chosen else results.correction,
             "design": _design(tuning),
-            "tuning": tuning,
+            "tuning": tuning.model_dump(mode="json"),
             "surfaces": (),
             "correlations": (),
             "notes": (*results.notes, *tuning.same),

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.sampler import Search, Standing
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.event import Accepted, End, Event, Exited, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.results import Results
+from ajuste.model.search import Search
 from ajuste.model.trial import Observation
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors, Runner
@@ -22,7 +22,8 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import Resolver, resolver
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.tune import first_study, searched_study
+from ajuste_search.tuning.model import Standing
+from ajuste_search.tuning.study import first_study, searched_study
 from played import PlayedExecutor
 
 STUDY = """\

@@ -11,8 +11,9 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
-from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, SearchSampler, Tried, unused
-from ajuste.design.search.surrogate import GaussianSampler
+from ajuste.model.search import SamplerName
+from ajuste_search.tuning.sampler import Point, SamplerTask, SearchSampler, Tried, unused
+from ajuste_search.tuning.surrogate import GaussianSampler
 
 # Optuna's samplers. Ask and tell in the order of the run, so that a resumed run gets the same suggestions.
 

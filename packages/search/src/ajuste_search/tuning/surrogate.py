@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from ajuste.design.search.sampler import Point, SamplerTask, Tried, filling, front
+from ajuste_search.tuning.sampler import Point, SamplerTask, Tried, filling, front
 
 Table = NDArray[np.float64]
 

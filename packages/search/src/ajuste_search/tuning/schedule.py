@@ -5,9 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import product, takewhile
+from typing import Protocol, runtime_checkable
 
-from ajuste.analysis.search.limits import kept_limits
-from ajuste.analysis.search.phases import (
+from ajuste.analysis.verdict import family, judge
+from ajuste.design.goal import Goal, resolve_goal
+from ajuste.design.stopping import Stop, StoppingLimits, hopeless
+from ajuste.model.error import RunError
+from ajuste.model.search import Leg, Search
+from ajuste.model.trial import Slot
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import percent
+from ajuste.outputs.trial_status import why_lost
+from ajuste.run.schedule import BlockWatcher, Schedule, TrialHistory
+from ajuste.study.resolve import Resolver
+from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.tuning.limits import kept_limits
+from ajuste_search.tuning.model import Standing
+from ajuste_search.tuning.phases import (
     AT_ONCE,
     ROUNDS,
     Ledger,
@@ -19,19 +33,15 @@ from ajuste.analysis.search.phases import (
     survivors,
     tried,
 )
-from ajuste.analysis.verdict import family, judge
-from ajuste.design.search.sampler import Goal, Point, SamplerTask, Search, Standing, Tried, build_space, resolve_goal
-from ajuste.design.search.samplers import make_sampler
-from ajuste.design.stopping import Stop, StoppingLimits, hopeless
-from ajuste.model.error import RunError
-from ajuste.model.trial import Slot
-from ajuste.model.tuning import Leg
-from ajuste.model.verdict import Verdict
-from ajuste.model.wording import percent
-from ajuste.outputs.trial_status import why_lost
-from ajuste.run.schedule import BlockWatcher, Schedule, TrialHistory
-from ajuste.study.resolve import Resolver
-from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.tuning.sampler import Point, SamplerTask, Tried, build_space
+from ajuste_search.tuning.samplers import make_sampler
+
+
+@runtime_checkable
+class SearchWatcher(Protocol):
+    """A display that also shows how a search stands."""
+
+    def search_stands(self, standing: Standing) -> None: ...
 
 
 class SearchSchedule(Schedule):
@@ -41,7 +51,7 @@ class SearchSchedule(Schedule):
     """
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver) -> None:
-        super().__init__(study, history)
+        super().__init__(study, history, resolver)
         self.search: Search = study.search or Search(objectives=())
         self.goal: Goal = resolve_goal(self.search, study.deciding)
         budget = study.study.budget
@@ -78,7 +88,8 @@ class SearchSchedule(Schedule):
 
     def tell(self, number: int, watcher: BlockWatcher) -> None:
         watcher.block_done(number, ())
-        watcher.search_stands(self.standing(number))
+        if isinstance(watcher, SearchWatcher):
+            watcher.search_stands(self.standing(number))
 
     def leg(self, number: int) -> Leg | Stop:
         """Return the leg of block ``number``, or the reason to stop. Needs all trials before it."""

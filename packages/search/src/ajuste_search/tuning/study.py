@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
-from ajuste.design.search.sampler import Search, constrained_metric, resolve_goal, split_objective
+from ajuste.design.goal import constrained_metric, resolve_goal, split_objective
 from ajuste.model.error import RequestError
+from ajuste.model.search import Search
 from ajuste.study.metrics import find_metric
-from ajuste.study.problem import Problem
 from ajuste.study.ranges import factor_numbers, factor_span
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
@@ -18,17 +17,6 @@ from ajuste.study.schema import FactorTable, Study
 
 # Number of levels of a range that are searched, besides those of the study.
 FINE: Final = 20
-
-
-def check_tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    """Yield the problems of the table ``tune``."""
-    for field, names in (("objectives", study.tune.objectives), ("constraints", study.tune.constraints)):
-        for index, text in enumerate(names):
-            try:
-                name = split_objective(text)[0] if field == "objectives" else constrained_metric(text)
-                find_metric(name, study, catalogue)
-            except RequestError as failure:
-                yield Problem(("tune", field, index), failure.message, failure.hint)
 
 
 def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:

@@ -8,9 +8,10 @@ from typing import get_args
 
 import pytest
 
-from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, Tried, build_space
-from ajuste.design.search.samplers import make_sampler
+from ajuste.model.search import SamplerName
 from ajuste.model.trial import Factor
+from ajuste_search.tuning.sampler import Point, SamplerTask, Tried, build_space
+from ajuste_search.tuning.samplers import make_sampler
 
 LEVELS = tuple(str(number) for number in range(1, 11))
 SPACE = build_space([Factor(name=name, levels=LEVELS, baseline="1") for name in ("a", "b")])

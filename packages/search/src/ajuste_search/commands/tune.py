@@ -13,14 +13,16 @@ from ajuste.cli.choice import Choices, Machines, built_for, chosen_study
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, spread
 from ajuste.cli.showing import Showing, command_line
-from ajuste.design.search.sampler import SamplerName, Search
 from ajuste.machine.home import require_extra
 from ajuste.model.error import RequestError
+from ajuste.model.search import SamplerName, Search
 from ajuste.run.experiment import goes_on, measured
 from ajuste.run.testbed import Experiment
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
-from ajuste.study.tune import searched_study
+from ajuste_search.tuning.experiment import SearchPreparation
+from ajuste_search.tuning.progress import SearchProgress
+from ajuste_search.tuning.study import searched_study
 
 if TYPE_CHECKING:
     from ajuste.store.store import Store
@@ -86,7 +88,8 @@ def tune(
         )
     run_options = replace(machines.run_options(), cluster=where)
     named = command_line(context)
-    names = built_for(chosen, known, run_options, quiet=showing.silent, search=search)
+    preparation = SearchPreparation(search)
+    names = built_for(chosen, known, run_options, quiet=showing.silent, resolving=preparation.resolve)
     chosen = with_kernels(chosen, names)
 
     def anew(experiment: Experiment, store: Store) -> bool:
@@ -95,8 +98,9 @@ def tune(
         finished = latest is not None and latest.stopped in ("decided", "budget")
         return fresh or not (finished or goes_on(experiment, store))
 
+    display = SearchProgress(allowed=search.trials, quiet=showing.quiet)
     with measured(
-        chosen, known, run_options, named=named, anew=anew, quiet=showing.quiet, search=search
+        chosen, known, run_options, named=named, anew=anew, preparing=preparation.prepare, display=display
     ) as measurement:
         done, results = measurement.run, measurement.results()
     showing.show(results, again=done.created if measurement.again else "")

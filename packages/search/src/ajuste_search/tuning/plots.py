@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.tuning import ExpectedMap, Phase, SearchStep, Tuning
+from ajuste.model.search import Phase
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change
 from ajuste.report.format import Labels
@@ -23,6 +23,7 @@ from ajuste.report.plots.plot import (
     scatter,
     variable,
 )
+from ajuste_search.tuning.model import ExpectedMap, SearchStep, Tuning
 from ajuste_stats.terms import Scale
 
 

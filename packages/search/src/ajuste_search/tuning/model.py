@@ -1,20 +1,15 @@
-"""Findings of a search, as a part of the results."""
+"""Findings of a search, as a part of the results, and how far it is."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from ajuste.model.base import BaseModel
+from ajuste.model.metric import Metric
+from ajuste.model.results import Results
+from ajuste.model.search import Phase
 from ajuste_stats.terms import Scale
-
-Phase = Literal["warm-up", "explore", "replicate", "check"]
-
-
-class Leg(BaseModel):
-    """The content of one block: the baseline and ``names``."""
-
-    phase: Phase
-    names: tuple[str, ...] = ()
 
 
 class SearchStep(BaseModel):
@@ -100,3 +95,24 @@ class Tuning(BaseModel):
     def not_kept(self, configuration: str) -> tuple[KeptLimit, ...]:
         """Return the constraints that a configuration is not known to keep."""
         return tuple(limit for limit in self.limits if limit.configuration == configuration and limit.holds != "yes")
+
+
+def tuning_of(results: Results) -> Tuning | None:
+    """Return the findings of the search; None of a run without one."""
+    return Tuning.model_validate(tuning) if (tuning := results.facets.get("tuning")) else None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """``trials`` of ``allowed`` are measured, ``tried`` counts configurations besides the baseline. ``change`` is how
+    much worse than the baseline the best of these is on ``metric``: the logarithm of a ratio, or a difference.
+    """
+
+    phase: Phase
+    trials: int
+    allowed: int
+    tried: int
+    best: str | None
+    change: float | None
+    as_ratio: bool
+    metric: Metric

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.design.search.sampler import Space, build_space
 from ajuste.model.trial import Factor
 from ajuste.model.tunable import Span
+from ajuste_search.tuning.sampler import Space, build_space
 
 
 def factor(name: str, *levels: str, span: Span | None = None) -> Factor:

@@ -10,17 +10,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.design.search.sampler import FEWEST_TRIALS, Constraint, Goal, Point, Space, Tried, front
-from ajuste.design.search.surrogate import Surrogate, Table, first_points
+from ajuste.design.goal import Constraint, Goal
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.tunable import same_value
-from ajuste.model.tuning import ExpectedMap, Importance
+from ajuste_search.tuning.model import ExpectedMap, Importance
+from ajuste_search.tuning.sampler import Point, Space, Tried, front
+from ajuste_search.tuning.surrogate import Surrogate, Table, first_points
 from ajuste_stats.confidence_sequences import mean_interval
 
 # Measurements of a search so far, by block and by the levels that the kernel had.
 
+
+FEWEST_TRIALS: Final = 30
+"""Fewest trials of a search: with fewer, not much is tried before what was found has to be checked."""
 
 BROKEN_BY = 1.0
 """Excess over every constraint of a configuration that cannot be measured."""
