@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.ablation import Lines, Rates, effects_from_values
 from ajuste.analysis.elsewhere import compare_samples, judge_comparison
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
@@ -20,6 +19,7 @@ from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
+from ajuste_search.ablation.effects import Lines, Rates, effects_from_values
 from ajuste_stats.best_sets import best_set
 from ajuste_stats.rounding import rounding_error
 from ajuste_stats.subsets import subsets

@@ -61,6 +61,7 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         ("serve", "serve"),
         ("kernel", "kernels"),
         ("tune", "search"),
+        ("ablate", "search"),
         ("cluster", "cluster"),
         ("why", "guest"),
     ],

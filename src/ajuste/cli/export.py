@@ -10,7 +10,7 @@ import typer
 
 from ajuste.cli.options import Json, example
 from ajuste.machine.files import make_directory, write_text
-from ajuste.machine.home import home, require_extra
+from ajuste.machine.home import KINDS, home, require_extra
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.wording import visible_line
 from ajuste.profile.export import Export, ExportFile, Rendered
@@ -90,7 +90,7 @@ def write_winner(run: str, directory: Path) -> list[Path]:
 def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     if resolved.kind:
-        require_extra(resolved.kind)  # it knows what is against a configuration
+        require_extra(KINDS[resolved.kind])  # it knows what is against a configuration
     results = results_of(run, store)
     name = supported(results, wanted)
     # A trial that failed may have written only some of the settings.

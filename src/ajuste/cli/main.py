@@ -86,6 +86,7 @@ Each is a module of this package, with a function of that name or a group ``app`
 
 ELSEWHERE: Final = MappingProxyType(
     {
+        "ablate": "search",
         "campaign": "serve",
         "cluster": "cluster",
         "course": "course",

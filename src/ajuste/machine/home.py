@@ -71,6 +71,9 @@ EXTRAS: Final = MappingProxyType(
 )
 """The optional parts, with the modules that only they have."""
 
+KINDS: Final = MappingProxyType({"ablation": "search", "live": "live", "search": "search"})
+"""The kinds of experiments that other packages have, with the optional part that each belongs to."""
+
 # `e_machine` of an ELF file (elf.h), as uname(2) names the machine.
 _MACHINES: Final = MappingProxyType({3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"})
 

@@ -99,7 +99,7 @@ def _is_withheld(results: Results, finding: Finding) -> bool:
 def _subject(results: Results, finding: Finding, labels: Labels) -> str:
     if isinstance(finding, Verdict):
         return labels.by_name(results).get(finding.configuration, finding.configuration)
-    return finding.line if isinstance(finding, LineEffect) else finding.subject
+    return finding.subject
 
 
 def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> Iterator[Fact]:

@@ -50,7 +50,6 @@ from ajuste.report.tables import (
     described_with_effects,
     effect_table,
     is_screening,
-    line_table,
     measured_metrics,
     metric_matrix,
     metric_verdicts,
@@ -59,15 +58,10 @@ from ajuste.report.tables import (
     verdict_table,
 )
 from ajuste.report.trials import make_excerpt
-from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, metric_effects, word_badge
+from ajuste.report.verdicts import counted, counted_lines, effect_band, metric_effects, word_meanings
 
 IMPORTED: Final = "Imported from a bundle: others measured it, and nothing here proves how."
 _HIGHEST_LEAD: Final = 420  # CSS pixels
-_LINES_ABOUT: Final = (
-    "The effect of the whole profile is divided among its lines. A line's share is the effect that it adds when lines "
-    "are added one by one, averaged over all orders (its Shapley value). The other columns show the effect of the line "
-    "alone and as the last line."
-)
 
 
 def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
@@ -97,7 +91,6 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_answer(results),
         *_verdicts(results, subset, first, labels),
         *ranking_sections(results, first, labels),
-        *_lines(results, decided),
         *_effects(results, decided, labels),
         *figures,
         *facet_sections(results, labels, "answer"),
@@ -222,15 +215,7 @@ def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labe
 def _meanings(results: Results) -> Meanings:
     deciding = deciding_metrics(results)
     compared = (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
-    words = {finding.verdict for finding in compared if finding.metric in deciding and not finding.is_within_limit}
-    return Meanings(tuple((word_badge(word), LOOKS[word].meaning) for word in ORDER if word in words))
-
-
-def _lines(results: Results, decided: Sequence[Metric]) -> tuple[Section, ...]:
-    table = line_table(results, decided)
-    if table is None:
-        return ()
-    return (Section("What each line does", (table, _meanings(results)), "lines", "Lines", _LINES_ABOUT),)
+    return word_meanings([finding for finding in compared if finding.metric in deciding])
 
 
 def _effects(results: Results, decided: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:

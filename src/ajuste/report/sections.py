@@ -9,11 +9,11 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionChange
 from ajuste.model.wording import change, count_of, first_few, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
-from ajuste.report.facets import is_drawn
+from ajuste.report.facets import facet_plots, is_drawn
 from ajuste.report.format import Labels
 from ajuste.report.plots.curve import curve_plot, predicted_plot
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
-from ajuste.report.plots.forest import forest_plots, lines_plot
+from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import correlation_plot, correlation_text, heatmap_plot, strongest
 from ajuste.report.plots.history import history_plot, line_name
 from ajuste.report.plots.plot import Plot
@@ -207,7 +207,7 @@ def metric_pictures(
     drawn = any(surface.metric == metric.name for surface in results.surfaces) or is_drawn(results, metric.name)
     lines = () if drawn or (excerpt.of_configurations and len(labels.factors) > 1) else labels.factors
     plots = (
-        lines_plot(results, metric, f"{name}-lines"),
+        *facet_plots(results, metric, name),
         predicted_plot(subset, metric, labels, f"{name}-predicted"),
         *(() if is_screening(results) else _plots_of_configurations(subset, metric, labels, name)),
         *pareto_plots(results, metric, labels, f"{name}-pareto"),

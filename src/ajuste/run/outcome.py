@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import NOTES
-from ajuste.machine.home import plugin_of
+from ajuste.machine.home import KINDS, plugin_of
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Command
 from ajuste.model.relevance import read_no_chance
@@ -141,7 +141,7 @@ def _command_line(configuration: ResolvedConfiguration) -> str:
 
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     if resolved.kind:
-        assembler: Callable[..., Results] = plugin_of(resolved.kind, "assemblers", resolved.kind)
+        assembler: Callable[..., Results] = plugin_of(KINDS[resolved.kind], "assemblers", resolved.kind)
         return assembler
     from ajuste.analysis.results import assemble
 

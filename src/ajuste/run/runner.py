@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from ajuste.design.blocks import block
+from ajuste.design.blocks import Allocation, block
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
-from ajuste.machine.home import plugin_of
+from ajuste.machine.home import KINDS, plugin_of
 from ajuste.model.event import Restored, Written
 from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
@@ -22,7 +22,6 @@ from ajuste.outputs.trial_status import trial
 from ajuste.run.boot_schedule import BootSchedule
 from ajuste.run.machine_order import MachineOrder, StopAll
 from ajuste.run.schedule import (
-    AblationSchedule,
     BestSchedule,
     BlockWatcher,
     FixedSchedule,
@@ -336,14 +335,13 @@ class Runner:
 
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:
     """Return the schedule of ``study``; a ``resolver`` makes it a search. Raises RequestError for too few trials."""
-    if resolver is not None:
-        searching: type[Schedule] = plugin_of("search", "schedules", "search")
-        return searching(study, history, resolver)
+    kind = "search" if resolver is not None else study.kind
+    if kind == "ablation" or resolver is not None:
+        schedule: Callable[..., Schedule] = plugin_of(KINDS[kind], "schedules", kind)
+        return schedule(study, history, resolver)
     if study.study.across_boots:
         return BootSchedule(study, history)
-    if study.study.design.combine == "ablation":
-        return AblationSchedule(study, history)
-    kinds = {
+    kinds: dict[Allocation, type[FixedSchedule]] = {
         "all": FixedSchedule,
         "undecided": NarrowingSchedule,
         "refine": RefinedSchedule,

@@ -32,7 +32,6 @@ from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial_status import is_broken, why_lost
-from ajuste.study.factors import ablation_names
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 
@@ -133,6 +132,8 @@ class Schedule(ABC):
     """The reasons, if no factor can matter."""
     follows_from_trials = True
     """True if blocks depend on the trials before them."""
+    correction = ""
+    """The error rates of its findings in words, where these are no verdicts."""
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> None:
         """A ``resolver`` is for those that make configurations as they go."""
@@ -236,8 +237,12 @@ class FixedSchedule(Schedule):
     def findings(self, number: int) -> tuple[Finding, ...]:
         """Return the findings after the complete block ``number``."""
         if number not in self._findings:
-            self._findings[number] = findings(self.study, self.history.trials(number), self.history.machines)
+            self._findings[number] = self.compute_findings(self.history.trials(number))
         return self._findings[number]
+
+    def compute_findings(self, trials: Sequence[Trial]) -> tuple[Finding, ...]:
+        """Return what decides when to stop, by these trials."""
+        return findings(self.study, trials, self.history.machines)
 
     def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
         known_means = [
@@ -335,10 +340,3 @@ class RefinedSchedule(FixedSchedule):
             values = sampled(self._grid, clean, self.study.deciding, self.study.study.analysis.smallest_effect)
             self._known[number] = known(self._grid, values, given_up(self._grid, clean))
         return self._known[number]
-
-
-class AblationSchedule(FixedSchedule):
-    """Schedules different sets of a profile's lines in each block."""
-
-    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
-        return ablation_names(self.study, number), number

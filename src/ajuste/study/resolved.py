@@ -136,10 +136,12 @@ class ResolvedStudy(BaseModel):
 
     @property
     def kind(self) -> str:
-        """Return the kind of experiment of another package: ``live`` or ``search``; empty for blocks of trials."""
+        """Return the kind of experiment, if another package has it: ``live``, ``search`` or ``ablation``."""
         if self.live is not None:
             return "live"
-        return "search" if self.search is not None else ""
+        if self.search is not None:
+            return "search"
+        return "ablation" if self.study.design.combine == "ablation" else ""
 
     @property
     def counts_instructions(self) -> bool:

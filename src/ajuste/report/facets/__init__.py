@@ -4,6 +4,7 @@ Each has ``sections(results, labels)``. Only those are loaded that have somethin
 
 - ``PLACE``: where its sections come (``Place``); without it last
 - ``headline(results, name, title, verdict)``: a sentence on an undecided verdict, or an empty text
+- ``plots(results, metric, name)``: pictures of a deciding metric, named ``name-…``
 - ``compared(results)``: the configurations that verdicts are on, where others were only tried
 - ``draws(results, metric)``: whether its pictures show how a metric depends on the factors, so that no others need to
 - ``objection(results, configuration)``: the error to raise for a configuration that must not be put to use, or None
@@ -18,11 +19,13 @@ from types import ModuleType
 from typing import Literal
 
 from ajuste.model.error import RequestError
+from ajuste.model.metric import Metric
 from ajuste.model.plugins import isolated, modules
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.document import Section
 from ajuste.report.format import Labels
+from ajuste.report.plots.plot import Plot
 
 Place = Literal["answer", "metrics", "last"]
 """After the answer with its tables, before the pictures of the metrics, or after them."""
@@ -43,6 +46,13 @@ def facet_headline(results: Results, name: str, title: str, verdict: Verdict) ->
             if text := str(module.headline(results, name, title, verdict)):
                 return text
     return ""
+
+
+def facet_plots(results: Results, metric: Metric, name: str) -> Iterator[Plot]:
+    """Yield the pictures that facets have of a deciding metric; their names begin with ``name``."""
+    for module in _facets(results, "plots"):
+        with isolated(module):
+            yield from module.plots(results, metric, name)
 
 
 def compared_configurations(results: Results) -> Collection[str]:

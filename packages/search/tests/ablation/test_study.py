@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from packages.search.tests.apart import SETS, placed, resolved
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.saving import study_text
@@ -11,12 +12,11 @@ from ajuste.profile.placing import Placed
 from ajuste.run.planning import planned_study
 from ajuste.study.builtin import find_study
 from ajuste.study.check import check
-from ajuste.study.command_line.ablation import ablation_study
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.explain import design_words
 from ajuste.study.read import read_study
-from apart import SETS, placed, resolved
+from ajuste_search.ablation.study import ablation_study
 
 FEW = {name: SETS[name] for name in ("vm.swappiness", "vm.dirty_ratio", "sched_min_granularity_ns")}
 

@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
+from packages.search.tests.apart import results
 from rich.console import Console
 
 from ajuste.model.results import Results
 from ajuste.report.document import Badge
 from ajuste.report.html import write_report
 from ajuste.report.results import results_report
-from ajuste.report.tables import line_table
 from ajuste.report.terminal import print_report
-from apart import results
+from ajuste_search.ablation.table import line_table
 
 FOUND = results({"sched_min_granularity_ns": -0.2, "vm.dirty_ratio": 0.05})
 

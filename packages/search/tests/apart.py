@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ajuste.analysis.results import assemble
+from ajuste.analysis.record import sort_trials
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
@@ -16,13 +16,14 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.profile.meanings import Unmapped
 from ajuste.profile.placing import Placed, PlacedSetting
 from ajuste.profile.profile import Profile, ProfileLine
-from ajuste.study.command_line.ablation import ablation_document
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document
-from ajuste.study.factors import ablation_names
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.ablation.results import assemble_ablation
+from ajuste_search.ablation.schedule import ablation_names
+from ajuste_search.ablation.study import ablation_document
 from ajuste_stats.subsets import of_block, subsets
 
 SETS = {
@@ -71,7 +72,9 @@ def results(effects: Mapping[str, float], blocks: int = 9, sets: Mapping[str, st
         return sum(effects.get(lines[line], 0.0) for line in subset)
 
     trials = _trials(study, len(lines), blocks, time, random)
-    return assemble(study, trials, run="r1", stopped="decided", stopped_because="every verdict is in")
+    return assemble_ablation(
+        study, sort_trials(trials), run="r1", stopped="decided", stopped_because="every verdict is in"
+    )
 
 
 def _trials(

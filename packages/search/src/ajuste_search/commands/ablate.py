@@ -23,7 +23,6 @@ from ajuste.run.experiment import resolved_study, unless_going_on
 from ajuste.run.relevance import idle_from_the_start
 from ajuste.run.testbed import RunOptions
 from ajuste.study.check import check
-from ajuste.study.command_line.ablation import ablation_document, ablation_study, line_names
 from ajuste.study.command_line.option import Option
 from ajuste.study.command_line.request import CommandLine, Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, study_without_profiles
@@ -31,6 +30,7 @@ from ajuste.study.overrides import with_kernels, with_machine
 from ajuste.study.problem import error
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
+from ajuste_search.ablation.study import ablation_document, ablation_study, line_names
 
 NAME: Final = "ablate"
 

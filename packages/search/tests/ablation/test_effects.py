@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from ajuste.analysis.ablation import Lines, Rates, ablation, effects_from_values
-from ajuste.analysis.answer import lines_answer
 from ajuste.design.combinations import subset_name
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import LineEffect
+from ajuste_search.ablation.answer import lines_answer
+from ajuste_search.ablation.effects import Lines, Rates, ablation, effects_from_values
 from ajuste_stats.confidence_sequences import mean_interval
 from ajuste_stats.shapley import block_sums
 from ajuste_stats.subsets import Subset, of_block, subsets
