@@ -71,7 +71,7 @@ EXTRAS: Final = MappingProxyType(
 )
 """The optional parts, with the modules that only they have."""
 
-KINDS: Final = MappingProxyType({"ablation": "search", "live": "live", "search": "search"})
+KINDS: Final = MappingProxyType({"ablation": "search", "live": "live", "refine": "search", "search": "search"})
 """The kinds of experiments that other packages have, with the optional part that each belongs to."""
 
 # `e_machine` of an ELF file (elf.h), as uname(2) names the machine.

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from ajuste.design.blocks import Allocation, block
+from ajuste.design.blocks import block
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
 from ajuste.machine.home import KINDS, plugin_of
@@ -26,7 +27,6 @@ from ajuste.run.schedule import (
     BlockWatcher,
     FixedSchedule,
     NarrowingSchedule,
-    RefinedSchedule,
     Schedule,
     TrialHistory,
 )
@@ -335,19 +335,22 @@ class Runner:
 
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:
     """Return the schedule of ``study``; a ``resolver`` makes it a search. Raises RequestError for too few trials."""
-    kind = "search" if resolver is not None else study.kind
-    if kind == "ablation" or resolver is not None:
-        schedule: Callable[..., Schedule] = plugin_of(KINDS[kind], "schedules", kind)
-        return schedule(study, history, resolver)
-    if study.study.across_boots:
+    if study.study.across_boots and resolver is None:
         return BootSchedule(study, history)
-    kinds: dict[Allocation, type[FixedSchedule]] = {
-        "all": FixedSchedule,
-        "undecided": NarrowingSchedule,
-        "refine": RefinedSchedule,
-        "best": BestSchedule,
-    }
-    return kinds[study.study.allocation](study, history)
+    kind = "search" if resolver is not None else _kind(study)
+    if kind in _SCHEDULES:
+        return _SCHEDULES[kind](study, history)
+    schedule: Callable[..., Schedule] = plugin_of(KINDS[kind], "schedules", kind)
+    return schedule(study, history, resolver)
+
+
+_SCHEDULES: Final[Mapping[str, type[Schedule]]] = MappingProxyType(
+    {"all": FixedSchedule, "undecided": NarrowingSchedule, "best": BestSchedule}
+)
+
+
+def _kind(study: ResolvedStudy) -> str:
+    return "ablation" if study.kind == "ablation" else study.study.allocation
 
 
 def _which(slot: Slot, attempt: int) -> dict[str, Any]:

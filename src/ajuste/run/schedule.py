@@ -11,10 +11,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Protocol
 
-from ajuste.analysis.pairs import clean_trials, given_up, sampled
 from ajuste.analysis.results import findings, mean_precisions
 from ajuste.design.blocks import block, members
-from ajuste.design.refinement import KnownSurface, build_grid, known
 from ajuste.design.stopping import (
     Mean,
     Stop,
@@ -26,7 +24,6 @@ from ajuste.design.stopping import (
     stop,
     stop_at_best,
     stop_irrelevant,
-    stop_refining,
 )
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Slot, Trial
@@ -311,32 +308,3 @@ class BestSchedule(NarrowingSchedule):
 
             self._contenders[number] = contenders(self.study, self.history.trials(number))
         return self._contenders[number]
-
-
-class RefinedSchedule(FixedSchedule):
-    """Schedules the coarse points of a grid first, then those where the surface is least known."""
-
-    follows_from_trials = True
-
-    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
-        self._grid = build_grid(study.factors, [resolved.configuration for resolved in study.configurations])
-        self._known: dict[int, KnownSurface] = {}
-        super().__init__(study, history)
-
-    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
-        if number < self._warm_up + self.limits.min_blocks:
-            return self._grid.coarse, super().roster(number)[1]
-        return self._known_after(number - 1).following, number
-
-    def last_alike(self, number: int) -> int | None:
-        return max(number, self._warm_up + self.limits.min_blocks - 1)
-
-    def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
-        return stop_refining(self._known_after(number), measured, minutes, self.limits)
-
-    def _known_after(self, number: int) -> KnownSurface:
-        if number not in self._known:
-            clean = clean_trials(self.history.trials(number))
-            values = sampled(self._grid, clean, self.study.deciding, self.study.study.analysis.smallest_effect)
-            self._known[number] = known(self._grid, values, given_up(self._grid, clean))
-        return self._known[number]

@@ -13,7 +13,6 @@ from ajuste.catalogue.level import check_parameter, quantity_unit
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import FEWEST
 from ajuste.design.goal import constrained_metric, split_objective
-from ajuste.design.refinement import FEWEST_LEVELS, MOST_FACTORS
 from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
@@ -290,6 +289,10 @@ def _tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 
 # Whether a study's design can be carried out with its factors.
 
+
+# A grid to be refined: factors with fewer levels are not made coarser; over more factors it has too many points.
+FEWEST_LEVELS = 4
+MOST_FACTORS = 3
 
 # Limit of lines of an ablation: with more, a block would be hundreds of trials.
 MOST_LINES = 60

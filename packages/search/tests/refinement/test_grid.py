@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.design.refinement import Grid, SampledPoint, build_grid, known, surface_over
 from ajuste.model.trial import Configuration, Factor
+from ajuste_search.refinement.grid import Grid, SampledPoint, build_grid, known, surface_over
 
 Shape = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.model.trial import Configuration, Factor
+from ajuste.study.check import FEWEST_LEVELS
 
 # A surface through noisy points of a grid: a Gaussian process, with what it does not know at every point.
 #
@@ -117,12 +118,6 @@ def _correlation(left: Array, right: Array, lengths: Array) -> Array:
 
 SURE: Final = 2.0
 """Number of standard errors that must be less than the error that is allowed: about 95 % at each point."""
-
-FEWEST_LEVELS: Final = 4
-"""A factor with fewer levels is not made coarser."""
-
-MOST_FACTORS: Final = 3
-"""Over more factors a grid has more points than a search can measure."""
 
 # The noise of a point with few trials is drawn towards that of all, as if it had so many more of theirs.
 _PRIOR: Final = 2
