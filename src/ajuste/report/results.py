@@ -43,7 +43,7 @@ from ajuste.report.method import (
     settings_parts,
 )
 from ajuste.report.plots.trials import small_plot
-from ajuste.report.sections import history_sections, metric_pictures, surface_sections
+from ajuste.report.sections import history_sections, metric_pictures
 from ajuste.report.tables import (
     deciding_metrics,
     described,
@@ -100,7 +100,6 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *listing_sections(subset, labels),
         *facet_sections(results, labels, "metrics"),
         *history_sections(results, labels),
-        *surface_sections(results, labels),
         *_metrics(decided, pictures, lead),
         *facet_sections(results, labels, "last"),
         *noise[-1:],

@@ -9,17 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.report.plotted import checked
+from tests.report.simulated import ELAPSED, Simulated, simulate
 
 from ajuste.model.results import Results
 from ajuste.model.trial import Factor
 from ajuste.report.document import Paragraph, Picture
 from ajuste.report.format import result_labels
 from ajuste.report.plots.plot import Plot
-from ajuste.report.plots.surface_curves import View, surface_curves, surface_view
-from ajuste.report.plots.surface_map import surface_map
-from ajuste.report.sections import surface_sections
-
-from .simulated import ELAPSED, Simulated, simulate
+from ajuste_search.sections.surfaces import sections as surface_sections
+from ajuste_search.surface.curves import View, surface_curves, surface_view
+from ajuste_search.surface.map import surface_map
 
 MS = ("1000000", "4000000", "8000000", "16000000", "20000000", "30000000")
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ajuste.model.wording import visible_line
 from ajuste.report.format import number, significant
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, heat_scale, plain, scatter, variable
-from ajuste.report.plots.surface_curves import View, edges, level_ticks, places
 from ajuste.report.plots.trials import axis_type
+from ajuste_search.surface.curves import View, edges, level_ticks, places
 
 Array = NDArray[np.float64]
 
