@@ -97,6 +97,35 @@ def test_what_another_package_does_for_a_command_of_the_core_names_it(
     ]
 
 
+@pytest.mark.parametrize("design", ['combine = "all"\nallocation = "refine"', 'combine = "ablation"'])
+def test_a_study_of_a_kind_that_another_package_has_names_it(design: str, core: Installed, tmp_path: Path) -> None:
+    levels = "60, 40, 20, 10" if "refine" in design else "60, 10"
+    study = tmp_path / "study.toml"
+    study.write_text(
+        f"""schema = 1
+name = "study"
+question = "Which?"
+[[factor]]
+name = "vm.swappiness"
+levels = [{levels}]
+[workload]
+command = ["true"]
+[target]
+kind = "host"
+[analysis]
+metrics = ["elapsed"]
+[design]
+{design}
+"""
+    )
+    done = core.run("plan", str(study))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "ajuste: ajuste_search is not installed; it belongs to the optional part search of Ajuste",
+        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[search]'",
+    ]
+
+
 @pytest.mark.usefixtures("machine_lock")
 def test_the_core_alone_measures_and_reports(core: Installed) -> None:
     assert core.run("compare", "--blocks", "2", "--", "true").returncode == 0

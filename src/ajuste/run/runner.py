@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
+_SCHEDULES: Final[Mapping[str, type[Schedule]]] = MappingProxyType(
+    {"all": FixedSchedule, "undecided": NarrowingSchedule, "best": BestSchedule}
+)
+"""Schedules of the core, by the allocation of a study."""
+
 _SHORTEST_TRIAL_S: Final = 0.1
 """A trial that begins within the time budget gets as many seconds at least."""
 
@@ -337,20 +342,13 @@ def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver 
     """Return the schedule of ``study``; a ``resolver`` makes it a search. Raises RequestError for too few trials."""
     if study.study.across_boots and resolver is None:
         return BootSchedule(study, history)
-    kind = "search" if resolver is not None else _kind(study)
+    kind: str = "ablation" if study.kind == "ablation" else study.study.allocation
+    if resolver is not None:
+        kind = "search"
     if kind in _SCHEDULES:
         return _SCHEDULES[kind](study, history)
     schedule: Callable[..., Schedule] = plugin_of(KINDS[kind], "schedules", kind)
     return schedule(study, history, resolver)
-
-
-_SCHEDULES: Final[Mapping[str, type[Schedule]]] = MappingProxyType(
-    {"all": FixedSchedule, "undecided": NarrowingSchedule, "best": BestSchedule}
-)
-
-
-def _kind(study: ResolvedStudy) -> str:
-    return "ablation" if study.kind == "ablation" else study.study.allocation
 
 
 def _which(slot: Slot, attempt: int) -> dict[str, Any]:

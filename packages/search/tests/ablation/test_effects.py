@@ -157,3 +157,17 @@ def test_the_answer_says_what_the_whole_does_and_which_lines_do_it() -> None:
 def test_the_answer_shares_out_the_whole_where_no_line_acts_against_it() -> None:
     answer = lines_answer(list(line_effects(additive(line1=-0.15, line3=-0.05), 4, noise=1e-6).values()), [ELAPSED])
     assert "line-1 (75 % of that) and line-3 (25 % of that) help" in answer
+
+
+def test_lines_of_a_profile_are_not_useless_where_rounding_hides_them() -> None:
+    """0.096 s with the profile and 0.104 s without, all printed as 0.10."""
+    parts = ("a", "b")
+    lines = Lines({name: {name: "1"} for name in parts}, [subset_name(subset, parts) for subset in subsets(2)])
+    printed, metric = np.full((4, 400), 0.10), ELAPSED.model_copy(update={"resolution": 0.01})
+    effects = effects_from_values(lines, printed, range(400), metric, Rates(2, 1, 0.95), 0.02)
+    assert [effect.role for effect in effects] == ["undecided"] * 3
+    assert effects[0].low is not None
+    assert effects[0].low < 0.096 / 0.104
+    digits = np.exp(np.random.default_rng(3).normal(math.log(0.1), 0.001, (4, 40)))
+    effects = effects_from_values(lines, digits, range(40), ELAPSED, Rates(2, 1, 0.95), 0.02)
+    assert [effect.role for effect in effects] == ["useless"] * 3
