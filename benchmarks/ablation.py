@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.analysis.ablation import Lines, Rates, effects_from_values
 from ajuste.design.combinations import subset_name
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import LineEffect
+from ajuste_search.ablation.effects import Lines, Rates, effects_from_values
 from ajuste_stats.subsets import of_block, subsets
 from benchmarks.comparison import Comparison
 

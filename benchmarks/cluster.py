@@ -23,7 +23,6 @@ from typing import Any, Final
 import psutil
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.sampler import Standing
 from ajuste.machine.home import Home, ajuste_version
 from ajuste.model.cluster import Cluster, cluster_at
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
@@ -161,8 +160,6 @@ class _Watcher:
         self.last = time.monotonic()
 
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
-
-    def search_stands(self, standing: Standing) -> None: ...
 
 
 def _study(blocks: int) -> ResolvedStudy:

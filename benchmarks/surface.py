@@ -15,10 +15,10 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.design.refinement import Grid, SampledPoint, build_grid, known, surface_over
 from ajuste.machine.home import home
 from ajuste.model.trial import Configuration, Factor
 from ajuste.study.builtin import find_study
+from ajuste_search.refinement.grid import Grid, SampledPoint, build_grid, known, surface_over
 from benchmarks.comparison import Comparison
 
 MOST_SECONDS = 45

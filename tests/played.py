@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.sampler import Standing
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor, TrialRequest
 from ajuste.kernel.spec import parse_spec
@@ -109,8 +108,6 @@ class Notes:
 
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None:
         self.blocks.append(block)
-
-    def search_stands(self, standing: Standing) -> None: ...
 
 
 def study_for_5_10(text: str, place: Path, *changes: tuple[str, str]) -> ResolvedStudy:

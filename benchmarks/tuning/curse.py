@@ -10,18 +10,19 @@ from typing import Final
 import numpy as np
 
 from ajuste.analysis.record import sort_trials
-from ajuste.analysis.search.results import assemble_search
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.sampler import SamplerName, Search
 from ajuste.design.stopping import Stop
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
+from ajuste.model.search import SamplerName, Search
 from ajuste.model.trial import Trial
 from ajuste.run.schedule import TrialHistory
-from ajuste.run.search import SearchSchedule
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolver
-from ajuste.study.tune import first_study, searched_study
+from ajuste_search.tuning.model import tuning_of
+from ajuste_search.tuning.results import assemble_search
+from ajuste_search.tuning.schedule import SearchSchedule
+from ajuste_search.tuning.study import first_study, searched_study
 from benchmarks.comparison import Comparison
 
 NOISE: Final = 0.05
@@ -56,7 +57,7 @@ def curse(repeats: int = REPEATS, sampler: SamplerName = "gp") -> tuple[Comparis
     reported, naive, covered = [], [], 0
     for seed in range(1, repeats + 1):
         results, truth = noisy_search(seed, sampler)
-        tuning = results.tuning
+        tuning = tuning_of(results)
         verdict = next(verdict for verdict in results.verdicts if verdict.deciding)
         if tuning is None or verdict.estimate is None or tuning.best_trial is None:
             continue
@@ -97,7 +98,8 @@ def noisy_search(seed: int, sampler: SamplerName = "gp", trials: int = TRIALS) -
         number += 1
     record = sort_trials(history.trials(number))
     results = assemble_search(schedule.study, record, run="", stopped=stop.why, stopped_because=stop.words)
-    chosen = results.tuning.chosen[0] if results.tuning else ""
+    tuning = tuning_of(results)
+    chosen = tuning.chosen[0] if tuning else ""
     levels = (schedule.study.find(name).configuration.levels for name in (chosen, schedule.study.baseline))
     chosen_value, baseline_value = map(true_value, levels)
     return results, chosen_value / baseline_value

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import optuna
 
-from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, Tried
-from ajuste.design.search.samplers import make_sampler
+from ajuste.model.search import SamplerName
+from ajuste_search.tuning.sampler import Point, SamplerTask, Tried
+from ajuste_search.tuning.samplers import make_sampler
 from benchmarks.tuning.surfaces import Surface
 
 Method: TypeAlias = Callable[[Surface, int, int], list[Point]]

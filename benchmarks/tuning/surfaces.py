@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.design.search.sampler import Point, Space, build_space
 from ajuste.model.trial import Factor
+from ajuste_search.tuning.sampler import Point, Space, build_space
 
 RECORDED: Final = Path(__file__).parent / "hackbench-surface.json"
 RECORDED_NAME: Final = "recorded"

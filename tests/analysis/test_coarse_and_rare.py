@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ajuste.analysis.ablation import Lines, Rates, effects_from_values
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
-from ajuste.design.combinations import subset_name
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
@@ -22,7 +19,6 @@ from ajuste.report.verdicts import verdict_text
 from ajuste_analyse.comparison import compare_samples, judge_comparison
 from ajuste_stats.best_sets import best_set
 from ajuste_stats.rounding import rounding_error
-from ajuste_stats.subsets import subsets
 from ajuste_stats.switchback.slices import Slice
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
@@ -111,20 +107,6 @@ def test_many_events_decide_although_some_trials_have_none(configurations: Any, 
     base, other = np.random.default_rng(4).poisson(4, (2, 600)).tolist()
     assert 0 in base
     assert judged(configurations, trials, EVENTS, base, other, 0.2).verdict == "equivalent"
-
-
-def test_lines_of_a_profile_are_not_useless_where_rounding_hides_them() -> None:
-    """0.096 s with the profile and 0.104 s without, all printed as 0.10."""
-    names = ("a", "b")
-    lines = Lines({name: {name: "1"} for name in names}, [subset_name(subset, names) for subset in subsets(2)])
-    printed, metric = np.full((4, 400), 0.10), TIME.model_copy(update={"resolution": 0.01})
-    effects = effects_from_values(lines, printed, range(400), metric, Rates(2, 1, 0.95), 0.02)
-    assert [effect.role for effect in effects] == ["undecided"] * 3
-    assert effects[0].low is not None
-    assert effects[0].low < 0.096 / 0.104
-    digits = np.exp(np.random.default_rng(3).normal(math.log(0.1), 0.001, (4, 40)))
-    effects = effects_from_values(lines, digits, range(40), TIME, Rates(2, 1, 0.95), 0.02)
-    assert [effect.role for effect in effects] == ["useless"] * 3
 
 
 def test_the_best_of_a_surface_is_not_what_rounding_made_of_it(trials: Any) -> None:

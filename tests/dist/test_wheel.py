@@ -60,6 +60,8 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         ("gate", "ci"),
         ("serve", "serve"),
         ("kernel", "kernels"),
+        ("tune", "search"),
+        ("ablate", "search"),
         ("cluster", "cluster"),
         ("why", "guest"),
         ("export", "profiles"),
@@ -96,6 +98,35 @@ def test_what_another_package_does_for_a_command_of_the_core_names_it(
     assert done.stderr.splitlines() == [
         f"ajuste: {package} is not installed; it belongs to the optional part {part} of Ajuste",
         f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'",
+    ]
+
+
+@pytest.mark.parametrize("design", ['combine = "all"\nallocation = "refine"', 'combine = "ablation"'])
+def test_a_study_of_a_kind_that_another_package_has_names_it(design: str, core: Installed, tmp_path: Path) -> None:
+    levels = "60, 40, 20, 10" if "refine" in design else "60, 10"
+    study = tmp_path / "study.toml"
+    study.write_text(
+        f"""schema = 1
+name = "study"
+question = "Which?"
+[[factor]]
+name = "vm.swappiness"
+levels = [{levels}]
+[workload]
+command = ["true"]
+[target]
+kind = "host"
+[analysis]
+metrics = ["elapsed"]
+[design]
+{design}
+"""
+    )
+    done = core.run("plan", str(study))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "ajuste: ajuste_search is not installed; it belongs to the optional part search of Ajuste",
+        f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[search]'",
     ]
 
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Ongoing
 from ajuste.report.console import BEAT_SECONDS, Console
-from ajuste.report.progress import BuildProgress, Progress, SearchProgress
+from ajuste.report.progress import BuildProgress, Progress
 from played import study_for_5_10
 from shell import SMALL
 from verdicts import verdict
@@ -185,11 +184,9 @@ def test_off_a_terminal_it_says_in_a_plain_line_now_and_then_what_runs() -> None
     assert first == second == "Running nice=0\\x1b[2J (block 1) · 0 blocks done of at most 2"
 
 
-@pytest.mark.parametrize("kind", [BuildProgress, SearchProgress])
-def test_so_do_builds_and_searches(kind: type[BuildProgress | SearchProgress]) -> None:
+def test_so_do_builds() -> None:
     out = io.StringIO()
-    options = {"allowed": 9} if kind is SearchProgress else {}
-    progress: Any = kind(console=Console(file=out), **options)  # type: ignore[arg-type]
+    progress = BuildProgress(console=Console(file=out))
     progress.beat_s = 0.01
     progress.say("booting debian:5.10")
     with progress:

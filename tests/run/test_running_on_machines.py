@@ -21,8 +21,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedExecutor, agent_events
-from searched import Watching
+from played import Notes, PlayedExecutor, agent_events
 from shell import small
 
 Switches = Callable[[str, Plan], int]
@@ -84,7 +83,7 @@ def begin(study: ResolvedStudy, store: Store) -> Run:
 
 def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Labs) -> Stop:
     with Executors(lambda _: target, lambda *_: None) as targets:
-        return Runner(study, run, store, targets, Watching()).carry_out()
+        return Runner(study, run, store, targets, Notes()).carry_out()
 
 
 def noise(plan: Plan) -> int:
@@ -170,7 +169,7 @@ class Breaking(Labs):
         yield from super().carry_out(requests, on_start)
 
 
-class Order(Watching):
+class Order(Notes):
     """Remembers what ended, in order."""
 
     def __init__(self) -> None:

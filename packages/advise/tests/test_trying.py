@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.sampler import resolve_goal
+from ajuste.design.goal import resolve_goal
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
-from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
@@ -24,6 +23,7 @@ from ajuste_advise.candidates import Choice, within
 from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, gain
 from ajuste_advise.question import Question
 from ajuste_advise.trying import Screen, fewest, screen_blocks, smallest_seen
+from ajuste_search.tuning.model import KeptLimit
 
 LOOK = Look(
     run="r", metric="elapsed", elapsed_s=1.0, spread=0.0, trial_s=1.0, shares=(TimeShare(where="user", share=0.88),),

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ajuste.analysis.ablation import Lines, Rates, ablation
-from ajuste.analysis.answer import answer, factor_answer, lines_answer
+from ajuste.analysis.answer import answer, factor_answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.factor_effects import Effects, factor_effects
@@ -45,7 +44,7 @@ from ajuste.model.relevance import NoChance
 from ajuste.model.results import Explained, History, Measured, Results
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import Configuration, Trial
-from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
+from ajuste.model.verdict import AcrossMachines, Finding, Ranking, Verdict
 from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
 from ajuste.study.factors import line_sets
@@ -72,7 +71,7 @@ blocks, the comparisons, and the environment, which has the machines' inventorie
 def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
     """Return the configurations of a study, in order; of an ablation those that a person would ask about."""
     made = tuple(c.configuration for c in resolved.configurations)
-    return made[: len(principal(len(line_sets(resolved.study))))] if _is_ablation(resolved) else made
+    return made[: len(principal(len(line_sets(resolved.study))))] if resolved.kind == "ablation" else made
 
 
 def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMachines] = ()) -> tuple[Verdict, ...]:
@@ -131,40 +130,11 @@ def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
     )
 
 
-def lines(resolved: ResolvedStudy, trials: Trials) -> tuple[LineEffect, ...]:
-    """Return the effects of each line of a profile, if it is taken apart; nothing otherwise."""
-    if not _is_ablation(resolved):
-        return ()
-    analysis = resolved.study.analysis
-    return ablation(
-        Lines(line_sets(resolved.study), resolved.names),
-        trials,
-        resolved.deciding,
-        confidence=analysis.confidence,
-        smallest_effect=analysis.smallest_effect,
-    )
-
-
-def ablation_rates(resolved: ResolvedStudy) -> Rates:
-    """Return the error rates of an ablation."""
-    return Rates(len(line_sets(resolved.study)), len(resolved.deciding), resolved.study.analysis.confidence)
-
-
-def _is_ablation(resolved: ResolvedStudy) -> bool:
-    return resolved.study.design.combine == "ablation"
-
-
 def findings(resolved: ResolvedStudy, trials: Trials, machines: Machines = NO_MACHINES) -> tuple[Finding, ...]:
-    """Return what decides when to stop: the effects of a screening or of a profile's lines, or the verdicts."""
-    if _is_ablation(resolved):
-        return _lines(resolved, clean_trials(trials), machines)
+    """Return what decides when to stop: the effects of a screening, or the verdicts."""
     if resolved.study.design.combine == "screening":
         return _effects(resolved, clean_trials(trials), machines).findings
     return verdicts(resolved, trials, compared_machines(resolved, trials, machines))
-
-
-def _lines(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> tuple[LineEffect, ...]:
-    return undisputed(lines(resolved, clean), clean, machines, lambda part: lines(resolved, part))
 
 
 def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effects:
@@ -203,11 +173,13 @@ def assemble(
     machines: Machines = NO_MACHINES,
     no_chance: Sequence[NoChance] = (),
     group_machines: GroupMachines | None = None,
+    decided: Sequence[Finding] = (),
 ) -> Results:
     """Return the results of ``trials``.
 
     ``notes`` are added to those that follow from study and trials; ``machines`` are those of the blocks, where there
     are several, and ``group_machines`` says which of them differ; ``no_chance`` is what had no chance to matter.
+    ``decided`` are findings of another kind, which decide instead of verdicts.
     """
     study = resolved.study
     record = sort_trials(trials) if isinstance(trials, Sequence) else trials
@@ -239,13 +211,11 @@ def assemble(
     factor_sentence = factor_answer(averaged, factorial.findings, study.analysis.smallest_effect)
     run_as = as_run(resolved.factors, made, summaries)
     shapes = _surfaces(resolved, run_as, clean, judged)
-    line_effects = _lines(resolved, clean, machines)
-    correction = factorial.correction or (ablation_rates(resolved).words if line_effects else "")
     described = study.design.judges_effects
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     first = (reasons(idle, resolved), agreed, "" if described else comparison)
-    sentences = (*first, factor_sentence, lines_answer(line_effects, resolved.deciding))
+    sentences = (*first, factor_sentence)
     return Results(
         study=study.name,
         title=study.title or study.name,
@@ -259,7 +229,7 @@ def assemble(
         stopped_because=stopped_because,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
-        correction=correction if described else group.describe(len(resolved.deciding)),
+        correction=factorial.correction if described else group.describe(len(resolved.deciding)),
         design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=judged,
@@ -271,12 +241,11 @@ def assemble(
         machines=across,
         tally=tally(columns),
         effects=factorial.findings,
-        effects_correction=correction,
+        effects_correction=factorial.correction,
         cells=factorial.cells,
         surfaces=shapes,
         correlations=_correlations(resolved, summaries, mean_metrics(metrics)) if shapes else (),
         histories=_histories(resolved, made, clean),
-        lines=line_effects,
         diagnostics=diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect),
         three_sigma=three_sigma(made, clean, averaged, judged, study.analysis.confidence)
         if study.analysis.three_sigma
@@ -293,7 +262,7 @@ def assemble(
                 (
                     *_notes(resolved, every, idle),
                     *_unseen(
-                        (*judged, *factorial.findings, *line_effects),
+                        (*judged, *factorial.findings, *decided),
                         one_boot=study.target.on_host and not study.across_boots,
                     ),
                     *_not_precise(resolved, judged),

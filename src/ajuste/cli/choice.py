@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli import options
-from ajuste.design.search.sampler import Search
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
@@ -20,7 +19,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.fleet import FleetPlan
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Activity, Console, sheet
-from ajuste.run.experiment import built_kernels
+from ajuste.run.experiment import Resolving, built_kernels, resolved_study
 from ajuste.run.testbed import RunOptions, kernel_testbed
 from ajuste.study.builtin import find_study
 from ajuste.study.command_line.conditions import fleet_plan
@@ -227,7 +226,12 @@ def with_kernels_of_source(request: Request) -> Request:
 
 
 def built_for(
-    study: Study, catalogue: Catalogue, run_options: RunOptions, *, quiet: bool, search: Search | None = None
+    study: Study,
+    catalogue: Catalogue,
+    run_options: RunOptions,
+    *,
+    quiet: bool,
+    resolving: Resolving = resolved_study,
 ) -> dict[str, str]:
     """Build the kernels that ``study`` needs; return their names by their specs in the study.
 
@@ -240,7 +244,7 @@ def built_for(
     from ajuste.report.progress import BuildProgress
 
     with BuildProgress(quiet=quiet) as progress:
-        return built_kernels(study, catalogue, replace(run_options, say=progress.say), progress, search)
+        return built_kernels(study, catalogue, replace(run_options, say=progress.say), progress, resolving)
 
 
 def built_for_profiles(

@@ -17,7 +17,7 @@ from ajuste.cli.command_line import HELP_ALL, Commands, help_text
 from ajuste.cli.edge import QuickEnding, exit_code
 from ajuste.cli.log import OPTION, begin_log, without_log
 from ajuste.cli.options import examples, help_if_alone
-from ajuste.machine.home import require_extra
+from ajuste.machine.home import plugin_of
 from ajuste.model.error import RequestError
 from ajuste.model.plugins import load_plugin, plugins, problems
 
@@ -86,6 +86,7 @@ Each is a module of this package, with a function of that name or a group ``app`
 
 ELSEWHERE: Final = MappingProxyType(
     {
+        "ablate": "search",
         "analyse": "analyse",
         "campaign": "serve",
         "cluster": "cluster",
@@ -102,6 +103,7 @@ ELSEWHERE: Final = MappingProxyType(
         "site": "serve",
         "suite": "ci",
         "transfer": "guest",
+        "tune": "search",
         "why": "guest",
     }
 )
@@ -168,9 +170,9 @@ def _add(app: typer.Typer, name: str) -> None:
 
 def _command(name: str) -> Any:
     # A function, or a group of commands.
-    if name in ELSEWHERE and name not in plugins("commands"):
-        require_extra(ELSEWHERE[name])
-    if name in ELSEWHERE or name not in COMMANDS:
+    if name in ELSEWHERE:
+        return plugin_of(ELSEWHERE[name], "commands", name)
+    if name not in COMMANDS:
         return load_plugin("commands", name)
     module = import_module(f"ajuste.cli.{_MODULES.get(name, name)}")
     if hasattr(module, "app") and name not in _MODULES:

@@ -68,8 +68,8 @@ def _block(
 
 Allocation = Literal["undecided", "all", "refine", "best"]
 """``undecided``: later blocks hold the baseline and what is still undecided; ``all``: every block holds everything;
-``refine``: blocks hold what the surface over a grid of levels needs (see ``design.refinement``); ``best``: later blocks
-hold the baseline and what may be the best.
+``refine``: blocks hold what the surface over a grid of levels needs (a schedule of ``ajuste-search``); ``best``: later
+blocks hold the baseline and what may be the best.
 """
 
 

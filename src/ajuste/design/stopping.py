@@ -9,7 +9,6 @@ from itertools import count
 from typing import Final, Literal
 
 from ajuste.design.blocks import Allocation
-from ajuste.design.refinement import KnownSurface
 from ajuste.model.results import Clock
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Finding
@@ -107,7 +106,8 @@ def stop(
         return Stop("budget", f"reached the limit of {count_of(limits.max_blocks, limits.unit)}; {still}")
     if minutes >= limits.max_minutes:
         return Stop(
-            "time", f"reached the limit of {_time(limits.max_minutes)} after {count_of(blocks, limits.unit)}; {still}"
+            "time",
+            f"reached the limit of {time_words(limits.max_minutes)} after {count_of(blocks, limits.unit)}; {still}",
         )
     return None
 
@@ -122,21 +122,6 @@ def stop_irrelevant(findings: Sequence[Finding], blocks: int, min_blocks: int) -
     return Stop("irrelevant", f"what varies had no chance to matter in {count_of(blocks, 'block')}")
 
 
-def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: StoppingLimits) -> Stop | None:
-    """Return whether to stop a study that is refined: when its surfaces are known, or the budget is spent."""
-    done = f"{count_of(blocks, 'block')}, with {surfaces.measured} of {surfaces.points} configurations measured"
-    if surfaces.worst <= 1 and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
-        return Stop("decided", f"the surface has the requested precision everywhere after {done}")
-    still = f"the largest error of the surface is {surfaces.worst:.1f} times the requested one"
-    if surfaces.worst <= 1:
-        still = "the surface has the requested precision"
-    if blocks >= limits.max_blocks:
-        return Stop("budget", f"reached the limit of blocks after {done}; {still}")
-    if minutes >= limits.max_minutes:
-        return Stop("time", f"reached the limit of {_time(limits.max_minutes)} after {done}; {still}")
-    return None
-
-
 def stop_at_best(
     contenders: int, configurations: int, blocks: int, minutes: float, limits: StoppingLimits
 ) -> Stop | None:
@@ -148,7 +133,7 @@ def stop_at_best(
     if blocks >= limits.max_blocks:
         return Stop("budget", f"reached the limit of blocks; {may}")
     if minutes >= limits.max_minutes:
-        return Stop("time", f"reached the limit of {_time(limits.max_minutes)}; {may}")
+        return Stop("time", f"reached the limit of {time_words(limits.max_minutes)}; {may}")
     return None
 
 
@@ -198,7 +183,8 @@ def _still_unknown(unknown: Sequence[Mean]) -> str:
     return f"not known precisely enough: {', '.join(mean.metric for mean in unknown)}"
 
 
-def _time(minutes: float) -> str:
+def time_words(minutes: float) -> str:
+    """Return a time in minutes, or in seconds: ``20 minutes``."""
     number, noun = (round(minutes, 1), "minute") if minutes >= 1 else (round(60 * minutes, 1), "second")
     return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"
 

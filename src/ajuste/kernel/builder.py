@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ajuste.kernel.spec import KernelToBuild
-from ajuste.machine.home import Home, require_extra
+from ajuste.machine.home import Home, plugin_of
 from ajuste.model.kernel import KernelImage, KernelOptions, KernelVersion
-from ajuste.model.plugins import load_plugin, plugins
+from ajuste.model.plugins import plugins
 from ajuste.model.wording import Say
 from ajuste.study.schema import PatchTable, SchedulerTable
 
@@ -80,7 +80,5 @@ def has_builder() -> bool:
 
 def kernel_builder() -> KernelBuilder:
     """Return what builds kernels. Raises RequestError, with the command that adds it, where it is not installed."""
-    if not has_builder():
-        require_extra("kernels")
-    builder: type[KernelBuilder] = load_plugin(_GROUP, _NAME)
+    builder: type[KernelBuilder] = plugin_of("kernels", _GROUP, _NAME)
     return builder()

@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 from ajuste.machine.files import require_trusted, user_name
 from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import Group, load_plugin, plugins
 from ajuste.model.wording import shell_line
 
 # How this Ajuste was installed: from where it runs, what its build recorded, and what mends or completes it.
@@ -67,11 +68,14 @@ EXTRAS: Final = MappingProxyType(
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
         "profiles": ("ajuste_profiles",),
-        "search": ("cmaes", "optuna", "pydoe", "sklearn"),
+        "search": ("ajuste_search", "cmaes", "optuna", "pydoe", "sklearn"),
         "serve": ("ajuste_lab", "starlette", "uvicorn"),
     }
 )
 """The optional parts, with the modules that only they have."""
+
+KINDS: Final = MappingProxyType({"ablation": "search", "live": "live", "refine": "search", "search": "search"})
+"""The kinds of experiments that other packages have, with the optional part that each belongs to."""
 
 # `e_machine` of an ELF file (elf.h), as uname(2) names the machine.
 _MACHINES: Final = MappingProxyType({3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"})
@@ -153,6 +157,13 @@ def require_extra(extra: str) -> None:
     for module in EXTRAS[extra]:
         if find_spec(module) is None:
             raise _lacking(module, extra)
+
+
+def plugin_of(extra: str, group: Group, name: str) -> Any:
+    """Return the plug-in that an optional part of Ajuste has. Raises RequestError with the command that installs it."""
+    if name not in plugins(group):
+        require_extra(extra)
+    return load_plugin(group, name)
 
 
 def lacking(error: ModuleNotFoundError) -> RequestError | None:

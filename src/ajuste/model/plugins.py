@@ -25,6 +25,7 @@ from ajuste.model.error import RequestError, RunError
 
 Group = Literal[
     "commands",
+    "schedules",
     "assemblers",
     "facets",
     "sections",
@@ -46,6 +47,8 @@ Group = Literal[
 """Groups of what a package can add; the entry points of each are in ``ajuste.GROUP``:
 
 - ``commands``: a function, or a group of commands (``ajuste.cli.command_line.Commands``), by the command's name
+- ``schedules``: what decides which trials come next in a kind of experiment, called as the class
+  ``ajuste.run.schedule.Schedule``
 - ``assemblers``: a function that gives the results of a kind of experiment, as ``ajuste.analysis.results.assemble``
 - ``facets`` and ``sections``: modules on what only some runs have, and how a report tells it (``ajuste.run.facets``,
   ``ajuste.report.facets``)

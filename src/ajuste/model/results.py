@@ -15,7 +15,6 @@ from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.relevance import NoChance
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import KERNEL_FACTOR, Factor
-from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict
 from ajuste.model.wording import block_words, count_of
 from ajuste_stats.terms import Kind, Scale, Word
@@ -396,7 +395,6 @@ class Results(BaseModel):
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
-    ``tuning`` is what a search has found: then the verdicts are those of its check alone.
     ``no_chance`` are the factors that had no chance to matter, as far as no verdict says otherwise.
     ``live`` has the slices of an experiment on a running service, which are its trials.
     A run that was ``imported`` was measured by others, and came in a bundle.
@@ -440,7 +438,6 @@ class Results(BaseModel):
     diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None
-    tuning: Tuning | None = None
     rule: PredictionRule | None = None
     predictions: tuple[Prediction, ...] = ()
     timelines: tuple[SampledFigure, ...] = ()
@@ -460,7 +457,7 @@ class Results(BaseModel):
     @property
     def facets(self) -> Mapping[str, Any]:
         """Return what packages add to the results of some runs: JSON documents by key."""
-        return self.model_extra or {}
+        return {name: document for name, document in (self.model_extra or {}).items() if document}
 
     @property
     def counted_blocks(self) -> str:

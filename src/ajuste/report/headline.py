@@ -33,6 +33,7 @@ from ajuste.model.wording import (
     visible_line,
 )
 from ajuste.report.document import CommandBlock, Fact, Facts, Section
+from ajuste.report.facets import facet_headline, is_settled_by_blocks
 from ajuste.report.format import Labels, common_format, duration, numeric_levels
 from ajuste.report.tables import deciding_metrics, is_screening, metric_verdicts, typical
 from ajuste.report.verdicts import effect_style, known
@@ -56,7 +57,7 @@ def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     undecided = [f for f in findings if f.deciding and f.verdict == "undecided"]
     findings = [f for f in undecided if f.is_open]
     unmeasured = results.stopped == "irrelevant" or (results.stopped == "failed" and not results.blocks)
-    if unmeasured or results.tuning is not None or results.live is not None:
+    if unmeasured or not is_settled_by_blocks(results):
         return ()
     facts = tuple(_why(results, undecided, labels))
     if findings:
@@ -98,7 +99,7 @@ def _is_withheld(results: Results, finding: Finding) -> bool:
 def _subject(results: Results, finding: Finding, labels: Labels) -> str:
     if isinstance(finding, Verdict):
         return labels.by_name(results).get(finding.configuration, finding.configuration)
-    return finding.line if isinstance(finding, LineEffect) else finding.subject
+    return finding.subject
 
 
 def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> Iterator[Fact]:
@@ -495,11 +496,10 @@ class _Subject:
             return self._none_matters(1, self._name(verdict))
         if words := verdict.within_limit(self.results.smallest_effect):
             return f"{self._name(verdict)} is {words}: {self._title}."
-        if verdict.is_undecided and self.results.facets:
-            from ajuste.report.facets import facet_headline  # few runs have any
-
-            if sentence := facet_headline(self.results, self._name(verdict), self._title, verdict):
-                return sentence
+        if verdict.is_undecided and (
+            sentence := facet_headline(self.results, self._name(verdict), self._title, verdict)
+        ):
+            return sentence
         if verdict.depends_on_machine:
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
         if verdict.too_coarse and verdict.old is not None and verdict.old == verdict.new:

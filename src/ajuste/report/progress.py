@@ -1,4 +1,4 @@
-"""Progress of a study that runs, a kernel that is built, or a search."""
+"""Progress of a study that runs, or of a kernel that is built."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ajuste.design.blocks import Allocation
-from ajuste.design.search.sampler import Standing
 from ajuste.design.stopping import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
-from ajuste.model.wording import block_name, change, count_of, in_sentence, visible_line
+from ajuste.model.wording import block_name, count_of, visible_line
 from ajuste.report.console import INDENT, SEPARATOR, WORD_STYLES, Console, Display
 from ajuste.report.format import duration, study_labels, study_settings
 from ajuste.report.verdicts import effect_style
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
 
-class _TrialDisplay(Display):
-    # Says configurations and blocks as people do.
+class TrialDisplay(Display):
+    """A display of trials that says configurations and blocks as people do."""
+
     _names: Mapping[str, str] = {}
     _short: Mapping[str, str] = {}
     _heading = ""
@@ -50,11 +50,12 @@ class _TrialDisplay(Display):
             self._heading = labels.heading
             self._warm_up = study.study.design.warm_up
 
-    def _name(self, configuration: str) -> str:
+    def name(self, configuration: str) -> str:
+        """Return a configuration in a person's words."""
         return self._names.get(configuration) or visible_line(configuration)
 
 
-class Progress(_TrialDisplay):
+class Progress(TrialDisplay):
     """A display on standard error, from entering to leaving. Safe to call from several threads.
 
     ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``allocation``
@@ -107,8 +108,6 @@ class Progress(_TrialDisplay):
             self._running += Counter()  # forgets what has ended
             self._statuses[status] += 1
 
-    def search_stands(self, standing: Standing) -> None: ...
-
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None:
         """Record a complete block (no warm-up), and what is known after it if that is new."""
         with self._lock:
@@ -157,7 +156,7 @@ class Progress(_TrialDisplay):
 
     def lines(self) -> Sequence[str]:
         running = ", ".join(
-            f"{self._name(name)} ({block_name(block, self._warm_up)})" for name, block in sorted(self._running)
+            f"{self.name(name)} ({block_name(block, self._warm_up)})" for name, block in sorted(self._running)
         )
         has_begun = self._blocks or self._first_trial is not None
         return [self._now(running), *([self._blocks_text()] if has_begun else [])]
@@ -265,82 +264,3 @@ class BuildProgress(Display):
         if self._count and seconds >= _SECONDS_BEFORE_GUESSING:
             text += f"{SEPARATOR}about {duration(seconds / self._count * (self._expected - self._count))} left"
         return text
-
-
-# What happens while a search runs: a few lines.
-
-
-_DOING: Final = {
-    "warm-up": "Warming up",
-    "explore": "Exploring",
-    "replicate": "Replicating the most promising",
-    "check": "Checking the choice in fresh blocks",
-}
-
-
-class SearchProgress(_TrialDisplay):
-    """A display on standard error, from entering to leaving: what is tried, the best so far, how many trials are left.
-
-    Safe to call from several threads. ``clock`` gives seconds that only grow.
-    """
-
-    def __init__(
-        self,
-        *,
-        allowed: int,
-        quiet: bool = False,
-        console: Console | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(console, quiet=quiet, clock=clock)
-        self._allowed = allowed
-        self._running: Counter[str] = Counter()
-        self._standing: Standing | None = None
-        self._first: float | None = None
-        self._done = 0
-
-    def trial_started(self, configuration: str, block: int) -> None:
-        with self._lock:
-            self._message = ""
-            self._first = self._clock() if self._first is None else self._first
-            self._running[configuration] += 1
-
-    def trial_done(self, configuration: str, block: int, status: Status, seconds: float) -> None:
-        with self._lock:
-            self._running[configuration] -= 1
-            self._running += Counter()  # forgets what has ended
-            self._done += 1
-
-    def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
-
-    def search_stands(self, standing: Standing) -> None:
-        """Record what is known after a block."""
-        with self._lock:
-            self._standing = standing
-
-    def lines(self) -> Sequence[str]:
-        running = ", ".join(self._name(name) for name in sorted(self._running))
-        trial_lines = [] if self._first is None else [self._trials()]
-        best = [] if self._standing is None else [self._best(self._standing)]
-        return [self._now(running), *trial_lines, *best]
-
-    def _trials(self) -> str:
-        stands = self._standing
-        phase = _DOING[stands.phase] if stands else _DOING["explore"]
-        done = max(self._done, stands.trials if stands else 0)
-        parts = [f"{phase}: {count_of(done, 'trial')} done of at most {self._allowed:,}"]
-        if self._done and self._first is not None and stands:
-            left = (self._clock() - self._first) / self._done * max(0, self._allowed - done)
-            parts.append(f"at most {duration(left)} left")
-        return SEPARATOR.join(parts)
-
-    def _best(self, stands: Standing) -> str:
-        tried = f"{count_of(stands.tried, 'configuration')} tried"
-        if stands.best is None or stands.change is None:
-            return f"{tried}{SEPARATOR}none keeps the constraints yet" if stands.tried else tried
-        value = -stands.change if stands.metric.direction == "higher" else stands.change
-        effect = (
-            change(math.exp(value), "ratio", "") if stands.as_ratio else change(value, "difference", stands.metric.unit)
-        )
-        title = visible_line(in_sentence(stands.metric.title))
-        return f"{tried}{SEPARATOR}best so far {self._name(stands.best)}: {title} {effect}, not checked yet"

@@ -26,7 +26,7 @@ from ajuste.report.document import (
     Subsection,
     Verdicts,
 )
-from ajuste.report.facets import facet_sections
+from ajuste.report.facets import compared_configurations, facet_sections
 from ajuste.report.format import Labels, fixed_levels, result_labels
 from ajuste.report.headline import Headline, first_sentence, headlines, unsettled_sections
 from ajuste.report.listings import listing_sections
@@ -43,14 +43,13 @@ from ajuste.report.method import (
     settings_parts,
 )
 from ajuste.report.plots.trials import small_plot
-from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
+from ajuste.report.sections import history_sections, metric_pictures
 from ajuste.report.tables import (
     deciding_metrics,
     described,
     described_with_effects,
     effect_table,
     is_screening,
-    line_table,
     measured_metrics,
     metric_matrix,
     metric_verdicts,
@@ -59,15 +58,10 @@ from ajuste.report.tables import (
     verdict_table,
 )
 from ajuste.report.trials import make_excerpt
-from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, metric_effects, word_badge
+from ajuste.report.verdicts import counted, counted_lines, effect_band, metric_effects, word_meanings
 
 IMPORTED: Final = "Imported from a bundle: others measured it, and nothing here proves how."
 _HIGHEST_LEAD: Final = 420  # CSS pixels
-_LINES_ABOUT: Final = (
-    "The effect of the whole profile is divided among its lines. A line's share is the effect that it adds when lines "
-    "are added one by one, averaged over all orders (its Shapley value). The other columns show the effect of the line "
-    "alone and as the last line."
-)
 
 
 def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
@@ -97,19 +91,17 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_answer(results),
         *_verdicts(results, subset, first, labels),
         *ranking_sections(results, first, labels),
-        *_lines(results, decided),
         *_effects(results, decided, labels),
         *figures,
-        *facet_sections(results, labels, first=True),
+        *facet_sections(results, labels, "answer"),
         *note_sections(notes, clock_notes(results) if results.clock == "virtual" else ()),
         *noise[:-1],
         *unsettled_sections(results, labels),
         *listing_sections(subset, labels),
-        *search_sections(results, labels),
+        *facet_sections(results, labels, "metrics"),
         *history_sections(results, labels),
-        *surface_sections(results, labels),
         *_metrics(decided, pictures, lead),
-        *facet_sections(results, labels, first=False),
+        *facet_sections(results, labels, "last"),
         *noise[-1:],
         *_others(subset, first, labels, screening=is_screening(results)),
         *_about(results, labels),
@@ -135,12 +127,9 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
 
 
 def _compared(results: Results) -> Results:
-    # Without what a search only tried: its figures chose what was checked, and would look better than they are.
-    tuning = results.tuning
-    if tuning is None or not tuning.check_blocks:
-        return results
-    checked = tuple(c for c in results.configurations if c.baseline or c.name in tuning.chosen)
-    return results.model_copy(update={"configurations": checked})
+    # Without what was only tried: its figures chose what was compared, and would look better than they are.
+    names = compared_configurations(results)
+    return results.model_copy(update={"configurations": tuple(c for c in results.configurations if c.name in names)})
 
 
 def _counts(results: Results, decided: Sequence[Metric]) -> Block:
@@ -225,15 +214,7 @@ def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labe
 def _meanings(results: Results) -> Meanings:
     deciding = deciding_metrics(results)
     compared = (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
-    words = {finding.verdict for finding in compared if finding.metric in deciding and not finding.is_within_limit}
-    return Meanings(tuple((word_badge(word), LOOKS[word].meaning) for word in ORDER if word in words))
-
-
-def _lines(results: Results, decided: Sequence[Metric]) -> tuple[Section, ...]:
-    table = line_table(results, decided)
-    if table is None:
-        return ()
-    return (Section("What each line does", (table, _meanings(results)), "lines", "Lines", _LINES_ABOUT),)
+    return word_meanings([finding for finding in compared if finding.metric in deciding])
 
 
 def _effects(results: Results, decided: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:

@@ -1,4 +1,4 @@
-"""Tables of metrics, verdicts, effects of factors and lines of a profile."""
+"""Tables of metrics, verdicts and effects of factors."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ from ajuste.report.verdicts import (
     effect_style,
     known,
     metric_effects,
-    metric_lines,
-    role_text,
     verdict_text,
     word_badge,
 )
@@ -498,40 +496,3 @@ def _effects_summary(effects: Sequence[FactorEffect], styles: dict[Scale, Effect
 
 
 # The lines of a profile: what each does of what the whole does.
-
-
-def line_table(results: Results, metrics: Sequence[Metric]) -> Table | None:
-    """Return the whole, then the lines from the largest share to the smallest; ``None`` without any."""
-    groups = tuple(RowGroup(metric.title, rows) for metric in metrics if (rows := _lines(results, metric)))
-    if not groups:
-        return None
-    columns = (
-        Column("Line", figure=False),
-        Column("Share"),
-        Column("Interval", verbose=True),
-        *(Column(title, optional=True) for title in ("Of the whole", "Alone", "As the last")),
-        Column("Verdict", figure=False),
-    )
-    return Table(columns, groups, "lines-table", "Lines of the profile")
-
-
-def _lines(results: Results, metric: Metric) -> tuple[Row, ...]:
-    lines = metric_lines(results, metric.name)
-    styles = effect_style(lines, metric.unit)
-    rows = []
-    for line in lines:
-        style, levels = styles[line.scale], ", ".join(dict.fromkeys(line.sets.values()))
-        places = f" in {len(line.sets)} places" if len(line.sets) > 1 else ""
-        name = "the whole profile" if line.kind == "whole" else visible_line(line.line)
-        part = NOTHING if line.part is None else f"{number(100 * line.part, 0)} %"
-        alone = last = ""
-        if line.kind != "whole":
-            alone, last = (style.estimate(line.model_copy(update=b.model_dump())) for b in (line.alone, line.last))
-        cells = (
-            Cell(name, visible_line(f"= {levels}{places}") if line.sets else ""),
-            *(style.estimate(line), style.interval(line), part, alone, last),
-            word_badge(line.verdict, role_text(line)),
-        )
-        remark = line.remark or (line.reason if line.role in ("depends", "undecided") else "")
-        rows.append(Row(cells, remark=visible_line(remark)))
-    return tuple(rows)

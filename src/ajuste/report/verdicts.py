@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role
 from ajuste.model.wording import block_words, factor, is_percentage, visible_line
-from ajuste.report.document import Badge
+from ajuste.report.document import Badge, Meanings
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, signed
 from ajuste_stats.terms import Scale, Word
 
@@ -175,18 +175,13 @@ def metric_effects(results: Results, metric: str) -> tuple[FactorEffect, ...]:
     return tuple(sorted(mine, key=lambda effect: (effect.kind != "main", -effect.size)))
 
 
-def metric_lines(results: Results, metric: str) -> tuple[LineEffect, ...]:
-    """Return the whole, then the lines from the largest share to the smallest."""
-    mine = [line for line in results.lines if line.metric == metric]
-    return tuple(sorted(mine, key=lambda line: (line.kind != "whole", -line.size)))
-
-
-def role_text(line: LineEffect) -> str:
-    """Return ``helps``, ``useless``, ``undecided, about 12 more blocks``."""
-    return ", ".join(filter(None, (line.role, line.about_more if line.role == "undecided" else "")))
-
-
 # Badges: a word with its sign.
+
+
+def word_meanings(findings: Sequence[Finding]) -> Meanings:
+    """Return the words of ``findings``, with what each means."""
+    words = {finding.verdict for finding in findings if not finding.is_within_limit}
+    return Meanings(tuple((word_badge(word), LOOKS[word].meaning) for word in ORDER if word in words))
 
 
 def word_badge(word: Word, text: str = "") -> Badge:

@@ -82,7 +82,7 @@ def continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) 
         if verdict.deciding and verdict.is_open
     ]
     stopped = run.stopped or "interrupted"
-    if not open_verdicts or stopped not in ("budget", "time", "interrupted") or resolved.search or resolved.live:
+    if not open_verdicts or stopped not in ("budget", "time", "interrupted"):
         return None
     words = _typed(run, resolved)
     if not words:

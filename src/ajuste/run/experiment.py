@@ -8,39 +8,36 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.design.search.sampler import Search
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.journals import keeper
 from ajuste.kernel.spec import kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
-from ajuste.machine.home import ajuste_version, require_extra
+from ajuste.machine.home import ajuste_version, plugin_of
 from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.base import BaseModel
 from ajuste.model.boot import BOOTS
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
-from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.trial_status import EXITED
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, KernelTestbed, RunOptions, testbed_for
 from ajuste.study.named import require_allowed
-from ajuste.study.resolve import resolve, resolver
+from ajuste.study.resolve import resolve
 from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
     from ajuste.kernel.builder import BuildWatcher
     from ajuste.model.results import Results
-    from ajuste.report.progress import Progress, SearchProgress
+    from ajuste.report.progress import Progress
     from ajuste.run.runner import Executors, Watcher
     from ajuste.store.store import Run, Store
 
@@ -49,6 +46,10 @@ _KEPT: Final = "measurements are kept; run the same command again to resume"
 
 Anew = Callable[[Experiment, "Store"], bool]
 """Decides whether an experiment is measured again although the store has a run of it."""
+Resolving = Callable[[Study, Catalogue, RunOptions], ResolvedStudy]
+"""Resolves a study on its kernels, as ``resolved_study`` does."""
+Preparing = Callable[[Study, Catalogue, RunOptions], Experiment]
+"""Makes an experiment of a study, as ``prepare`` does."""
 
 
 def resolved_study(study: Study, catalogue: Catalogue, options: RunOptions) -> ResolvedStudy:
@@ -72,7 +73,11 @@ def prepare(study: Study, catalogue: Catalogue, options: RunOptions) -> Experime
 
 
 def built_kernels(
-    study: Study, catalogue: Catalogue, options: RunOptions, watcher: BuildWatcher, search: Search | None = None
+    study: Study,
+    catalogue: Catalogue,
+    options: RunOptions,
+    watcher: BuildWatcher,
+    resolving: Resolving = resolved_study,
 ) -> dict[str, str]:
     """Build the kernels that ``study`` asks for, once all else of it is checked. Return their names (``mine:NAME``) by
     the study's.
@@ -85,33 +90,17 @@ def built_kernels(
     from ajuste.kernel.builder import kernel_builder
 
     bed = testbed_for(study, options)
-    if search is None:
-        resolved = resolved_study(study, catalogue, options)
-    else:
-        surroundings = bed.surroundings(searched_study(study, search, catalogue), catalogue)
-        resolved = first_study(resolver(*surroundings), search)
+    resolved = resolving(study, catalogue, options)
     assert isinstance(bed, KernelTestbed)  # only guests boot kernels of a study
     bed.require_buildable(resolved, wanted)
     return dict(kernel_builder().build_specified(study.kernels, options.home, watcher))
 
 
-def prepare_search(study: Study, search: Search, catalogue: Catalogue, options: RunOptions) -> Experiment:
-    """Prepare as ``prepare``, for a search among the combinations of all levels. Raises RequestError."""
-    require_allowed(study, options.rights.planning, catalogue, kernel_kind)
-    bed = testbed_for(study, options)
-    search_resolver = resolver(*bed.surroundings(searched_study(study, search, catalogue), catalogue))
-    return replace(bed.prepared(first_study(search_resolver, search), catalogue), resolver=search_resolver)
-
-
-def progress_of(
-    study: Study, catalogue: Catalogue, *, quiet: bool, search: Search | None = None
-) -> Progress | SearchProgress:
-    """Return a progress display of ``study``, or of the ``search`` in it, for ``conduct``."""
-    from ajuste.report.progress import Progress, SearchProgress
+def progress_of(study: Study, catalogue: Catalogue, *, quiet: bool) -> Progress:
+    """Return a progress display of ``study``, for ``conduct``."""
+    from ajuste.report.progress import Progress
     from ajuste.study.metrics import deciding_metrics
 
-    if search is not None:
-        return SearchProgress(allowed=search.trials, quiet=quiet)
     budget = study.budget
     return Progress(
         min_blocks=budget.min_blocks,
@@ -182,18 +171,20 @@ def measured(
     anew: Anew = lambda *_: False,
     quiet: bool = False,
     name_chosen: bool = False,
-    search: Search | None = None,
+    preparing: Preparing = prepare,
+    display: AbstractContextManager[Watcher] | None = None,
 ) -> Iterator[MeasuredExperiment]:
-    """Carry out ``study``, or the ``search`` in it, with a display and a store that stay open until the block ends.
+    """Carry out ``study`` with a display and a store that stay open until the block ends.
 
     ``anew`` decides whether a stored run is measured again; with ``name_chosen`` no other question may have the
-    study's name. Raises as ``prepare`` and ``conduct``.
+    study's name. Another kind of experiment is prepared by ``preparing``, and has a ``display`` for it. Raises as
+    ``prepare`` and ``conduct``.
     """
     from ajuste.store.store import Store
 
-    with progress_of(study, catalogue, quiet=quiet, search=search) as progress:
+    with display or progress_of(study, catalogue, quiet=quiet) as progress:
         options = replace(options, say=progress.say)
-        experiment = prepare_search(study, search, catalogue, options) if search else prepare(study, catalogue, options)
+        experiment = preparing(study, catalogue, options)
         with Store(options.home.store_url) as store:
             if name_chosen:
                 require_free_name(experiment, store)
@@ -438,9 +429,7 @@ def recorder() -> Any:
     """Return the module that records trials and explains them: ``record`` does on request, ``record_decisive`` at the
     end of a run. Raises RequestError if the package that has it is not installed.
     """
-    if "why" not in plugins("recorders"):
-        require_extra("guest")
-    return load_plugin("recorders", "why")
+    return plugin_of("guest", "recorders", "why")
 
 
 def _kernel_options(experiment: Experiment, options: RunOptions) -> dict[str, Any]:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import NOTES
-from ajuste.machine.home import require_extra
+from ajuste.machine.home import KINDS, plugin_of
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Command
-from ajuste.model.plugins import load_plugin
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Results
 from ajuste.run.continuation import continuation, reproducing_commands, with_root
@@ -59,7 +58,7 @@ def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
 
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     deciding = [metric for metric in resolved.deciding if metric.quantile is None]
-    one_by_one = resolved.live is None and resolved.search is None and not resolved.study.design.judges_effects
+    one_by_one = not resolved.kind and not resolved.study.design.judges_effects
     if not one_by_one or not deciding or len(resolved.configurations) < 2:
         raise RequestError(
             f"--three-sigma: the run {run.id} does not compare means of configurations one by one",
@@ -141,15 +140,9 @@ def _command_line(configuration: ResolvedConfiguration) -> str:
 
 
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
-    # Imported late: the analysis of a search takes long to load.
-    if resolved.live is not None:
-        require_extra("live")
-        assembler: Callable[..., Results] = load_plugin("assemblers", "live")
+    if resolved.kind:
+        assembler: Callable[..., Results] = plugin_of(KINDS[resolved.kind], "assemblers", resolved.kind)
         return assembler
-    if resolved.search is None:
-        from ajuste.analysis.results import assemble
+    from ajuste.analysis.results import assemble
 
-        return partial(assemble, group_machines=group_machines)
-    from ajuste.analysis.search.results import assemble_search
-
-    return assemble_search
+    return partial(assemble, group_machines=group_machines)

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Final
 
-from ajuste.analysis.results import ablation_rates, configurations, effects
+from ajuste.analysis.results import configurations, effects
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.plan import Command, Scratch, location_words
@@ -97,7 +97,7 @@ def planned_study(
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
         precision=study.analysis.precision,
-        correction=_correction(resolved),
+        correction=schedule.correction or _correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
         kernel_arguments=target.kernel_arguments,
         modules=(*target.modules, *resolved.modules),
@@ -179,8 +179,6 @@ def _correction(resolved: ResolvedStudy) -> str:
     study, made = resolved.study, configurations(resolved)
     if study.design.combine == "screening":
         return effects(resolved, ()).correction
-    if study.design.combine == "ablation":
-        return ablation_rates(resolved).words
     group = family(made, resolved.deciding, study.analysis.confidence)
     return group.describe(len(resolved.deciding))
 

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from ajuste.design.blocks import block
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
+from ajuste.machine.home import KINDS, plugin_of
 from ajuste.model.event import Restored, Written
 from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
@@ -21,12 +23,10 @@ from ajuste.outputs.trial_status import trial
 from ajuste.run.boot_schedule import BootSchedule
 from ajuste.run.machine_order import MachineOrder, StopAll
 from ajuste.run.schedule import (
-    AblationSchedule,
     BestSchedule,
     BlockWatcher,
     FixedSchedule,
     NarrowingSchedule,
-    RefinedSchedule,
     Schedule,
     TrialHistory,
 )
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from ajuste.store.store import Place, Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
+
+_SCHEDULES: Final[Mapping[str, type[Schedule]]] = MappingProxyType(
+    {"all": FixedSchedule, "undecided": NarrowingSchedule, "best": BestSchedule}
+)
+"""Schedules of the core, by the allocation of a study."""
 
 _SHORTEST_TRIAL_S: Final = 0.1
 """A trial that begins within the time budget gets as many seconds at least."""
@@ -335,21 +340,15 @@ class Runner:
 
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:
     """Return the schedule of ``study``; a ``resolver`` makes it a search. Raises RequestError for too few trials."""
-    if resolver is not None:
-        from ajuste.run.search import SearchSchedule  # It takes long to load.
-
-        return SearchSchedule(study, history, resolver)
-    if study.study.across_boots:
+    if study.study.across_boots and resolver is None:
         return BootSchedule(study, history)
-    if study.study.design.combine == "ablation":
-        return AblationSchedule(study, history)
-    kinds = {
-        "all": FixedSchedule,
-        "undecided": NarrowingSchedule,
-        "refine": RefinedSchedule,
-        "best": BestSchedule,
-    }
-    return kinds[study.study.allocation](study, history)
+    kind: str = "ablation" if study.kind == "ablation" else study.study.allocation
+    if resolver is not None:
+        kind = "search"
+    if kind in _SCHEDULES:
+        return _SCHEDULES[kind](study, history)
+    schedule: Callable[..., Schedule] = plugin_of(KINDS[kind], "schedules", kind)
+    return schedule(study, history, resolver)
 
 
 def _which(slot: Slot, attempt: int) -> dict[str, Any]:

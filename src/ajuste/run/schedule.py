@@ -11,11 +11,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Protocol
 
-from ajuste.analysis.pairs import clean_trials, given_up, sampled
 from ajuste.analysis.results import findings, mean_precisions
 from ajuste.design.blocks import block, members
-from ajuste.design.refinement import KnownSurface, build_grid, known
-from ajuste.design.search.sampler import Standing
 from ajuste.design.stopping import (
     Mean,
     Stop,
@@ -27,13 +24,12 @@ from ajuste.design.stopping import (
     stop,
     stop_at_best,
     stop_irrelevant,
-    stop_refining,
 )
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial_status import is_broken, why_lost
-from ajuste.study.factors import ablation_names
+from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 
 
@@ -116,8 +112,6 @@ class BlockWatcher(Protocol):
 
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
-    def search_stands(self, standing: Standing) -> None: ...
-
 
 class Schedule(ABC):
     """Decides what is measured next, by the study and the trials in ``history`` alone.
@@ -135,8 +129,11 @@ class Schedule(ABC):
     """The reasons, if no factor can matter."""
     follows_from_trials = True
     """True if blocks depend on the trials before them."""
+    correction = ""
+    """The error rates of its findings in words, where these are no verdicts."""
 
-    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
+    def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> None:
+        """A ``resolver`` is for those that make configurations as they go."""
         self.study = study
         self.history = history
 
@@ -196,8 +193,8 @@ class FixedSchedule(Schedule):
 
     follows_from_trials = False
 
-    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
-        super().__init__(study, history)
+    def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> None:
+        super().__init__(study, history, resolver)
         budget = study.study.budget
         self.limits = StoppingLimits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
         self._warm_up = study.study.design.warm_up
@@ -237,8 +234,12 @@ class FixedSchedule(Schedule):
     def findings(self, number: int) -> tuple[Finding, ...]:
         """Return the findings after the complete block ``number``."""
         if number not in self._findings:
-            self._findings[number] = findings(self.study, self.history.trials(number), self.history.machines)
+            self._findings[number] = self.compute_findings(self.history.trials(number))
         return self._findings[number]
+
+    def compute_findings(self, trials: Sequence[Trial]) -> tuple[Finding, ...]:
+        """Return what decides when to stop, by these trials."""
+        return findings(self.study, trials, self.history.machines)
 
     def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
         known_means = [
@@ -307,39 +308,3 @@ class BestSchedule(NarrowingSchedule):
 
             self._contenders[number] = contenders(self.study, self.history.trials(number))
         return self._contenders[number]
-
-
-class RefinedSchedule(FixedSchedule):
-    """Schedules the coarse points of a grid first, then those where the surface is least known."""
-
-    follows_from_trials = True
-
-    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
-        self._grid = build_grid(study.factors, [resolved.configuration for resolved in study.configurations])
-        self._known: dict[int, KnownSurface] = {}
-        super().__init__(study, history)
-
-    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
-        if number < self._warm_up + self.limits.min_blocks:
-            return self._grid.coarse, super().roster(number)[1]
-        return self._known_after(number - 1).following, number
-
-    def last_alike(self, number: int) -> int | None:
-        return max(number, self._warm_up + self.limits.min_blocks - 1)
-
-    def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
-        return stop_refining(self._known_after(number), measured, minutes, self.limits)
-
-    def _known_after(self, number: int) -> KnownSurface:
-        if number not in self._known:
-            clean = clean_trials(self.history.trials(number))
-            values = sampled(self._grid, clean, self.study.deciding, self.study.study.analysis.smallest_effect)
-            self._known[number] = known(self._grid, values, given_up(self._grid, clean))
-        return self._known[number]
-
-
-class AblationSchedule(FixedSchedule):
-    """Schedules different sets of a profile's lines in each block."""
-
-    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
-        return ablation_names(self.study, number), number

@@ -24,13 +24,13 @@ from ajuste.executor.host.host import HostExecutor, prepared_for
 from ajuste.executor.host.rights import require_possible, risks
 from ajuste.kernel.spec import KernelToBuild
 from ajuste.machine.files import file_sha256
-from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program, require_extra
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program, plugin_of
 from ajuste.machine.session import machine_marks
 from ajuste.model.base import BaseModel
 from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
-from ajuste.model.plugins import load_plugin, plugins
+from ajuste.model.plugins import plugins
 from ajuste.model.wording import Say
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
@@ -281,9 +281,7 @@ def has_testbed(name: str) -> bool:
 
 
 def _load(name: str, options: RunOptions) -> Testbed:
-    if not has_testbed(name):
-        require_extra(_EXTRAS[name])
-    testbed: Testbed = load_plugin("testbeds", name)(options)
+    testbed: Testbed = plugin_of(_EXTRAS[name], "testbeds", name)(options)
     return testbed
 
 

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from ajuste.catalogue.level import check_parameter, quantity_unit
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import FEWEST
-from ajuste.design.refinement import FEWEST_LEVELS, MOST_FACTORS
+from ajuste.design.goal import constrained_metric, split_objective
 from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
@@ -45,7 +45,6 @@ from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import check_services
 from ajuste.study.site import PREFIX
 from ajuste.study.target import TargetTable
-from ajuste.study.tune import check_tune
 
 # Fields of the table target that a host does not have.
 OF_A_GUEST = (
@@ -100,7 +99,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
         check_design(study, catalogue),
         check_answerable(study, catalogue),
         check_precision(study),
-        check_tune(study, catalogue),
+        _tune(study, catalogue),
         _scratch(study, catalogue),
     )
 
@@ -278,8 +277,22 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             yield Problem(("expect", "figure", index, "metric"), f'the study does not measure "{figure.metric}"{near}')
 
 
+def _tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+    for field, names in (("objectives", study.tune.objectives), ("constraints", study.tune.constraints)):
+        for index, text in enumerate(names):
+            try:
+                name = split_objective(text)[0] if field == "objectives" else constrained_metric(text)
+                find_metric(name, study, catalogue)
+            except RequestError as failure:
+                yield Problem(("tune", field, index), failure.message, failure.hint)
+
+
 # Whether a study's design can be carried out with its factors.
 
+
+# A grid to be refined: factors with fewer levels are not made coarser; over more factors it has too many points.
+FEWEST_LEVELS = 4
+MOST_FACTORS = 3
 
 # Limit of lines of an ablation: with more, a block would be hundreds of trials.
 MOST_LINES = 60

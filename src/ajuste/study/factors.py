@@ -19,9 +19,7 @@ from ajuste.model.tunable import SERVICE_PREFIX, AttributeName, Marker, Tunable,
 from ajuste.model.workload import ServiceKind, WorkloadKind
 from ajuste.study.job import AttributesTable, ServiceTable, WorkloadTable
 from ajuste.study.problem import KeyPath, Problem, nearest
-from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
-from ajuste_stats.subsets import of_block, subsets
 
 # What the levels of a factor set: the one thing that the factor is named after, or several at once.
 
@@ -189,13 +187,6 @@ def line_sets(study: Study) -> dict[str, dict[str, str]]:
         line.name: set_by(line, next(level for level in line.levels if level != line.baseline_level))
         for line in profile_lines(study)
     }
-
-
-def ablation_names(resolved: ResolvedStudy, block: int) -> tuple[str, ...]:
-    """Return the names of the configurations that a block holds: ``resolved`` has them in the order of ``subsets``."""
-    lines = len(profile_lines(resolved.study))
-    names = dict(zip(subsets(lines), resolved.names, strict=True))
-    return tuple(names[subset] for subset in of_block(lines, block))
 
 
 # How a process is run.

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ajuste.design.search.sampler import Search
 from ajuste.model.base import BaseModel
 from ajuste.model.boot import BootState
 from ajuste.model.live import LiveDesign
@@ -18,8 +17,8 @@ from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, Ready, ReadySettled, Sampler, Scratch, Write
 from ajuste.model.results import Explained
+from ajuste.model.search import Leg, Search
 from ajuste.model.trial import Configuration, Factor
-from ajuste.model.tuning import Leg
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.timeline_metrics import Timeline
 from ajuste.study.metrics import wants_instructions, wants_modelled
@@ -134,6 +133,15 @@ class ResolvedStudy(BaseModel):
         """Return how a live experiment measures its slices."""
         assert self.live is not None, "not an experiment on a running service"
         return self.live
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of experiment, if another package has it: ``live``, ``search`` or ``ablation``."""
+        if self.live is not None:
+            return "live"
+        if self.search is not None:
+            return "search"
+        return "ablation" if self.study.design.combine == "ablation" else ""
 
     @property
     def counts_instructions(self) -> bool:

@@ -14,9 +14,9 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from ajuste.design.blocks import Allocation, Order
 from ajuste.design.combinations import Combine
-from ajuste.design.search.sampler import DEFAULT_TRIALS, SamplerName
 from ajuste.model.boot import DEFAULT_PER_BOOT, is_boot_name
 from ajuste.model.error import Place, RequestError
+from ajuste.model.search import DEFAULT_TRIALS, SamplerName
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.study.job import (

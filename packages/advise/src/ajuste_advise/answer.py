@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, count_of, first_few, listed, percent, sentence_start
 from ajuste_advise.budget import Budget
 from ajuste_advise.candidates import Choice
 from ajuste_advise.model import Line, Look, TimeShare, Tried, Where
+from ajuste_search.tuning.model import KeptLimit
 
 PARTS: Final[Mapping[Where, str]] = {
     "user": "running its own code",

@@ -16,7 +16,7 @@ from ajuste.cli.choice import Machines
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, spread
 from ajuste.cli.showing import Showing, command_line, contents_of, open_report
-from ajuste.design.search.sampler import split_objective
+from ajuste.design.goal import split_objective
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RunError

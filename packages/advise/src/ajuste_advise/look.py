@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ajuste.analysis.relevance import Activity
 from ajuste.catalogue.loader import figure_sources
-from ajuste.design.search.sampler import Constraint, resolve_goal
+from ajuste.design.goal import Constraint, resolve_goal
 from ajuste.model.cause import Cause
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.event import Exited, parse_event

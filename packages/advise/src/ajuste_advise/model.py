@@ -9,8 +9,8 @@ from pydantic import Field
 
 from ajuste.model.base import ClosedModel
 from ajuste.model.cause import Cause
-from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
+from ajuste_search.tuning.model import KeptLimit
 
 Where = Literal[
     "user", "kernel", "other-programs", "interrupts", "waiting", "cpu-wait", "disk-wait", "memory-wait", "idle"

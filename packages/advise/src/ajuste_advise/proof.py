@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.analysis.search.limits import kept_limits
 from ajuste.analysis.verdict import family
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
-from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import LineEffect, Verdict
 from ajuste.model.wording import change
 from ajuste.run.experiment import MeasuredExperiment
@@ -18,6 +16,8 @@ from ajuste_advise.budget import ABLATION, MIN_BLOCKS, PROOF
 from ajuste_advise.model import Line, Stage
 from ajuste_advise.question import Question, setting_factor, together
 from ajuste_advise.trying import stage_of
+from ajuste_search.tuning.limits import kept_limits
+from ajuste_search.tuning.model import KeptLimit
 
 FACTOR: Final = "settings"
 # Far from the seeds of all other stages, so that none of the proof's trials repeats one that chose.

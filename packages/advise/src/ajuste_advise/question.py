@@ -11,10 +11,11 @@ from typing import Any, Final
 import typer
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.search.sampler import Constraint, Search, constrained_metric, resolve_goal
+from ajuste.design.goal import Constraint, constrained_metric, resolve_goal
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
+from ajuste.model.search import Search
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible_line
 from ajuste.run.experiment import MeasuredExperiment, measured

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.design.search.sampler import Constraint
+from ajuste.design.goal import Constraint
 from ajuste.model.error import RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict

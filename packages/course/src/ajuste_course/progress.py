@@ -38,8 +38,6 @@ class MarkingDisplay(Display):
 
     def block_done(self, block: int, findings: Any) -> None: ...
 
-    def search_stands(self, standing: Any) -> None: ...
-
     def lines(self) -> Sequence[str]:
         spent = time.monotonic() - self._begin
         left = f"about {duration(spent / self._marked * (self._files - self._marked))} left" if self._marked else ""

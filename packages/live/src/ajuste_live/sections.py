@@ -18,7 +18,8 @@ from ajuste.report.format import Labels, NumberFormat, common_format
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_legend, configuration_marks
 
-FIRST: Final = True
+PLACE: Final = "answer"
+MORE_BLOCKS: Final = False  # slices of time are not added to
 
 _HEIGHT: Final = 260
 _UNITS: Final = (

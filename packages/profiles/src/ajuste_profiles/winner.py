@@ -16,9 +16,9 @@ from ajuste.model.event import Written
 from ajuste.model.plan import Attributes, FileLocation, Location, ServerSetting, Write, location_words
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
-from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import block_words, shell_line, visible_line
+from ajuste.report.facets import objection
 from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste_profiles.export import NO_WORDS, Export, ExportSetting, LeftOut, plain
@@ -38,7 +38,7 @@ def supported(results: Results, wanted: str | None = None) -> str:
     better = [
         name
         for name, verdicts in _deciding(results).items()
-        if _is_better(verdicts) and not _constraints_not_kept(results, name)
+        if _is_better(verdicts) and objection(results, name) is None
     ]
     if not better:
         counts = tally(verdict for verdicts in _deciding(results).values() for verdict in verdicts)
@@ -81,11 +81,8 @@ def _require(results: Results, wanted: str) -> None:
         )
     if wanted == _baseline(results):
         raise RequestError(f"{wanted} is the baseline of the run {results.run}; expected another configuration")
-    if broken := _constraints_not_kept(results, wanted):
-        raise RequestError(
-            f"{wanted} may break the constraint {broken[0].text!r} of the search",
-            hint="choose a configuration that meets every constraint",
-        )
+    if (error := objection(results, wanted)) is not None:
+        raise error
     verdicts = deciding_verdicts(results, wanted)
     against = [v for v in verdicts if v.verdict == "worsens"]
     if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
@@ -94,10 +91,6 @@ def _require(results: Results, wanted: str) -> None:
             f"the verdict on {wanted} does not support using it: {summary}",
             hint="choose a configuration that improves a metric",
         )
-
-
-def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:
-    return results.tuning.not_kept(name) if results.tuning is not None else ()
 
 
 def _deciding(results: Results) -> dict[str, list[Verdict]]:

@@ -8,7 +8,7 @@ from ajuste.model.results import Results
 from ajuste.report.document import Column, Paragraph, Row, Section, Table
 from ajuste.report.format import Labels
 
-FIRST: Final = True
+PLACE: Final = "answer"
 
 
 def sections(results: Results, _: Labels) -> tuple[Section, ...]:

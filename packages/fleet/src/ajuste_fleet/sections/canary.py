@@ -9,7 +9,7 @@ from ajuste.report.document import Section
 from ajuste.report.format import Labels
 from ajuste_fleet.report import fleet_section
 
-FIRST: Final = True
+PLACE: Final = "answer"
 
 
 def sections(results: Results, labels: Labels) -> tuple[Section, ...]:

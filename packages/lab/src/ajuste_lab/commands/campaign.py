@@ -103,7 +103,7 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Begin a campaign: what may be proposed, and what it is judged by."""
-    from ajuste.design.search.sampler import split_objective
+    from ajuste.design.goal import split_objective
     from ajuste.kernel.spec import parse_study_spec
     from ajuste.study.builtin import find_study
     from ajuste.study.read import read_study

@@ -10,7 +10,7 @@ import typer
 
 from ajuste.cli.options import Json, example
 from ajuste.machine.files import make_directory, write_text
-from ajuste.machine.home import home
+from ajuste.machine.home import KINDS, home, require_extra
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.wording import visible_line
 from ajuste.run.outcome import results_of
@@ -88,6 +88,9 @@ def write_winner(run: str, directory: Path) -> list[Path]:
 
 
 def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    if resolved.kind:
+        require_extra(KINDS[resolved.kind])  # it knows what is against a configuration
     results = results_of(run, store)
     name = supported(results, wanted)
     # A trial that failed may have written only some of the settings.
@@ -95,7 +98,7 @@ def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
     rows = measured.of(name)
     clean = rows[measured.has_status("ok")[rows]]
     written = measured.written[int(clean[0])] if len(clean) else ()
-    return configuration_export(results, ResolvedStudy.model_validate_json(run.resolved), written, name)
+    return configuration_export(results, resolved, written, name)
 
 
 def _other_formats(export: Export, kind: str) -> str | None:

@@ -1,0 +1,1 @@
+"""Ablation: which lines of a profile matter, and how much each contributes."""

@@ -1,0 +1,1 @@
+"""Facets of runs that search."""

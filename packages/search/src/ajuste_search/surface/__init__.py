@@ -1,0 +1,1 @@
+"""Surfaces in a report: a metric over the levels of numeric factors."""

@@ -1,0 +1,1 @@
+"""Tuning: the best configuration in few trials."""
