@@ -1,1 +1,1 @@
-"""The machine itself: home, lock, cache, files, inventory, doctor and boot loaders."""
+"""The machine itself: home, cache, files, units, inventory and doctor."""

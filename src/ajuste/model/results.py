@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from ajuste.model.base import BaseModel, rare
-from ajuste.model.boot import BootFindings
+from ajuste.model.boot import BOOTS
 from ajuste.model.live import LiveRecord
 from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.relevance import NoChance
@@ -390,7 +390,6 @@ class Results(BaseModel):
     ``rankings`` are there of three configurations or more, one for each deciding metric with a better direction.
     ``histories`` are there where versions of the kernel are compared, ``surfaces`` where numeric factors span one, with
     ``correlations`` of deciding metrics and all others.
-    ``boots`` is there where the machine rebooted for it.
     ``machines`` compares the effects on several machines, where blocks were shared out among them.
     ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
@@ -451,7 +450,6 @@ class Results(BaseModel):
     continuation: Continuation | None = Field(default=None, exclude_if=lambda value: value is None)
     no_chance: tuple[NoChance, ...] = Field(default=(), exclude_if=lambda value: not value)
     live: LiveRecord | None = Field(default=None, exclude_if=lambda live: live is None)
-    boots: BootFindings | None = Field(default=None, exclude_if=lambda value: value is None)
     notes: tuple[str, ...] = ()
     created: str = ""
     ajuste: str = ""
@@ -463,9 +461,14 @@ class Results(BaseModel):
         return self.model_extra or {}
 
     @property
+    def of_rounds(self) -> bool:
+        """Return whether its blocks are rounds of boots: the machine rebooted for it."""
+        return BOOTS in self.environment
+
+    @property
     def counted_blocks(self) -> str:
         """Return the blocks in words: ``12 blocks``; ``3 rounds of boots``."""
-        return block_words(self.blocks, of_rounds=self.boots is not None)
+        return block_words(self.blocks, of_rounds=self.of_rounds)
 
     def reference(self, configuration: str) -> str:
         """Return the configuration that this one is compared with, itself if it is a baseline; empty where none is."""

@@ -134,7 +134,7 @@ def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
     if len(more) < len(findings) or not more:
         yield Fact("Still needed", "unknown: too few blocks to say, or too much noise")
         return
-    blocks = block_words(max(more), "more ", of_rounds=results.boots is not None)
+    blocks = block_words(max(more), "more ", of_rounds=results.of_rounds)
     each = results.continuation.seconds_per_block if results.continuation else None
     time = f", {duration(max(more) * each)} at today's pace" if each else ""
     yield Fact("Still needed", f"about {blocks}{time}")

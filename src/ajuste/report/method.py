@@ -254,7 +254,7 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
     compared = len(results.configurations) > 1
     level = f"{100 * results.level:g} %"
     confidence = f"{level} for all verdicts together" if compared else level
-    blocks = str(results.blocks) if results.boots is None else results.counted_blocks
+    blocks = results.counted_blocks if results.of_rounds else str(results.blocks)
     paired = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
     if paired and min(paired) < results.blocks:
         blocks += f"; each comparison uses those with a clean trial of both, {min(paired)} at least"
