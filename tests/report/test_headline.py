@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from ajuste.model.boot import BOOTS
+from ajuste.model.explained import Explained
 from ajuste.model.metric import Metric, PredictionRule
-from ajuste.model.results import Explained, Measured, Prediction, Results, Summary
+from ajuste.model.prediction import Prediction
+from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import Ranked, Ranking, Verdict
 from ajuste.report.format import result_labels

@@ -30,12 +30,13 @@ from ajuste.design.search.sampler import Goal, Search, Space, Tried, build_space
 from ajuste.design.search.samplers import TITLES
 from ajuste.design.search.surrogate import Surrogate
 from ajuste.design.stopping import Why
+from ajuste.model.facets import DESIGN
 from ajuste.model.measurements import measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.tuning import ExpectedMap, Importance, KeptLimit, Leg, SearchStep, Tuning
-from ajuste.model.verdict import Ranking, Verdict
+from ajuste.model.verdict import RANKINGS, Ranking, Verdict
 from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
 from ajuste.study.resolved import ResolvedStudy
 
@@ -173,9 +174,9 @@ def assemble_search(
             "answer": search_answer(tuning, state.verdicts, state.goal.objectives, smallest),
             "verdicts": state.verdicts if state.chosen else (),
             "configurations": _as_checked(results.configurations, state),
-            "rankings": state.rankings if state.chosen else (),
+            **RANKINGS.document(state.rankings if state.chosen else ()),
             "correction": state.correction if state.chosen else results.correction,
-            "design": _design(tuning),
+            **DESIGN.document(_design(tuning)),
             "tuning": tuning,
             "surfaces": (),
             "correlations": (),

@@ -21,7 +21,7 @@ def facet_sections(results: Results, labels: Labels, *, first: bool) -> Iterator
     """Yield the sections of all facets that ``results`` have: those that come ``first``, or the others."""
 
     def has(name: str) -> bool:
-        return name in results.facets or (name in Results.model_fields and bool(getattr(results, name)))
+        return bool(results.facets.get(name))
 
     for module in modules(sys.modules[__name__], "sections", has).values():
         with isolated(module):
