@@ -11,8 +11,10 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 import ajuste.model.base
+from ajuste.model.facets import FACETS
 from ajuste.model.plugins import plugins
 from ajuste.model.results import Results
+from ajuste_live.record import RECORD
 
 _BASES: Final = {BaseModel.__module__, ajuste.model.base.__name__}
 _PLAIN: Final = {str: "text", int: "number", float: "number", bool: "true or false", type(None): "null"}
@@ -55,15 +57,16 @@ def tables() -> list[type[BaseModel]]:
 
 def _facets() -> dict[str, Any]:
     """Return the keys that packages add to the document, with what their modules find."""
-    added = {name: plugin for name, plugin in plugins("facets").items() if name not in Results.model_fields}
-    finders = {name: plugin.load().find for name, plugin in added.items()}
-    return {name: _without_null(typing.get_type_hints(find)["return"]) for name, find in sorted(finders.items())}
+    finders = {name: plugin.load().find for name, plugin in plugins("facets").items()}
+    added = {name: _without_null(typing.get_type_hints(find)["return"]) for name, find in sorted(finders.items())}
+    kinds = {facet.key: facet.kind | None if facet.absent is None else facet.kind for facet in (*FACETS, RECORD)}
+    return kinds | added
 
 
 def _without_null(annotation: Any) -> Any:
     # A facet that a run does not have has no key.
-    (present,) = (part for part in typing.get_args(annotation) if part is not type(None))
-    return present
+    parts = typing.get_args(annotation)
+    return next(part for part in parts if part is not type(None)) if type(None) in parts else annotation
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -24,6 +24,7 @@ from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
+from ajuste.model.verdict import MACHINES
 from ajuste.report.html import write_report
 from ajuste.report.results import results_report
 from ajuste.study.read import parse_study
@@ -85,7 +86,7 @@ def assembled(
         group_machines=group_machines,
     )
     clean = clean_trials(sort_trials(trials).measurements)
-    fleet = effects_of(resolved, clean, owners, results.machines, environment)
+    fleet = effects_of(resolved, clean, owners, MACHINES.of(results), environment)
     return results.model_copy(update={"fleet": to_jsonable_python(fleet)} if fleet else {})
 
 

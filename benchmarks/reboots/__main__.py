@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.console import Console
 
+from ajuste_boots.model import FINDINGS
 from benchmarks.comparison import show
 from benchmarks.gallery.marks import put
 from benchmarks.gallery.pages import GALLERY
@@ -67,7 +68,7 @@ def put_into_page(what: str) -> None:
 def tell(ended: emulated.Ended) -> None:
     """The answer, the verdicts and the boots of an experiment of the emulated machine."""
     results = ended.results
-    if results is None or results.boots is None:
+    if results is None or (findings := FINDINGS.of(results)) is None:
         raise SystemExit("the experiment was given up")
     print(results.answer)
     for verdict in results.verdicts:
@@ -80,8 +81,8 @@ def tell(ended: emulated.Ended) -> None:
             verdict.high,
             verdict.blocks,
         )
-    print(*results.boots.says, *results.boots.spreads, sep="\n")
-    for boot in results.boots.kept.boots:
+    print(*findings.says, *findings.spreads, sep="\n")
+    for boot in findings.kept.boots:
         print(boot.number, boot.state, boot.kernel, boot.outcome, len(boot.trials))
     print(f"{len(ended.command_lines)} boots in {ended.seconds:.0f} s; boot files as before: {ended.as_before}")
 

@@ -19,11 +19,11 @@ from typing import Final
 
 import psutil
 
-from ajuste.machine.boot.session import last_boots
-from ajuste.model.boot import KeptBoot
 from ajuste.model.results import Results
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
+from ajuste_boots.model import KeptBoot
+from ajuste_boots.session import last_boots
 from benchmarks.comparison import Comparison
 from benchmarks.reboots.image import ROOT, command_disk, files_disk, image, overlay, result_disk
 

@@ -14,9 +14,6 @@ from typing import Any, Self
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.executor import Executor
-from ajuste.executor.host.host import RebootingExecutor
-from ajuste.machine.boot.session import BootPlan, BootSession, RebootWanted, Step, plan_entries
-from ajuste.model.boot import BOOTS
 from ajuste.model.event import Accepted, End, Event, Exited, Hello, Started
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
@@ -27,6 +24,8 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import Machine, ResolvedStudy
+from ajuste_boots.session import BootPlan, BootSession, RebootWanted, Step, plan_entries
+from ajuste_boots.testbed import RebootingExecutor
 from benchmarks.reboots.played import PlayedMachine
 
 EFFECT = -0.10
@@ -164,8 +163,7 @@ def _opened(machine: PlayedMachine, session: BootSession, step: Step) -> Callabl
 
 def _keep_boots(run: Run, store: Store) -> Callable[[Machine, Executor], None]:
     def keep(_machine: Machine, executor: Executor) -> None:
-        assert executor.boots is not None
-        store.set_environment(run, {BOOTS: executor.boots.model_dump(mode="json")})
+        store.set_environment(run, dict(executor.records))
 
     return keep
 

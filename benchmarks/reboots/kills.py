@@ -17,11 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ajuste.model.boot import BOOTS, KeptBoots
+from ajuste.model.boot import BOOTS
 from ajuste.run.runner import schedule_of
 from ajuste.run.schedule import TrialHistory
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_boots.model import KeptBoots
 from benchmarks.comparison import Comparison
 from benchmarks.reboots.experiment import go_on, in_a_child, played_study
 from benchmarks.reboots.played import LoaderName, PlayedMachine, Rebooted, always
@@ -121,7 +122,7 @@ def _process(machine: PlayedMachine, study: ResolvedStudy, home: Path, limit: in
             os.kill(os.getpid(), signal.SIGKILL)
 
     if _has_ended(home) and not (home / "reboots/state.json").exists():
-        from ajuste.machine.boot.session import remove_units
+        from ajuste_boots.session import remove_units
 
         remove_units(machine.rebootable)
         return

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from ajuste.machine.boot.files import DIRECTORY
-from ajuste.machine.boot.loader import run_tool
-from ajuste.machine.boot.session import RebootableMachine
+from ajuste.machine.units import DIRECTORY
+from ajuste_boots.loader import run_tool
+from ajuste_boots.session import RebootableMachine
 
 KERNELS: Final = ("6.12.90+deb12.1-cloud-amd64", "6.1.0-50-cloud-amd64")
 """Kernels of the configuration beside this file, which update-grub made in the emulated machine."""

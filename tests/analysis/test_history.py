@@ -10,8 +10,8 @@ import pytest
 from ajuste.analysis.history import histories
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import Promise
+from ajuste.model.history import History
 from ajuste.model.metric import Metric
-from ajuste.model.results import History
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")

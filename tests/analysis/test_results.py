@@ -11,6 +11,7 @@ from ajuste.analysis.results import assemble
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.blocks import block
 from ajuste.model.event import Written
+from ajuste.model.explained import EXPLAINED
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
@@ -66,8 +67,8 @@ def test_the_answer_and_verdicts_are_those_that_were_put_in(granularity: Resolve
     assert [m.name for m in results.metrics] == ["involuntary-switches", "elapsed", "cycles"]
     assert results.configurations[2].read_back == {"sched_min_granularity_ns": "75000000"}
     assert results.configurations[0].not_supported == {"cycles": "no PMU"}
-    assert results.explained[0].initial_value == "750000"
-    assert results.explained[0].where == "/proc/sys/kernel/sched_min_granularity_ns"
+    assert EXPLAINED.of(results)[0].initial_value == "750000"
+    assert EXPLAINED.of(results)[0].where == "/proc/sys/kernel/sched_min_granularity_ns"
     assert results.notes[-1] == "Mind this."
     assert "virtual clock" in results.notes[0]
     assert Results.model_validate_json(results.model_dump_json()) == results

@@ -11,7 +11,7 @@ from scipy import stats
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
-from ajuste.model.results import ThreeSigma
+from ajuste.model.three_sigma import ThreeSigma
 from ajuste.model.trial import Configuration, Trial
 
 Configurations = Callable[..., list[Configuration]]

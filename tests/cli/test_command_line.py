@@ -13,6 +13,7 @@ import typer
 
 from ajuste.cli.main import whole_application
 from ajuste.cli.showing import OF_OUTPUT, command_line
+from ajuste.model.continuation import CONTINUATION, REPRODUCE
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.command_line.option import options_of, words_of
@@ -104,11 +105,12 @@ def test_every_line_of_a_report_asks_for_what_was_asked(name: str, tmp_path: Pat
     typed = shlex.join(line_of(name, parameters_of(name)))
     run = undecided(command_line(parsed(shlex.split(typed)[1:])), tmp_path, store)
     results = results_of(run, store)
-    (again,) = results.reproduce
+    (again,) = REPRODUCE.of(results)
     assert wanted(again, but=EXACTER) == wanted(typed, but=EXACTER)
-    assert (results.continuation is not None) == (name in GOES_ON)
-    if results.continuation is not None:
-        assert wanted(results.continuation.command, but=BUDGET) == wanted(typed, but=BUDGET)
+    continuation = CONTINUATION.of(results)
+    assert (continuation is not None) == (name in GOES_ON)
+    if continuation is not None:
+        assert wanted(continuation.command, but=BUDGET) == wanted(typed, but=BUDGET)
 
 
 def test_the_words_of_a_request_parse_to_that_request() -> None:

@@ -26,7 +26,9 @@ from tests.report.simulated import (
     simulate,
 )
 
-from ajuste.model.results import Explained, Results, SampledFigure, SampledLine, TimelineMark
+from ajuste.model.explained import EXPLAINED, Explained
+from ajuste.model.results import Results
+from ajuste.model.timeline import TIMELINES, SampledFigure, SampledLine, TimelineMark
 from ajuste.model.trial import Factor
 from headless import chromium
 
@@ -237,16 +239,17 @@ def hostile(granularity: Results) -> Results:
         for place, c in enumerate(granularity.configurations, 1)
     )
     changed = granularity.model_copy(update={"configurations": configurations})
+    explained = EXPLAINED_MIN.model_copy(update={"name": factor, "what": HOSTILE, "note": HOSTILE})
     return changed.model_copy(
         update={
-            "timelines": sampled(changed, source=HOSTILE, key=f"%{{x}} {HOSTILE}"),
+            **TIMELINES.document(sampled(changed, source=HOSTILE, key=f"%{{x}} {HOSTILE}")),
             "title": f"Title {HOSTILE}",
             "question": f"Question {HOSTILE} \u2028 \u202e",
             "answer": f"Answer {HOSTILE} \x1b[31m",
             "notes": (f"Note {HOSTILE}", "{{ 7 * 7 }} ${7*7} %{x}"),
-            "reproduce": (f"ajuste run '{HOSTILE}'",),
+            "reproduce": [f"ajuste run '{HOSTILE}'"],
             "environment": {f"key {HOSTILE}": {HOSTILE: f"value {HOSTILE}"}},
-            "explained": (EXPLAINED_MIN.model_copy(update={"name": factor, "what": HOSTILE, "note": HOSTILE}),),
+            **EXPLAINED.document((explained,)),
             "factors": (Factor(name=factor, levels=tuple(f"{x}{HOSTILE}" for x in "1234"), baseline=f"1{HOSTILE}"),),
             "metrics": tuple(
                 m.model_copy(update={"title": f"{m.title} {HOSTILE}", "unit": m.unit and f"{m.unit}{HOSTILE}"})

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 from tests.report.plotted import checked
 
-from ajuste.model.results import Course, Diagnostic, Diagnostics, Naive, Results
+from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
+from ajuste.model.results import Results
 from ajuste.report.document import Paragraph, Subsection, Table
 from ajuste.report.html import render_html
 from ajuste.report.method import matters, noise_sections

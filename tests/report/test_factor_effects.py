@@ -13,8 +13,10 @@ from tests.report.plotted import checked
 from tests.report.simulated import ELAPSED, Simulated, simulate
 
 from ajuste.analysis.factor_effects import factor_effects
+from ajuste.model.explained import EXPLAINED
 from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste.model.verdict import CELLS, EFFECTS
 from ajuste.report.document import Table, Verdicts
 from ajuste.report.format import result_labels
 from ajuste.report.headline import headlines
@@ -74,7 +76,7 @@ def printed(results: Results, width: int = 100) -> str:
 
 def test_the_terminal_has_main_effects_from_the_largest_to_the_smallest(factorial: Results) -> None:
     squeezed = re.sub(r"\s", "", printed(factorial))
-    mains = [e for e in factorial.effects if e.kind == "main" and e.estimate]
+    mains = [e for e in EFFECTS.of(factorial) if e.kind == "main" and e.estimate]
     ranked = sorted(mains, key=lambda e: max(e.estimate or 1, 1 / (e.estimate or 1)), reverse=True)
     labels = result_labels(factorial)
     names = [effect_name(effect, labels) for effect in ranked]
@@ -99,22 +101,22 @@ def test_a_screening_tells_effects_and_not_its_configurations(screened: Results)
     effects = report.section("effects")
     assert effects is not None
     (table,) = (block for block in effects.blocks if isinstance(block, Table))
-    assert table.size == len(screened.effects)
+    assert table.size == len(EFFECTS.of(screened))
     (counts,) = (block for block in report.lead if isinstance(block, Verdicts))
     ((_, badges),) = counts.counts
-    assert {badge.word for badge in badges} == {e.verdict for e in screened.effects}
+    assert {badge.word for badge in badges} == {e.verdict for e in EFFECTS.of(screened)}
 
 
 def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(screened: Results) -> None:
-    metric = next(m for m in screened.metrics if m.name == screened.effects[0].metric)
+    metric = next(m for m in screened.metrics if m.name == EFFECTS.of(screened)[0].metric)
     (plot,) = pareto_plots(screened, metric, result_labels(screened), "p")
     drawn = checked(plot).to_dict()
     points = [t for t in drawn["data"] if t["mode"] == "markers"]
     bars = [t for t in drawn["data"] if t["mode"] == "lines" and t["line"]["width"] > 5]
     intervals = [t for t in drawn["data"] if t["mode"] == "lines" and t["line"]["width"] <= 5]
-    assert len(points) == len(bars) == len(intervals) == min(30, len(screened.effects))
+    assert len(points) == len(bars) == len(intervals) == min(30, len(EFFECTS.of(screened)))
     top = max(points, key=lambda t: t["y"][0])["x"][0]
-    largest = max((e.estimate for e in screened.effects if e.estimate), key=lambda v: max(v, 1 / v))
+    largest = max((e.estimate for e in EFFECTS.of(screened) if e.estimate), key=lambda v: max(v, 1 / v))
     assert top in (pytest.approx(largest), pytest.approx(100 * (largest - 1)))
     for bar, interval, point in zip(bars, intervals, points, strict=True):
         assert bar["x"][1] == point["x"][0]
@@ -124,12 +126,12 @@ def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(
 
 
 def test_interactions_are_lines_through_the_cells_with_their_intervals(factorial: Results) -> None:
-    metric = next(m for m in factorial.metrics if m.name == factorial.effects[0].metric)
+    metric = next(m for m in factorial.metrics if m.name == EFFECTS.of(factorial)[0].metric)
     (plot,) = interaction_plots(factorial, metric, result_labels(factorial), "i")
     first, second = factorial.factors
     assert len(checked(plot).data) == min(len(first.levels), len(second.levels))
-    assert sum(len(line.y) for line in checked(plot).data) == len(factorial.cells)
-    estimates = sorted(cell.estimate for cell in factorial.cells if cell.estimate)
+    assert sum(len(line.y) for line in checked(plot).data) == len(CELLS.of(factorial))
+    estimates = sorted(cell.estimate for cell in CELLS.of(factorial) if cell.estimate)
     drawn = sorted(y for line in checked(plot).data for y in line.y)
     assert drawn in (pytest.approx(estimates), pytest.approx([100 * (v - 1) for v in estimates]))
 
@@ -176,7 +178,7 @@ def test_a_factor_may_be_settled_where_no_single_configuration_is(factorial: Res
     assert " on average over " in sentence
     effects = [
         effect.model_copy(update={"verdict": "undecided"}) if effect.kind == "main" else effect
-        for effect in results.effects
+        for effect in EFFECTS.of(results)
     ]
     sentence = headlines(results.model_copy(update={"effects": tuple(effects)}), result_labels(results))[0].sentence
     assert " on average over " not in sentence
@@ -194,12 +196,12 @@ def test_the_figures_of_an_average_effect_give_its_percentage() -> None:
     results = results.model_copy(update={"verdicts": tuple(undecided), "clock": "wall"})
     sentence = headlines(results, result_labels(results))[0].sentence
     assert sentence == "Use second = b: it cuts elapsed time from 117 ms to 81.6 ms on average over first a and b."
-    (effect,) = (each for each in results.effects if each.kind == "main" and each.factors == ("second",))
+    (effect,) = (each for each in EFFECTS.of(results) if each.kind == "main" and each.factors == ("second",))
     assert effect.effect == "−30.2 %"
     # The configurations' own figures are of other blocks, where trials were left out.
     assert effect.estimate is not None
     shifted = effect.model_copy(update={"estimate": effect.estimate * 1.1})
-    effects = tuple(shifted if each == effect else each for each in results.effects)
+    effects = tuple(shifted if each == effect else each for each in EFFECTS.of(results))
     results = results.model_copy(update={"effects": effects})
     sentence = headlines(results, result_labels(results))[0].sentence
     assert " from 117 ms to 89.8 ms on average over " in sentence
@@ -208,7 +210,7 @@ def test_the_figures_of_an_average_effect_give_its_percentage() -> None:
 def test_where_a_factor_is_a_condition_the_setting_alone_is_recommended(factorial: Results) -> None:
     setting, condition = factorial.factors
     explained = [
-        factor.model_copy(update={"condition": factor.name == condition.name}) for factor in factorial.explained
+        factor.model_copy(update={"condition": factor.name == condition.name}) for factor in EXPLAINED.of(factorial)
     ]
     results = factorial.model_copy(update={"explained": tuple(explained), "clock": "wall"})
     effects = [

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ajuste.model.boot import BootFindings, KeptBoots
+from ajuste.model.boot import BOOTS
+from ajuste.model.explained import Explained
 from ajuste.model.metric import Metric, PredictionRule
-from ajuste.model.results import Explained, Measured, Prediction, Results, Summary
+from ajuste.model.prediction import Prediction
+from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import Ranked, Ranking, Verdict
 from ajuste.report.format import result_labels
@@ -172,8 +174,8 @@ def test_a_run_that_ended_before_anything_was_measured_says_so(granularity: Resu
 def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:
     results = results_of(granularity, ONE, [("undecided", 1.0)])
     verdicts = tuple(verdict.model_copy(update={"of_rounds": True, "more_blocks": 1}) for verdict in results.verdicts)
-    boots = BootFindings(kept=KeptBoots(each=2, warm_up=1, loader="grub"))
-    (sentence,) = headline_sentences(results.model_copy(update={"verdicts": verdicts, "boots": boots}))
+    environment = {BOOTS: {"each": 2, "warm_up": 1, "loader": "grub"}}
+    (sentence,) = headline_sentences(results.model_copy(update={"verdicts": verdicts, "environment": environment}))
     assert "after 12 rounds of boots: " in sentence
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.report.plotted import checked
 
-from ajuste.model.results import History, Results, VersionChange, VersionPoint
+from ajuste.model.history import History, VersionChange, VersionPoint
+from ajuste.model.results import Results
 from ajuste.report.document import Paragraph, Picture, Section
 from ajuste.report.format import result_labels
 from ajuste.report.plots.plot import figure_json

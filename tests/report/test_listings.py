@@ -10,7 +10,9 @@ from tests.report.plotted import checked
 from tests.report.simulated import HOSTILE, INVOLUNTARY
 
 from ajuste.model.metric import PredictionRule
-from ajuste.model.results import Prediction, Results, ThreeSigma
+from ajuste.model.prediction import PREDICTIONS, Prediction
+from ajuste.model.results import Results
+from ajuste.model.three_sigma import ThreeSigma
 from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
 from ajuste.report.plots.curve import predicted_plot
@@ -88,7 +90,7 @@ def test_nothing_of_them_is_shown_where_a_study_does_not_ask(granularity: Result
 
 def test_what_a_rule_says_is_text_whatever_it_contains(predicted: Results) -> None:
     rule = RULE.model_copy(update={"says": HOSTILE, "title": HOSTILE})
-    hostile = predicted.predictions[0].model_copy(update={"why": HOSTILE})
+    hostile = PREDICTIONS.of(predicted)[0].model_copy(update={"why": HOSTILE})
     page = render_html(results_report(predicted.model_copy(update={"rule": rule, "predictions": (hostile,)})))
     assert HOSTILE not in page
 
@@ -98,4 +100,4 @@ def test_the_plot_has_each_prediction_and_the_measured_means(predicted: Results)
     assert plot is not None
     traces = checked(plot).to_plotly_json()["data"]
     assert [list(trace["x"]) for trace in traces[:2]] == [[100, 150], [100]]
-    assert list(traces[-1]["x"]) == [133, *[90] * (len(predicted.predictions) - 1)]
+    assert list(traces[-1]["x"]) == [133, *[90] * (len(PREDICTIONS.of(predicted)) - 1)]

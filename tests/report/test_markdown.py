@@ -7,6 +7,7 @@ import re
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.kernel import PROOFS, Proof, ShownFeature
 from ajuste.model.results import Results
 from ajuste.report.markdown import markdown
@@ -55,7 +56,7 @@ def test_verdicts_answer_and_commands_are_there(granularity: Results) -> None:
     assert granularity.answer in text(granularity)
     assert granularity.digest in text(granularity)
     [block] = [token for token in tokens(granularity) if token.type == "fence"]
-    assert block.content.splitlines() == list(granularity.reproduce)
+    assert block.content.splitlines() == list(REPRODUCE.of(granularity))
 
 
 def test_the_metrics_that_are_named_are_shown(granularity: Results) -> None:

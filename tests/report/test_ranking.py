@@ -16,6 +16,7 @@ from ajuste.analysis.verdict import family, judge
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste.model.verdict import RANKINGS
 from ajuste.report.html import write_report
 from ajuste.report.markdown import markdown
 from ajuste.report.results import results_report
@@ -73,7 +74,7 @@ def test_the_terminal_names_the_winner_and_the_ratios_as_people_say_them() -> No
 def test_what_is_worse_for_certain_is_not_shown_as_what_may_be_as_good() -> None:
     """A difference that does not matter is *undecided* while too few seeds have shown it."""
     results = ranked({"slow": 0.2, "fast": 0.1, "near": 0.103}, of_seeds=True)
-    (ranking,) = results.rankings
+    (ranking,) = RANKINGS.of(results)
     assert ranking.contenders == ("fast",)
     seen = markdown(results_report(results.model_copy(update={"smallest_effect": 0.05})))
     assert "may be as good" not in seen
@@ -83,7 +84,7 @@ def test_what_is_worse_for_certain_is_not_shown_as_what_may_be_as_good() -> None
 def test_what_can_be_better_by_less_than_matters_leaves_nothing_open() -> None:
     """Nine seeds are too few for *equivalent*, and yet no figure reaches beyond the band."""
     results = ranked({"plain": 0.2, "pinned": 0.1, "isolated": 0.1002}, blocks=9, of_seeds=True)
-    (ranking,) = results.rankings
+    (ranking,) = RANKINGS.of(results)
     assert set(ranking.contenders) == {"pinned", "isolated"}
     results = results.model_copy(update={"smallest_effect": 0.05})
     assert results_report(results).headline.startswith(f"{ranking.winner} cuts elapsed time")
@@ -124,8 +125,8 @@ def test_markdown_page_and_document_have_it(tmp_path: Any) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "By elapsed time, fast is best" in page
     again = Results.model_validate_json(results.model_dump_json())
-    assert again.rankings[0].winner == "fast"
-    assert [other.configuration for other in again.rankings[0].others] == ["slow", "slower"]
+    assert RANKINGS.of(again)[0].winner == "fast"
+    assert [other.configuration for other in RANKINGS.of(again)[0].others] == ["slow", "slower"]
 
 
 @pytest.mark.parametrize("width", [30, 40, 80])
@@ -137,5 +138,5 @@ def test_nothing_is_cut_off(width: int) -> None:
 
 def test_two_have_none() -> None:
     results = ranked({"a": 0.1, "b": 0.2})
-    assert results.rankings == ()
+    assert RANKINGS.of(results) == ()
     assert results_report(results).section("ranking") is None

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.results import Results
+from ajuste.model.timeline import TIMELINES
 from ajuste.model.wording import NO_BREAK
 from ajuste.report.html import write_report
 from ajuste.report.results import results_report
@@ -165,10 +167,10 @@ def test_timelines_stand_one_below_the_other(
     with all_details_open(page):
         page.wait_for_selector("#timelines .js-line")
     plot = page.locator("#timelines")
-    assert plot.locator(".js-line").count() == sum(len(figure.lines) for figure in results.timelines)
+    assert plot.locator(".js-line").count() == sum(len(figure.lines) for figure in TIMELINES.of(results))
     assert plot.locator(".point").count() == len(results.configurations)
     titles = [title.bounding_box() for title in plot.locator(".annotation-text").all()]
-    assert len(titles) == len(results.timelines)
+    assert len(titles) == len(TIMELINES.of(results))
     assert all(above["y"] + above["height"] < below["y"] for above, below in pairwise(titles))
     if name == "timed":
         assert all(title["x"] >= 0 and title["x"] + title["width"] <= width for title in titles)
@@ -244,7 +246,7 @@ def test_the_commands_can_be_copied(opened: Open, granularity: Results) -> None:
     page = opened("granularity")
     page.click("[data-copy=again]")
     page.wait_for_function("() => document.querySelector('[data-copy=again]').textContent === 'Copied'")
-    assert page.locator("#again").inner_text().splitlines() == list(granularity.reproduce)
+    assert page.locator("#again").inner_text().splitlines() == list(REPRODUCE.of(granularity))
 
 
 def test_hovering_says_what_a_trial_was(opened: Open) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.report.plotted import checked
 
 from ajuste.model.results import Results
+from ajuste.model.timeline import TIMELINES
 from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
 from ajuste.report.plots.plot import Plot
@@ -28,7 +29,7 @@ def traces(plot: Plot, mode: str) -> list[dict[str, Any]]:
 def test_every_line_is_drawn_on_one_axis_of_time(timed: Results) -> None:
     plot = drawn(timed)
     lines = traces(plot, "lines")
-    assert len(lines) == sum(len(figure.lines) for figure in timed.timelines)
+    assert len(lines) == sum(len(figure.lines) for figure in TIMELINES.of(timed))
     assert {trace.get("xaxis", "x") for trace in lines} == {"x"}
     assert {trace["yaxis"] for trace in lines} == {"y", "y2", "y3"}
     assert sum(trace["line"]["width"] > 2 for trace in lines) == 3 * len(timed.configurations)
@@ -57,4 +58,4 @@ def test_a_study_without_samplers_has_none(granularity: Results, timed: Results)
 
 
 def test_the_document_keeps_them(timed: Results) -> None:
-    assert Results.model_validate_json(timed.model_dump_json()).timelines == timed.timelines
+    assert TIMELINES.of(Results.model_validate_json(timed.model_dump_json())) == TIMELINES.of(timed)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from ajuste.model.continuation import Continuation
 from ajuste.model.metric import Metric
-from ajuste.model.results import Continuation, Measured, Results, Summary
+from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.trial import Factor
 from ajuste.report.document import CommandBlock, Fact, Facts
 from ajuste.report.format import result_labels

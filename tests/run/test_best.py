@@ -12,6 +12,7 @@ from ajuste.analysis.digest import digest
 from ajuste.analysis.results import assemble
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited
+from ajuste.model.facets import DESIGN
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.store.store import Store
@@ -125,7 +126,7 @@ def test_a_plan_says_what_later_blocks_hold(tmp_path: Path, store: Store) -> Non
     study, run = studied(tmp_path), begin(store)
     stop = carry_out(study, run, store, Valley(step=0.02))
     results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-    assert "a block holds the baseline and the configurations that may be the best" in results.design
+    assert "a block holds the baseline and the configurations that may be the best" in DESIGN.of(results)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.model.live import BEGIN, BREACH, END, STAYED, LiveDesign, LiveMetric
+from ajuste.model.continuation import CONTINUATION, REPRODUCE
+from ajuste.model.facets import DESIGN
+from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.report.format import result_labels
@@ -25,6 +27,7 @@ from ajuste.store.head import IMPORTED
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.target import TargetTable
+from ajuste_live.record import BEGIN, BREACH, END, RECORD, STAYED
 from ajuste_live.results import assemble_live, awaits_stays, live_answer
 from ajuste_stats.switchback.design import STAY, order_of_block
 from played import one_command
@@ -80,8 +83,9 @@ def test_what_changed_this_machine_is_measured_again_with_sudo(
     for name in ("SUDO_UID", "SUDO_GID"):
         monkeypatch.setenv(name, caller) if caller else monkeypatch.delenv(name, raising=False)
     results = results_of(run, store)
-    assert results.continuation
-    for command in (*results.reproduce, results.continuation.command):
+    continuation = CONTINUATION.of(results)
+    assert continuation
+    for command in (*REPRODUCE.of(results), continuation.command):
         words = shlex.split(command)
         assert words[0] == first
         assert words[words.index("compare") - 1] == "ajuste"
@@ -94,8 +98,9 @@ def test_what_changed_the_machines_of_a_cluster_is_measured_again_without_sudo(
     results = results_of(
         start_run("ajuste compare --cluster tls://lab1:8786 -- ./job", tmp_path, store, TargetTable(kind="host")), store
     )
-    assert results.continuation
-    assert [command.split()[0] for command in (*results.reproduce, results.continuation.command)] == ["ajuste"] * 2
+    continuation = CONTINUATION.of(results)
+    assert continuation
+    assert [command.split()[0] for command in (*REPRODUCE.of(results), continuation.command)] == ["ajuste"] * 2
 
 
 def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(tmp_path: Path, store: Store) -> None:
@@ -162,12 +167,13 @@ def test_an_improvement_says_which_later_costs_were_not_tested(
     for text in (results.answer, results.verdicts[0].reason):
         assert f"osts beyond {words}" in text
         assert "not tested" in text
-    assert ("stays" in results.design) is stays
+    assert ("stays" in DESIGN.of(results)) is stays
     assert ("--adopt" in results.answer) is not stays
     (headline, *_) = headlines(results, result_labels(results))
-    assert results.live is not None
-    assert headline.sentence.endswith(results.live.untested)
-    assert results.live.untested
+    record = RECORD.of(results)
+    assert record is not None
+    assert headline.sentence.endswith(record.untested)
+    assert record.untested
 
 
 def test_a_list_shows_what_is_said_first_of_a_run(tmp_path: Path, store: Store) -> None:
@@ -195,13 +201,14 @@ def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path,
     results = assemble_live(study, slices, run="x", stopped="time", stopped_because="the time is over")
     summary = results.configurations[0].metrics["took"]
     assert (summary.n, summary.mean, summary.sd) == (2, 2.0, pytest.approx(2**0.5))
-    assert results.live is not None
-    assert {value for value in results.live.lines[0].values if value is not None} == {1.0, 3.0}
+    record = RECORD.of(results)
+    assert record is not None
+    assert {value for value in record.lines[0].values if value is not None} == {1.0, 3.0}
 
 
 def reproduced(named: str, tmp_path: Path, store: Store) -> str:
     """Return the command that measures a run of that name of the small study again."""
-    (command,) = results_of(start_run(named, tmp_path, store), store).reproduce
+    (command,) = REPRODUCE.of(results_of(start_run(named, tmp_path, store), store))
     return command
 
 
@@ -213,7 +220,7 @@ def reproduced(named: str, tmp_path: Path, store: Store) -> str:
     ],
 )
 def test_an_undecided_run_says_how_it_goes_on(named: str, tmp_path: Path, store: Store) -> None:
-    continuation = results_of(undecided(named, tmp_path, store), store).continuation
+    continuation = CONTINUATION.of(results_of(undecided(named, tmp_path, store), store))
     assert continuation is not None
     assert continuation.seconds_per_block == pytest.approx(60)
     words = shlex.split(continuation.command)
@@ -225,9 +232,8 @@ def test_an_undecided_run_says_how_it_goes_on(named: str, tmp_path: Path, store:
 
 
 def test_a_study_goes_on_by_its_name(tmp_path: Path, store: Store) -> None:
-    continuation = results_of(
-        undecided("small.toml --max-time 1m", tmp_path, store, stopped="time"), store
-    ).continuation
+    results = results_of(undecided("small.toml --max-time 1m", tmp_path, store, stopped="time"), store)
+    continuation = CONTINUATION.of(results)
     assert continuation is not None
     words = shlex.split(continuation.command)
     assert words[:3] == ["ajuste", "run", "small.toml"]
@@ -245,14 +251,15 @@ def test_an_imported_run_has_no_command_of_its_maker(tmp_path: Path, store: Stor
 
 @pytest.mark.parametrize("stopped", ["decided", "irrelevant", "failed"])
 def test_what_is_done_does_not_go_on(stopped: str, tmp_path: Path, store: Store) -> None:
-    assert results_of(undecided("small.toml", tmp_path, store, stopped=stopped), store).continuation is None
+    assert CONTINUATION.of(results_of(undecided("small.toml", tmp_path, store, stopped=stopped), store)) is None
 
 
 def test_an_interrupted_run_goes_on_with_the_same_command(tmp_path: Path, store: Store) -> None:
     run = undecided("ajuste compare --nice 0,5 -- ./job", tmp_path, store, stopped="")
     results = results_of(run, store)
-    assert results.continuation is not None
-    assert results.continuation.command == run.named
+    continuation = CONTINUATION.of(results)
+    assert continuation is not None
+    assert continuation.command == run.named
     assert "run the same command again to resume" in results.stopped_because
 
 

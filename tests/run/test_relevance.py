@@ -22,7 +22,7 @@ from ajuste.model.event import Sample
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
-from ajuste.model.relevance import NoChance
+from ajuste.model.relevance import NO_CHANCE, NoChance
 from ajuste.model.trial import Observation
 from ajuste.report.format import result_labels
 from ajuste.report.headline import headlines
@@ -205,7 +205,7 @@ def test_the_headline_gives_the_reason_and_asks_for_no_more_blocks(
     no_chance = (NoChance(factor="vm.swappiness", saw="no swap is on", instead="turn swap on"),)
     fields = {"run": "R", "stopped": "irrelevant", "stopped_because": ""}
     results = assemble(resolved, store.trials(run), no_chance=no_chance, **fields)  # type: ignore[arg-type]
-    assert results.no_chance == no_chance
+    assert NO_CHANCE.of(results) == no_chance
     assert results.answer.startswith("vm.swappiness had no chance to matter: no swap is on. ")
     assert results.notes[0] == "vm.swappiness had no chance to matter: no swap is on. To see an effect, turn swap on."
     assert {verdict.more_blocks for verdict in results.verdicts} == {None}

@@ -19,9 +19,11 @@ from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, Untrusted
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
 from ajuste.model.event import Exited
+from ajuste.model.facets import DESIGN
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
+from ajuste.model.verdict import EFFECTS
 from ajuste.outputs.pattern import Pattern
 from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
@@ -390,17 +392,17 @@ def test_screening_stops_when_every_effect_is_known(tmp_path: Path, store: Store
     assert stop.why == "decided"
     assert len(store.trials(run)) == 16 * len(notes.blocks)
     results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-    assert {e.factors[0]: e.verdict for e in results.effects} == {
+    assert {e.factors[0]: e.verdict for e in EFFECTS.of(results)} == {
         "sched_min_granularity_ns": "differs",
         **dict.fromkeys(
             ("sched_wakeup_granularity_ns", "sched_latency_ns", "vm.swappiness", "vm.dirty_ratio"), "equivalent"
         ),
     }
-    assert results.effects[0].estimate == pytest.approx(-400, abs=5)
+    assert EFFECTS.of(results)[0].estimate == pytest.approx(-400, abs=5)
     assert not any(verdict.deciding for verdict in results.verdicts)
     assert results.answer.startswith("Involuntary context switches: of 5 factors, each averaged over the others, 1 ")
     assert "5 effects" in results.correction
-    assert "not mixed up with each other or with interactions of two factors" in results.design
+    assert "not mixed up with each other or with interactions of two factors" in DESIGN.of(results)
 
 
 class Shared(Played):

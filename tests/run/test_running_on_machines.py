@@ -15,6 +15,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
+from ajuste.model.verdict import MACHINES
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
@@ -146,7 +147,7 @@ def test_a_study_ends_when_its_machines_certainly_disagree_and_says_so(study: Re
     assert results.verdicts[0].verdict == "undecided"
     assert results.verdicts[0].depends_on_machine
     assert "it depends on the machine" in results.answer
-    assert [machine.machine for machine in results.machines[0].machines] == ["lab1", "lab2"]
+    assert [machine.machine for machine in MACHINES.of(results)[0].machines] == ["lab1", "lab2"]
 
 
 def test_a_run_goes_on_with_the_machines_that_its_blocks_have(study: ResolvedStudy, store: Store) -> None:

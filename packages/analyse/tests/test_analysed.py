@@ -13,6 +13,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
+from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste_analyse.verdicts import TableQuestion, analyse_table
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
@@ -126,7 +127,7 @@ def test_only_the_metrics_asked_for_decide() -> None:
 def test_the_three_sigma_rule_stands_beside_the_verdicts() -> None:
     """Means three standard errors apart: the rule with means calls them different, and so does Welch's test."""
     results = analyse_table(table(old=OLD, new=NEW), TableQuestion(three_sigma=True))
-    baseline, row = results.three_sigma
+    baseline, row = THREE_SIGMA.of(results)
     assert baseline.verdict is None
     apart = abs(np.mean(OLD.values) - np.mean(NEW.values))
     errors = np.hypot(stats.sem(OLD.values), stats.sem(NEW.values))

@@ -10,6 +10,7 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Values
+from ajuste.model.origin import ELSEWHERE
 from ajuste.model.results import Results
 from ajuste_analyse.files import read_files
 from ajuste_analyse.verdicts import UNPAIRED, TableQuestion, analyse_table
@@ -49,16 +50,18 @@ def analysed(*files: str, names: tuple[str, ...] = ()) -> Results:
 def test_two_runs_in_two_files_are_not_paired(at: Any) -> None:
     at(before_csv=HEAD + rows("old", 1.0), after_csv=HEAD + rows("new", 1.1))
     analysis = analysed("before.csv", "after.csv")
-    assert analysis.elsewhere is not None
-    assert (analysis.elsewhere.paired, analysis.blocks) == ("none", 0)
+    elsewhere = ELSEWHERE.of(analysis)
+    assert elsewhere is not None
+    assert (elsewhere.paired, analysis.blocks) == ("none", 0)
     assert UNPAIRED in analysis.notes
 
 
 def test_two_runs_in_one_file_are_not_paired(at: Any) -> None:
     at(both_csv=HEAD + rows("old", 1.0) + rows("new", 1.1))
     analysis = analysed("both.csv")
-    assert analysis.elsewhere is not None
-    assert (analysis.elsewhere.paired, analysis.blocks) == ("none", 0)
+    elsewhere = ELSEWHERE.of(analysis)
+    assert elsewhere is not None
+    assert (elsewhere.paired, analysis.blocks) == ("none", 0)
     assert UNPAIRED in analysis.notes
 
 

@@ -9,6 +9,7 @@ from benchmarks.fleet.many import assembled, played, study
 
 from ajuste.model.fleet import FLEET
 from ajuste.model.results import Results
+from ajuste.model.verdict import MACHINES
 from ajuste.report.document import Paragraph, Picture, Section, Table
 from ajuste.report.listings import ENDS, MOST_MACHINES
 from ajuste.report.method import environment_facts
@@ -68,7 +69,7 @@ def test_the_section_has_the_mean_a_new_machine_and_the_group() -> None:
 
 def test_forty_machines_have_a_line_each_from_the_least_effect_to_the_largest() -> None:
     fleet_results = results(MOST_MACHINES)
-    estimates = {machine.machine: machine.estimate or 0 for machine in fleet_results.machines[0].machines}
+    estimates = {machine.machine: machine.estimate or 0 for machine in MACHINES.of(fleet_results)[0].machines}
     named = rows(fleet_results, "machines-section")
     assert len(named) == MOST_MACHINES
     assert [estimates[name] for name in named] == sorted(estimates.values())

@@ -12,7 +12,6 @@ from benchmarks.switchback.services import SERVICES
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.home import home
-from ajuste.model.live import BEGIN, END
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.store import Store
 from ajuste.study.command_line.request import Request
@@ -20,6 +19,7 @@ from ajuste.study.resolved import ResolvedStudy
 from ajuste_live.experiment import LiveOptions, prepare_live
 from ajuste_live.prediction import OWN_BLOCKS, known_before, longest, predictions
 from ajuste_live.reading import NothingShownError, Past, Source, level
+from ajuste_live.record import BEGIN, END
 from ajuste_live.request import LiveRequest, live_design, live_study
 from ajuste_stats.switchback.plan import FEWEST_BLOCKS
 from tiers import slow

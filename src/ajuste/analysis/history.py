@@ -22,9 +22,9 @@ from ajuste.analysis.surface.surfaces import (
     surface_margin,
     tabulate_blocks,
 )
+from ajuste.model.history import History, VersionChange, VersionPoint
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
-from ajuste.model.results import History, VersionChange, VersionPoint
 from ajuste.model.trial import Configuration, Factor
 from ajuste_stats.block_tables import Blocks
 from ajuste_stats.change_points import stretches

@@ -9,7 +9,8 @@ from typing import Final
 
 from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.plan import REAL_TIME, Attributes
-from ajuste.model.results import Measured, Prediction, worst_miss
+from ajuste.model.prediction import Prediction, worst_miss
+from ajuste.model.results import Measured
 from ajuste.model.wording import in_sentence, number, quantity
 from ajuste.outputs.base import CPU_SHARE
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy

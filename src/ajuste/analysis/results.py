@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ajuste.analysis.answer import answer, factor_answer
+from ajuste.analysis.assembly import put_together, source_of
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.factor_effects import Effects, factor_effects
@@ -37,14 +38,30 @@ from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.stopping import Why
+from ajuste.model.diagnostic import DIAGNOSTICS
+from ajuste.model.explained import EXPLAINED, Explained
+from ajuste.model.facets import DESIGN
+from ajuste.model.history import HISTORIES, History
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
-from ajuste.model.relevance import NoChance
-from ajuste.model.results import Explained, History, Measured, Results
+from ajuste.model.prediction import PREDICTIONS, RULE
+from ajuste.model.relevance import NO_CHANCE, NoChance
+from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Correlation, Surface
+from ajuste.model.three_sigma import THREE_SIGMA
+from ajuste.model.timeline import TIMELINES
 from ajuste.model.trial import Configuration, Trial
-from ajuste.model.verdict import AcrossMachines, Finding, Ranking, Verdict
+from ajuste.model.verdict import (
+    CELLS,
+    EFFECTS,
+    EFFECTS_CORRECTION,
+    MACHINES,
+    RANKINGS,
+    AcrossMachines,
+    Finding,
+    Ranking,
+    Verdict,
+)
 from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
 from ajuste.study.factors import line_sets
@@ -162,20 +179,14 @@ def assemble(
     resolved: ResolvedStudy,
     trials: Sequence[Trial] | Record,
     *,
-    run: str,
-    stopped: Why,
-    stopped_because: str,
-    environment: Mapping[str, Any] | None = None,
-    reproduce: Sequence[str] = (),
     notes: Sequence[str] = (),
-    created: str = "",
-    ajuste: str = "",
     machines: Machines = NO_MACHINES,
     no_chance: Sequence[NoChance] = (),
     group_machines: GroupMachines | None = None,
     decided: Sequence[Finding] = (),
+    **run: Any,
 ) -> Results:
-    """Return the results of ``trials``.
+    """Return the results of ``trials``; ``run`` is what ``source_of`` takes.
 
     ``notes`` are added to those that follow from study and trials; ``machines`` are those of the blocks, where there
     are several, and ``group_machines`` says which of them differ; ``no_chance`` is what had no chance to matter.
@@ -183,13 +194,14 @@ def assemble(
     """
     study = resolved.study
     record = sort_trials(trials) if isinstance(trials, Sequence) else trials
+    source = source_of(resolved, record.digest, **run)
     all_metrics = (*resolved.deciding, *resolved.described)
     columns = with_quantile_columns(record.measurements, all_metrics)
     clean, every = units(resolved, columns), clean_trials(columns)
     made = configurations(resolved)
     across = compared_machines(resolved, clean, machines)
     if group_machines is not None:
-        across = tuple(group_machines(resolved, clean, machines, across, environment or {}))
+        across = tuple(group_machines(resolved, clean, machines, across, source.environment))
     judged = verdicts(resolved, clean, across)
     idle = unrefuted(no_chance, judged, resolved)
     judged = without_more_blocks(judged, idle, resolved)
@@ -216,63 +228,52 @@ def assemble(
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     first = (reasons(idle, resolved), agreed, "" if described else comparison)
     sentences = (*first, factor_sentence)
-    return Results(
-        study=study.name,
-        title=study.title or study.name,
-        question=study.question,
+    results = put_together(
+        source,
         answer=" ".join(filter(None, sentences)),
-        run=run,
-        seed=study.design.seed,
-        clock=study.target.clock,
-        digest=record.digest,
-        stopped=stopped,
-        stopped_because=stopped_because,
-        level=study.analysis.confidence,
-        smallest_effect=study.analysis.smallest_effect,
         correction=factorial.correction if described else group.describe(len(resolved.deciding)),
-        design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=judged,
-        rankings=_rankings(resolved, made, clean, across),
         configurations=tuple(c for c in summaries if c.metrics) if study.allocation == "refine" else summaries,
-        factors=resolved.factors,
         metrics=metrics,
         trials=select_points(columns, machines),
-        machines=across,
         tally=tally(columns),
-        effects=factorial.findings,
-        effects_correction=factorial.correction,
-        cells=factorial.cells,
-        surfaces=shapes,
-        correlations=_correlations(resolved, summaries, mean_metrics(metrics)) if shapes else (),
-        histories=_histories(resolved, made, clean),
-        diagnostics=diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect),
-        three_sigma=three_sigma(made, clean, averaged, judged, study.analysis.confidence)
-        if study.analysis.three_sigma
-        else (),
-        rule=resolved.rule,
-        predictions=predicted,
-        timelines=timelines(resolved, record),
-        explained=tuple(_with_initial(e, columns) for e in resolved.explained),
-        environment=dict(environment or {}),
-        reproduce=tuple(reproduce),
-        no_chance=idle,
-        notes=tuple(
-            dict.fromkeys(
-                (
-                    *_notes(resolved, every, idle),
-                    *_unseen(
-                        (*judged, *factorial.findings, *decided),
-                        one_boot=study.target.on_host and not study.across_boots,
-                    ),
-                    *_not_precise(resolved, judged),
-                    *_first(run_as.notes),
-                    *notes,
-                )
-            )
+        notes=(
+            *_notes(resolved, every, idle),
+            *_unseen(
+                (*judged, *factorial.findings, *decided),
+                one_boot=study.target.on_host and not study.across_boots,
+            ),
+            *_not_precise(resolved, judged),
+            *_first(run_as.notes),
+            *notes,
         ),
-        created=created,
-        ajuste=ajuste,
+        facets={
+            **DESIGN.document(design_words(study, made)),
+            **RANKINGS.document(_rankings(resolved, made, clean, across)),
+            **EFFECTS.document(factorial.findings),
+            **EFFECTS_CORRECTION.document(factorial.correction),
+            **CELLS.document(factorial.cells),
+            **HISTORIES.document(_histories(resolved, made, clean)),
+            **MACHINES.document(across),
+            **DIAGNOSTICS.document(diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect)),
+            **THREE_SIGMA.document(
+                three_sigma(made, clean, averaged, judged, study.analysis.confidence)
+                if study.analysis.three_sigma
+                else ()
+            ),
+            **RULE.document(resolved.rule),
+            **PREDICTIONS.document(predicted),
+            **TIMELINES.document(timelines(resolved, record)),
+            **EXPLAINED.document(tuple(_with_initial(e, columns) for e in resolved.explained)),
+            **NO_CHANCE.document(idle),
+        },
+    )
+    return results.model_copy(
+        update={
+            "surfaces": shapes,
+            "correlations": _correlations(resolved, summaries, mean_metrics(metrics)) if shapes else (),
+        }
     )
 
 

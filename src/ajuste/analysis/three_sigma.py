@@ -18,7 +18,8 @@ from ajuste.analysis.pairs import Trials, clean_trials, pairs
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.verdict import family
 from ajuste.model.metric import Metric
-from ajuste.model.results import Summary, ThreeSigma
+from ajuste.model.results import Summary
+from ajuste.model.three_sigma import ThreeSigma
 from ajuste.model.trial import Configuration, compared
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import percent

@@ -14,7 +14,7 @@ from ajuste.analysis.record import Points, Record, thin
 from ajuste.catalogue.loader import figure_sources
 from ajuste.model.event import parse_event
 from ajuste.model.plan import SamplerSource
-from ajuste.model.results import SampledFigure, SampledLine, TimelineMark
+from ajuste.model.timeline import SampledFigure, SampledLine, TimelineMark
 from ajuste.model.trial import Trial
 from ajuste.outputs.timeline_metrics import Sampling, TimeSeries, sampling
 from ajuste.study.resolved import ResolvedStudy

@@ -98,6 +98,7 @@ ELSEWHERE: Final = MappingProxyType(
         "kernel": "kernels",
         "live": "live",
         "mcp": "mcp",
+        "reboots": "boots",
         "reproduce": "ci",
         "serve": "serve",
         "site": "serve",

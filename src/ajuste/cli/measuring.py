@@ -22,7 +22,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import count_of, percent, visible_line
 from ajuste.run.experiment import Anew, measured
-from ajuste.run.testbed import RunOptions
+from ajuste.run.testbed import RunOptions, rebooting_testbed
 from ajuste.study.command_line.conditions import OPTION
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import ExpectTable, Study
@@ -121,10 +121,9 @@ def check_report(path: Path | None, option: str = "--report") -> None:
 def with_reboots(run_options: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
     """Return ``run_options`` with ``--reboots`` and ``--loader``. Raises RequestError where they conflict."""
     if loader is not None:
-        from ajuste.machine.boot.session import LOADER_NAMES  # few experiments name one
-
-        if loader not in LOADER_NAMES:
-            raise RequestError(f"expected {', '.join(LOADER_NAMES)}", place=Place(f"--loader {loader}"))
+        loaders = rebooting_testbed(run_options).loaders
+        if loader not in loaders:
+            raise RequestError(f"expected {', '.join(loaders)}", place=Place(f"--loader {loader}"))
         if not reboots:
             raise RequestError("requires --reboots", place=Place(f"--loader {loader}"))
     if reboots and run_options.cluster is not None:
@@ -157,9 +156,7 @@ def measure(
         _carry_out, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on, expected=expected
     )
     if study.across_boots and run_options.reboots_allowed:
-        from ajuste.cli.reboots import across_boots
-
-        return across_boots(study, catalogue, run_options, anew, carry_out)
+        return rebooting_testbed(run_options).carry_out(study, catalogue, anew, carry_out)
     return carry_out(run_options, anew)
 
 

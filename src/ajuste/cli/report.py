@@ -14,6 +14,7 @@ from ajuste.cli.listing import RunFilter, show_list, since_of
 from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home, require_extra
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.error import RequestError
 from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.wording import visible, visible_line
@@ -201,10 +202,10 @@ def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> R
             return None
         # Stored results save the computation, but those of an imported run are somebody else's claim.
         if not stored.imported and (results_json := store.results(stored)) is not None:
-            from ajuste.model.results import Results
+            from ajuste.model.facets import stored_results
 
             with suppress(ValueError):  # Another version of Ajuste may have written them.
-                return Results.model_validate_json(results_json)
+                return stored_results(results_json)
         from ajuste.run.outcome import results_of
 
         return results_of(stored, store)
@@ -285,17 +286,18 @@ def _refuse_without_run(options: Mapping[str, object]) -> None:
 
 def _print_mail(results: Results, metrics: list[str], mechanism: str | None, url: str) -> None:
     from ajuste.cli.saving import study_text
+    from ajuste.model.explanation import EXPLANATIONS  # few runs have any
     from ajuste.report.mail import mail, study_file
     from ajuste.run.shared_study import shared_study
     from ajuste.store.store import Store
 
     with Store(url) as store:
         shared = shared_study(store.find_run(results.run), home())
-    command = "" if shared.built else results.reproduce[0] if results.reproduce else f"ajuste report {results.run}"
+    command = "" if shared.built else next(iter(REPRODUCE.of(results)), f"ajuste report {results.run}")
     if shared.built:  # No command of this machine names a kernel that others have.
-        results = results.model_copy(update={"reproduce": (f"ajuste run {study_file(results)} --build",)})
+        results = results.with_facet(REPRODUCE, (f"ajuste run {study_file(results)} --build",))
     explaining = _results(url, [mechanism], trials=False, as_json=False) if mechanism else None
-    if explaining is not None and not explaining.explanations:
+    if explaining is not None and not EXPLANATIONS.of(explaining):
         raise RequestError(
             f"--mechanism {mechanism}: the run has no recording",
             hint=f"run `ajuste why {mechanism}` first, or name another run",

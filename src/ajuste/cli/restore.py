@@ -33,11 +33,12 @@ from ajuste.executor.host.journals import (
     verify,
 )
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.machine.home import Home, home
+from ajuste.machine.home import BOOT_STATE, Home, command_to_add, home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Location, location_words
 from ajuste.model.tunable import same_value
 from ajuste.model.wording import count_of, visible_line
+from ajuste.run.testbed import RunOptions, has_testbed, rebooting_testbed
 
 
 @example("ajuste restore --dry-run")
@@ -80,8 +81,7 @@ def restore(
         if run is not None:
             _undo(adoption_of(run), dry_run=dry_run, as_json=as_json)
             return
-        if not places:
-            _end_reboots(dry_run=dry_run)
+        unended = None if places else end_reboots(dry_run=dry_run)
         scopes = _scopes(places)
         journals = tuple(journal for scope in scopes for journal in journals_at_rest(scope))
         require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
@@ -90,6 +90,7 @@ def restore(
             if not as_json:
                 _tell_adopted(places)
             _show_steps(journals, allowed, as_json)
+            require_ended(unended)
             return
         restorations = [restore_from(scope, allowed) for scope in scopes]
         left = () if lock.notes else remove_left_services()  # others may be using theirs
@@ -102,6 +103,7 @@ def restore(
         _tell_adopted(places)
     if not done:
         raise _incomplete(events)
+    require_ended(unended)
 
 
 def _incomplete(events: Sequence[dict[str, Any]]) -> RunError:
@@ -145,19 +147,37 @@ def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
         typer.echo(visible_line(line))
 
 
-def _end_reboots(*, dry_run: bool) -> None:
-    from ajuste.machine.boot.session import BootSession, RebootableMachine
-
-    session = BootSession.load(home().reboots, RebootableMachine())
-    if session is None:
-        return
+def end_reboots(*, dry_run: bool) -> RequestError | None:
+    """End an experiment across reboots, if there is one. Return why it cannot be ended here: all else is restored
+    nevertheless.
+    """
+    if not has_testbed("reboots"):
+        return _why_unended()
+    bed = rebooting_testbed(RunOptions(home()))
+    if (files := bed.unfinished()) is None:
+        return None
     if dry_run:
-        files = ", ".join(session.plan.originals) or "no file"
-        typer.echo(visible_line(f"The experiment across reboots would end; as before it would be: {files}"), err=True)
-        return
-    from ajuste.cli.reboots import end
+        names = ", ".join(files) or "no file"
+        typer.echo(visible_line(f"The experiment across reboots would end; as before it would be: {names}"), err=True)
+    else:
+        bed.end()
+    return None
 
-    end(session)
+
+def _why_unended() -> RequestError | None:
+    state = home().reboots / BOOT_STATE
+    if not state.exists():
+        return None
+    return RequestError(
+        f"an experiment across reboots has not ended ({state}); the optional part boots of Ajuste ends it",
+        hint=f"install it: {command_to_add('boots')}; then run `ajuste restore` again",
+    )
+
+
+def require_ended(unended: RequestError | None) -> None:
+    """Raise what ``end_reboots`` returned, if anything."""
+    if unended is not None:
+        raise unended
 
 
 def _scopes(places: list[Path] | None) -> tuple[Scope, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import chain
@@ -21,7 +21,6 @@ from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
 
 if TYPE_CHECKING:
-    from ajuste.model.boot import KeptBoots
     from ajuste.model.cost import Costs, NamedCosts
     from ajuste.model.decision import Decisions, NamedDecisions
     from ajuste.model.modelled import ModelledMachine
@@ -124,9 +123,9 @@ class Executor(ABC):
         return ()
 
     @property
-    def boots(self) -> KeptBoots | None:
-        """Return the boots of the machine that reboots for it."""
-        return None
+    def records(self) -> Mapping[str, Any]:
+        """Return what the run's environment keeps of it, as documents by key; they change while it measures."""
+        return {}
 
     @property
     def parallel(self) -> int:

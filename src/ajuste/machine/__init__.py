@@ -1,1 +1,1 @@
-"""The machine itself: home, lock, cache, files, inventory and boot loaders."""
+"""The machine itself: home, lock, cache, files, units and inventory."""

@@ -51,10 +51,14 @@ SUDO_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 
+BOOT_STATE: Final = "state.json"
+"""The file in ``Home.reboots`` that is there until an experiment across reboots has ended."""
+
 EXTRAS: Final = MappingProxyType(
     {
         "advise": ("ajuste_advise",),
         "analyse": ("ajuste_analyse",),
+        "boots": ("ajuste_boots",),
         "ci": ("ajuste_ci",),
         "cluster": ("ajuste_fleet", "cryptography", "distributed"),
         "course": ("ajuste_course", "babel", "nbformat", "typst"),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from typing import Any
-
 import pydantic
 
 
@@ -26,15 +22,3 @@ def first_problem(error: pydantic.ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
-
-
-def rare(module: str, name: str) -> pydantic.BeforeValidator:
-    """Annotate the ``Any`` of a field that few documents have: it is validated as ``name`` of ``module``, which takes
-    long to load, when it comes.
-    """
-
-    @cache
-    def adapter() -> pydantic.TypeAdapter[Any]:
-        return pydantic.TypeAdapter(getattr(import_module(module), name))
-
-    return pydantic.BeforeValidator(lambda value: adapter().validate_python(value))

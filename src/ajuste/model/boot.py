@@ -1,13 +1,11 @@
-"""Boots of this machine as part of an experiment: what is booted, and what became of each boot."""
+"""The states that this machine boots for an experiment, as levels of a study."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from types import MappingProxyType
-from typing import Final, Literal
-
-from pydantic import Field
+from typing import Final
 
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -68,39 +66,6 @@ class BootState(BaseModel):
         return (*(word for word in words if name_of_word(word) not in gone), *self.words)
 
 
-class KeptBoot(BaseModel):
-    """A boot that an experiment asked for. ``round`` counts those of the same state; ``trials`` (block, position,
-    attempt) are those that were begun in it. ``boot_id`` is empty while it has not come up.
-
-    ``outcome``: *asked* for; *up*; *cut* short (it came up, and the machine went down by itself); *down*: the kernel
-    did not come up.
-    """
-
-    number: int
-    state: str
-    round: int
-    asked: str
-    outcome: Literal["asked", "up", "cut", "down"] = "asked"
-    boot_id: str = ""
-    came_up: str = ""
-    kernel: str = ""
-    command_line: str = ""
-    trials: tuple[tuple[int, int, int], ...] = ()
-
-
-class KeptBoots(BaseModel):
-    """The boots of a run, as they are kept. ``each`` is the number of blocks in a boot, after ``warm_up`` blocks."""
-
-    each: int
-    warm_up: int
-    loader: str
-    boots: tuple[KeptBoot, ...] = Field(default=())
-
-    def boot_by_trial(self) -> dict[tuple[int, int, int], int]:
-        """Return the boot in which each trial was measured: the last in which it was begun."""
-        return {place: boot.number for boot in self.boots for place in boot.trials}
-
-
 def is_boot_name(name: str) -> bool:
     """Return whether a factor of that name takes a reboot."""
     return name.startswith(BOOT_PREFIX)
@@ -149,28 +114,3 @@ def boot_state(levels: Iterable[tuple[str, str]]) -> BootState:
             text = _SHORT[word][level] if word in _SHORT else word if level == SET else f"{word}={level}"
             state = state.model_copy(update={"words": (*state.words, text)})
     return state
-
-
-class BootSpread(BaseModel):
-    """Sources of the scatter of ``metric`` under ``configuration``: standard deviations ``within`` a boot and
-    ``between`` boots, of the logarithm where ``scale`` is ``ratio``, otherwise in the metric's unit; ``share`` is the
-    part of the variance that is between boots. With ``of_effect`` it is that of the difference from the baseline.
-    """
-
-    configuration: str
-    metric: str
-    scale: Literal["ratio", "difference"]
-    boots: int
-    values: int
-    within: float | None = None
-    between: float | None = None
-    share: float | None = None
-    of_effect: bool = False
-
-
-class BootFindings(BaseModel):
-    """The boots of a run: ``kept`` has all, ``says`` the findings in sentences."""
-
-    kept: KeptBoots
-    spreads: tuple[BootSpread, ...] = ()
-    says: tuple[str, ...] = ()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from ajuste.model.base import ClosedModel
 from ajuste.model.cost import CostComparison, PackedCosts
 from ajuste.model.decision import Divergence, PackedDecisions
+from ajuste.model.facet import Facet
 from ajuste.model.scheduling import Count, Recording
 
 
@@ -50,3 +51,6 @@ class Explanation(ClosedModel):
     @property
     def configuration(self) -> str:
         return self.own.configuration
+
+
+EXPLANATIONS: Final = Facet[tuple[Explanation, ...]]("explanations", tuple[Explanation, ...], ())

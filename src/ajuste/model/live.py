@@ -12,22 +12,10 @@ from ajuste_stats.terms import SwitchbackOrder
 
 GuardSign = Literal["<", "<=", ">", ">="]
 
-# Figures of trials beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, 1 if
-# it broke a guard, and its place in a stay.
-BEGIN: Final = "slice-begin"
-END: Final = "slice-end"
-BREACH: Final = "slice-guard"
-STAYED: Final = "slice-stay"
-
-
-# Limit of figures: below it the square of a figure is finite as well, or statistics overflow.
-LARGEST: Final = 1e150
-
-
-def is_computable(value: float) -> bool:
-    """Return whether ``value`` is a number and not too large for computations."""
-    return abs(value) < LARGEST
-
+LIVE: Final = "live"
+"""Key of a live experiment in its results: a facet with its ``slices``, the ``breaches`` of guards, and sentences on
+what was ``untested``.
+"""
 
 # Share of a slice that is its wash-out while it is not known how long the metrics take to respond.
 FIRST_WASHOUT: Final = 0.25
@@ -85,43 +73,6 @@ class LiveDesign(BaseModel):
     def all_metrics(self) -> tuple[LiveMetric, ...]:
         """Return everything that is read."""
         return (*self.metrics, *self.watched, *((self.control,) if self.control else ()))
-
-
-# What a run has to show: its slices, and the metrics over time.
-
-
-class LiveSlice(BaseModel):
-    """A slice that was carried out: from ``begin_s`` on it counted, until ``end_s``, unless there is a ``flag``."""
-
-    number: int
-    block: int
-    configuration: str
-    begin_s: float
-    end_s: float
-    flag: str = ""
-
-
-class LiveLine(BaseModel):
-    """A metric over time, in its unit; None between slices."""
-
-    metric: str
-    at_s: tuple[float, ...]
-    values: tuple[float | None, ...]
-
-
-class LiveRecord(BaseModel):
-    """The record of a live experiment: ``findings`` are sentences on the noise, ``breaches`` what broke a guard, by
-    configuration. ``untested`` is a sentence on later costs that were not tested, where something improves.
-    """
-
-    slices: tuple[LiveSlice, ...]
-    lines: tuple[LiveLine, ...]
-    slice_s: float
-    washout_s: float
-    guards: tuple[str, ...] = ()
-    breaches: dict[str, str] = Field(default_factory=dict)
-    findings: tuple[str, ...] = ()
-    untested: str = Field(default="", exclude_if=lambda untested: not untested)
 
 
 _DURATION: Final = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from ajuste.model.base import BaseModel, ClosedModel
+from ajuste.model.facet import Facet
 
 if TYPE_CHECKING:
     from ajuste.model.trial import Factor
@@ -143,3 +144,7 @@ class GuestQuestion(ClosedModel):
     counts: bool = False
     why: str
     instead: str
+
+
+NO_CHANCE: Final = Facet[tuple[NoChance, ...]]("no_chance", tuple[NoChance, ...], (), always=False)
+"""The factors that had no chance to matter, as far as no verdict says otherwise."""

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from ajuste.model.base import BaseModel
+from ajuste.model.facet import Facet
 from ajuste.model.wording import block_words, change, count_of, percent
 from ajuste_stats.terms import SEEN, Direction, LimitWord, Scale, Word
 
@@ -336,3 +337,18 @@ class AcrossMachines(BaseModel):
     p_value: float | None
     agreement: Agreement
     says: str
+
+
+RANKINGS: Final = Facet[tuple[Ranking, ...]]("rankings", tuple[Ranking, ...], ())
+
+EFFECTS: Final = Facet[tuple[FactorEffect, ...]]("effects", tuple[FactorEffect, ...], ())
+"""The effects of the factors, where combinations of several were tried."""
+
+EFFECTS_CORRECTION: Final = Facet[str]("effects_correction", str, "")
+"""The correction of these effects, or of those of a profile's lines: a family of their own."""
+
+CELLS: Final = Facet[tuple[FactorCell, ...]]("cells", tuple[FactorCell, ...], ())
+"""The interactions of a full factorial."""
+
+MACHINES: Final = Facet[tuple[AcrossMachines, ...]]("machines", tuple[AcrossMachines, ...], ())
+"""The effects on several machines compared, where blocks were shared out among them."""

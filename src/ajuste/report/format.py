@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from ajuste.model.explained import EXPLAINED
 from ajuste.model.wording import quantity, visible_line
 
 if TYPE_CHECKING:
-    from ajuste.model.results import Explained, Measured, Results
+    from ajuste.model.explained import Explained
+    from ajuste.model.results import Measured, Results
     from ajuste.model.trial import Configuration, Factor
     from ajuste.study.resolved import ResolvedStudy
 
@@ -290,7 +292,7 @@ class Labels:
 
 def result_labels(results: Results) -> Labels:
     """Return labels for ``results``; the configurations of a divided profile go by their names."""
-    return labels_for(results.factors, results.explained, by_name=bool(results.lines))
+    return labels_for(results.factors, EXPLAINED.of(results), by_name=bool(results.lines))
 
 
 def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, by_name: bool = False) -> Labels:

@@ -15,12 +15,17 @@ from itertools import pairwise
 from statistics import fmean, geometric_mean
 from typing import Final
 
+from ajuste.model.continuation import CONTINUATION
+from ajuste.model.explained import EXPLAINED
+from ajuste.model.live import LIVE
 from ajuste.model.metric import Metric
-from ajuste.model.relevance import explains_all
-from ajuste.model.results import Prediction, Results, worst_miss
+from ajuste.model.origin import ELSEWHERE
+from ajuste.model.prediction import PREDICTIONS, RULE, Prediction, worst_miss
+from ajuste.model.relevance import NO_CHANCE, explains_all
+from ajuste.model.results import Results
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import EFFECTS, RANKINGS, FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import (
     block_words,
     change,
@@ -53,7 +58,7 @@ def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     if results.lines:
         findings = [line for line in results.lines if line.kind == "line"]
     else:
-        findings = results.effects if is_screening(results) else results.verdicts
+        findings = EFFECTS.of(results) if is_screening(results) else results.verdicts
     undecided = [f for f in findings if f.deciding and f.verdict == "undecided"]
     findings = [f for f in undecided if f.is_open]
     unmeasured = results.stopped == "irrelevant" or (results.stopped == "failed" and not results.blocks)
@@ -64,7 +69,8 @@ def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
         facts += (*_excluded(results, findings, labels), *_needed(results, findings), *_decided_now(results, findings))
     if not facts:
         return ()
-    go_on = (CommandBlock("go on", (results.continuation.command,)),) if findings and results.continuation else ()
+    continuation = CONTINUATION.of(results)
+    go_on = (CommandBlock("go on", (continuation.command,)),) if findings and continuation else ()
     return (Section("Not settled", (Facts(facts), *go_on), "unsettled", "Not settled"),)
 
 
@@ -129,21 +135,22 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
 
 
 def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
-    if results.elsewhere is not None:
+    if ELSEWHERE.of(results) is not None:
         return  # what was measured elsewhere has no blocks to add: the reason says how many values would do
     more = [finding.more_blocks for finding in findings if finding.more_blocks]
     if len(more) < len(findings) or not more:
         yield Fact("Still needed", "unknown: too few blocks to say, or too much noise")
         return
-    blocks = block_words(max(more), "more ", of_rounds=results.boots is not None)
-    each = results.continuation.seconds_per_block if results.continuation else None
+    blocks = block_words(max(more), "more ", of_rounds=results.of_rounds)
+    continuation = CONTINUATION.of(results)
+    each = continuation.seconds_per_block if continuation else None
     time = f", {duration(max(more) * each)} at today's pace" if each else ""
     yield Fact("Still needed", f"about {blocks}{time}")
 
 
 def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
     # The smallest effect that would make all of them equivalent as they stand; not where trials or digits are lacking.
-    blind = any(isinstance(f, Verdict) and (f.unseen or 0.0) > SEEN for f in findings) and results.elsewhere is None
+    blind = any(isinstance(f, Verdict) and (f.unseen or 0.0) > SEEN for f in findings) and ELSEWHERE.of(results) is None
     if blind or any(f.too_coarse or f.few_trials or _is_withheld(results, f) for f in findings):
         return
     wanted = [_reach(results, finding) for finding in findings]
@@ -152,7 +159,8 @@ def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact
         return
     digits = 10.0 ** (math.floor(math.log10(100 * largest)) - 1) if largest > 0 else 1.0
     share = (math.floor(100 * largest / digits) + 1) * digits
-    of_study = results.continuation is not None and " run " in results.continuation.command.partition(" -- ")[0]
+    continuation = CONTINUATION.of(results)
+    of_study = continuation is not None and " run " in continuation.command.partition(" -- ")[0]
     how = f"smallest_effect = {share / 100:.3g} in the study" if of_study else f"--min-effect {share:.3g}%"
     yield Fact("Decided now", f"with {how}: equivalent")
 
@@ -209,15 +217,15 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
             headline = replace(plain, sentence=in_emulation(plain.sentence, metric)) if first else plain
             by_sentence.setdefault(headline.sentence, headline)
     sentences = tuple(by_sentence.values())
-    if sentences and results.live is not None and results.live.untested:
-        sentence = f"{sentences[0].sentence} {results.live.untested}"
+    if sentences and (untested := results.facets.get(LIVE, {}).get("untested")):
+        sentence = f"{sentences[0].sentence} {untested}"
         return (replace(sentences[0], sentence=sentence), *sentences[1:])
     return sentences
 
 
 def _is_changed(results: Results, metric: str) -> bool:
     # Whether an effect on it is certain: one that is must not stand below "none matters".
-    findings = (*results.verdicts, *results.effects, *results.lines)
+    findings = (*results.verdicts, *EFFECTS.of(results), *results.lines)
     return any(finding.metric == metric and finding.verdict in _CERTAIN for finding in findings)
 
 
@@ -265,7 +273,7 @@ class _Subject:
             update = {
                 "configurations": made,
                 "verdicts": tuple(v for v in results.verdicts if v.configuration in names),
-                "rankings": tuple(r for r in results.rankings if r.reference == reference),
+                "rankings": tuple(r for r in RANKINGS.of(results) if r.reference == reference),
                 "factors": labels.factors,
                 "effects": (),
                 "surfaces": (),
@@ -296,7 +304,8 @@ class _Subject:
         if self.results.lines:
             return self._of_lines([line for line in self.results.lines if line.metric == self.metric.name])
         if is_screening(self.results):
-            return self._of_effects([effect for effect in self.results.effects if effect.metric == self.metric.name])
+            effects = EFFECTS.of(self.results)
+            return self._of_effects([effect for effect in effects if effect.metric == self.metric.name])
         if predicted := self._of_rule():
             return self._say(predicted)
         verdicts = metric_verdicts(self.results, self.metric.name)
@@ -323,7 +332,7 @@ class _Subject:
     @property
     def _mains(self) -> list[FactorEffect]:
         return [
-            effect for effect in self.results.effects if effect.metric == self.metric.name and effect.kind == "main"
+            effect for effect in EFFECTS.of(self.results) if effect.metric == self.metric.name and effect.kind == "main"
         ]
 
     def _foremost(self, effects: Sequence[FactorEffect]) -> FactorEffect:
@@ -375,23 +384,24 @@ class _Subject:
     @property
     def _reasons(self) -> str:
         # Why nothing that varies can matter, if so.
-        return "; ".join(reason.sentence for reason in explains_all(self.results.no_chance, self.results.factors))
+        return "; ".join(reason.sentence for reason in explains_all(NO_CHANCE.of(self.results), self.results.factors))
 
     def _of_rule(self) -> str:
         # A study with a rule asks whether the rule predicts what is measured.
         residuals = [
             abs(prediction.residual)
-            for prediction in self.results.predictions
+            for prediction in PREDICTIONS.of(self.results)
             if prediction.metric == self.metric.name and prediction.residual is not None
         ]
-        if self.results.rule is None or not residuals:
+        rule = RULE.of(self.results)
+        if rule is None or not residuals:
             return ""
-        if miss := worst_miss(self.results.predictions, self.metric.name):
-            return self._of_miss(self.results.rule.title, miss)
+        if miss := worst_miss(PREDICTIONS.of(self.results), self.metric.name):
+            return self._of_miss(rule.title, miss)
         most = max(residuals)
         within = f" to within {_amount(_rounded_up(most), self.metric.unit)}" if most else ""
         every = f"all {len(residuals)} configurations" if len(residuals) > 1 else "the configuration"
-        return f"{self.results.rule.title} predict {self._title}{within} in {every}."
+        return f"{rule.title} predict {self._title}{within} in {every}."
 
     def _of_miss(self, title: str, miss: Prediction) -> str:
         nearest = miss.high if (miss.residual or 0.0) > 0 else miss.low
@@ -438,7 +448,7 @@ class _Subject:
         name = self._name(best)
         rivals = self._rivals(best, verdicts)
         if not rivals:
-            explained = {entry.name for entry in self.results.explained}
+            explained = {entry.name for entry in EXPLAINED.of(self.results)}
             is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
             subject = f"Use {name}: it" if is_setting else name
             answer = f"{subject} {self._change(best)}."
@@ -479,7 +489,7 @@ class _Subject:
 
     @property
     def _ranking(self) -> Ranking | None:
-        return next((ranking for ranking in self.results.rankings if ranking.metric == self.metric.name), None)
+        return next((ranking for ranking in RANKINGS.of(self.results) if ranking.metric == self.metric.name), None)
 
     @property
     def _surface(self) -> Surface | None:
@@ -706,5 +716,5 @@ def first_sentence(results: Results, answers: Sequence[Headline]) -> str:
 def _broken_guard(results: Results) -> str:
     # No verdict says that a configuration broke a guard.
     baseline = next((configuration.name for configuration in results.configurations if configuration.baseline), "")
-    broken = results.live is not None and set(results.live.breaches) - {baseline}
+    broken = set(results.facets.get(LIVE, {}).get("breaches", ())) - {baseline}
     return results.answer if broken else ""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import KERNEL_FACTOR
@@ -50,7 +51,7 @@ def latency_command(results: Results, built: Mapping[str, str]) -> str | None:
     """
     if built or [factor.name for factor in results.factors] == [KERNEL_FACTOR]:
         return _of_kernels(results, built)
-    words = shlex.split(results.reproduce[0]) if results.reproduce else []
+    words = shlex.split(REPRODUCE.of(results)[0]) if REPRODUCE.of(results) else []
     if words[:2] != ["ajuste", "compare"] or words.count("--") != 1:
         return None
     options = words[2 : words.index("--")]

@@ -10,8 +10,10 @@ from pydantic import ValidationError
 from ajuste.model.base import BaseModel
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, KernelOptions, Proof, ShownFeature
 from ajuste.model.metric import Metric
-from ajuste.model.results import Prediction, Results, ThreeSigma
-from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect
+from ajuste.model.prediction import PREDICTIONS, RULE, Prediction
+from ajuste.model.results import Results
+from ajuste.model.three_sigma import THREE_SIGMA, ThreeSigma
+from ajuste.model.verdict import MACHINES, AcrossMachines, Agreement, MachineEffect
 from ajuste.model.wording import count_of, in_sentence, visible_line
 from ajuste.report.document import (
     Block,
@@ -86,18 +88,19 @@ def predictions_section(results: Results, labels: Labels) -> Section | None:
         if (predictions := metric_predictions(results, metric))
         and (lines := _lines(results, predictions, metric, labels))
     )
-    if results.rule is None or not groups:
+    rule = RULE.of(results)
+    if rule is None or not groups:
         return None
-    title = f"Predicted: {in_sentence(results.rule.title)}"
+    title = f"Predicted: {in_sentence(rule.title)}"
     columns = _columns(labels.heading or "Configuration", _COLUMNS, ("Because",), "Because")
     table = Table(columns, groups, "predictions", title)
-    return _section(title, table, results.rule.says, f"Source: {results.rule.source}.", brief=0)
+    return _section(title, table, rule.says, f"Source: {rule.source}.", brief=0)
 
 
 def metric_predictions(results: Results, metric: Metric) -> tuple[Prediction, ...]:
     """Return the predictions of one metric, in the order of the configurations."""
     order = {configuration.name: place for place, configuration in enumerate(results.configurations)}
-    predictions = (p for p in results.predictions if p.metric == metric.name and p.configuration in order)
+    predictions = (p for p in PREDICTIONS.of(results) if p.metric == metric.name and p.configuration in order)
     return tuple(sorted(predictions, key=lambda p: order[p.configuration]))
 
 
@@ -174,7 +177,7 @@ def three_sigma_section(results: Results, labels: Labels) -> Section | None:
     )
     if not groups:
         return None
-    disagreeing = sum(row.disagrees for row in results.three_sigma)
+    disagreeing = sum(row.disagrees for row in THREE_SIGMA.of(results))
     cases = f"disagree in {count_of(disagreeing, 'case')}" if disagreeing else "agree here"
     summary = f"Rule and verdict {cases}."
     title = "What the 3-sigma rule says"
@@ -186,7 +189,7 @@ def three_sigma_section(results: Results, labels: Labels) -> Section | None:
 def _disagreements(results: Results, metric: Metric, labels: Labels) -> str:
     names = labels.by_name(results)
     by_reason: dict[str, list[str]] = {}
-    for row in results.three_sigma:
+    for row in THREE_SIGMA.of(results):
         if row.metric == metric.name and row.disagrees and row.configuration in names:
             by_reason.setdefault(row.why, []).append(names[row.configuration])
     disagreements = " ".join(f"{'; '.join(configurations)}: {why}" for why, configurations in by_reason.items())
@@ -202,7 +205,7 @@ def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tupl
             remark=row.why if row.disagrees else "",
             marked=row.disagrees,
         )
-        for row in results.three_sigma
+        for row in THREE_SIGMA.of(results)
         if row.metric == metric.name and row.configuration in configurations
     )
 
@@ -255,7 +258,7 @@ ENDS: Final = 10
 def machines_section(results: Results, labels: Labels) -> Section | None:
     """Return the deciding effects by machine; ``None`` if there is one machine only."""
     deciding = deciding_metrics(results)
-    effects = [effect for effect in results.machines if effect.metric in deciding]
+    effects = [effect for effect in MACHINES.of(results) if effect.metric in deciding]
     if not effects:
         return None
     metrics = {metric.name: metric for metric in results.metrics}

@@ -20,9 +20,12 @@ from typing import Final
 from pydantic import ValidationError
 
 from ajuste.machine.inventory.inventory import Inventory
+from ajuste.model.continuation import REPRODUCE
+from ajuste.model.explanation import EXPLANATIONS
 from ajuste.model.metric import Metric
+from ajuste.model.origin import ELSEWHERE
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.verdict import Verdict, is_extreme
+from ajuste.model.verdict import RANKINGS, Verdict, is_extreme
 from ajuste.model.wording import count_of, listed, percent, shell_line, visible, visible_line
 from ajuste.report.format import Labels, NumberFormat, result_labels
 from ajuste.report.latency import asks_about_scheduling, latency_command, measures_latency
@@ -204,8 +207,8 @@ def _introduction(results: Results, metrics: Sequence[str], remarks: Sequence[st
     yield report.title
     yield report.headline
     blocks = f"{results.counted_blocks}, " if results.blocks else ""
-    if results.elsewhere:
-        yield f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere."
+    if elsewhere := ELSEWHERE.of(results):
+        yield f"{blocks}{count_of(elsewhere.values, 'value')}, measured elsewhere."
         return
     yield from tested_on(results, remarks)
     trials = results.tally.words()
@@ -235,7 +238,7 @@ def _gains_and_costs(results: Results) -> Iterator[str]:
 
 
 def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
-    if not results.explanations:
+    if not EXPLANATIONS.of(results):
         return
     labels = result_labels(results)
     names = {configuration.name: labels.setting(configuration) for configuration in results.configurations}
@@ -246,7 +249,7 @@ def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
                 *map(_item, tested_on(results, ())),
             )
         )
-    for explanation in results.explanations:
+    for explanation in EXPLANATIONS.of(results):
         sentences = (
             *explanation.sentences[:_MOST_SENTENCES],
             *(explanation.costs.all_sentences[:_MOST_SENTENCES] if explanation.costs else ()),
@@ -275,15 +278,15 @@ def _item(text: str) -> str:
 def _ending(results: Results, *, figures: bool) -> Iterator[str]:
     if len(results.configurations) > 1:
         marks = "*x%* marks a certain difference. Marks and v" if figures else "V"
-        basis = "with t intervals" if results.elsewhere else "within blocks, valid whenever the run stops"
+        basis = "with t intervals" if ELSEWHERE.of(results) else "within blocks, valid whenever the run stops"
         yield _wrapped(
             "Percentages are of plain means, positive where it improves, and a dash for a change of more than 10 "
             "times; CV is the standard deviation in per cent of the "
             f"mean. {marks}erdicts: {percent(results.level)} intervals for all comparisons together, "
             f"{basis}; equivalent is within {percent(results.smallest_effect)}."
         )
-    if results.reproduce:
-        yield "\n".join(("Reproduce with:", *(_command(line) for line in results.reproduce)))
+    if REPRODUCE.of(results):
+        yield "\n".join(("Reproduce with:", *(_command(line) for line in REPRODUCE.of(results))))
 
 
 def _command(line: str) -> str:
@@ -355,7 +358,7 @@ class _Page:
     def ranking(self) -> Iterator[str]:
         heads = {configuration.name: head for configuration, head in self._columns}
         for metric in self._metrics:
-            for ranking in self._results.rankings:
+            for ranking in RANKINGS.of(self._results):
                 if ranking.metric == metric.name and all(name in heads for name in ranking.contenders):
                     where = to_ascii(ranked_where(self._results, ranking, self._labels))
                     yield _wrapped(ranking_sentence(metric, ranking, heads, where))

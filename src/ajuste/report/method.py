@@ -10,11 +10,16 @@ from pydantic import ValidationError
 
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.boot import BOOTS
+from ajuste.model.diagnostic import DIAGNOSTICS, Diagnostic, Diagnostics
+from ajuste.model.explained import EXPLAINED
+from ajuste.model.facets import DESIGN
 from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
+from ajuste.model.origin import ELSEWHERE
 from ajuste.model.plugins import isolated, load_each
 from ajuste.model.relevance import RELEVANCE
-from ajuste.model.results import Diagnostic, Diagnostics, Results
+from ajuste.model.results import Results
+from ajuste.model.verdict import EFFECTS_CORRECTION
 from ajuste.model.wording import count_of, listed, sentence_start, visible_line
 from ajuste.report.document import (
     Block,
@@ -175,7 +180,7 @@ def note_sections(notes: tuple[str, ...], clock: tuple[str, ...]) -> tuple[Secti
 
 def noise_sections(results: Results, notes: Sequence[str] = ()) -> tuple[Section, ...]:
     """Return the diagnostics that matter, then all by metric; empty if there are none. ``notes`` stand above."""
-    diagnostics = results.diagnostics
+    diagnostics = DIAGNOSTICS.of(results)
     if diagnostics is None:
         return ()
     titles = {metric.name: metric.title for metric in results.metrics}
@@ -197,7 +202,8 @@ def noise_sections(results: Results, notes: Sequence[str] = ()) -> tuple[Section
 def matters(results: Results) -> list[str]:
     """Return a line for each diagnostic that matters."""
     titles = {metric.name: metric.title for metric in results.metrics}
-    diagnostics = results.diagnostics.found if results.diagnostics is not None else ()
+    known = DIAGNOSTICS.of(results)
+    diagnostics = known.found if known is not None else ()
     return [
         visible_line(f"{sentence_start(d.kind)}, {titles.get(d.metric, d.metric)}: {d.says} {_error(d)}{d.why}")
         for d in diagnostics
@@ -250,12 +256,12 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
     compared = len(results.configurations) > 1
     level = f"{100 * results.level:g} %"
     confidence = f"{level} for all verdicts together" if compared else level
-    blocks = str(results.blocks) if results.boots is None else results.counted_blocks
+    blocks = results.counted_blocks if results.of_rounds else str(results.blocks)
     paired = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
     if paired and min(paired) < results.blocks:
         blocks += f"; each comparison uses those with a clean trial of both, {min(paired)} at least"
     deciding = ", ".join(metric.title for metric in results.metrics if metric.name in deciding_metrics(results))
-    elsewhere = results.elsewhere
+    elsewhere = ELSEWHERE.of(results)
     origin = (
         (
             ("Files", ", ".join(elsewhere.files)),
@@ -265,7 +271,7 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
         )
         if elsewhere
         else (
-            ("Design", results.design),
+            ("Design", DESIGN.of(results)),
             ("Fixed", ", ".join(fixed_levels(labels))),
             ("Blocks", blocks),
             ("Seed", str(results.seed)),
@@ -278,7 +284,7 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
         ("Means", _MEANS if any(verdict.scale == "ratio" for verdict in results.verdicts) else ""),
         ("Confidence", confidence),
         ("Correction", results.correction if compared else ""),
-        ("Correction of effects", "" if is_screening(results) else results.effects_correction),
+        ("Correction of effects", "" if is_screening(results) else EFFECTS_CORRECTION.of(results)),
         ("Smallest effect that matters", effect_band(results.smallest_effect) if compared else ""),
         ("Stopped because", "" if elsewhere else results.stopped_because),
     )
@@ -290,7 +296,7 @@ def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
     """Return a description of each factor, with its levels."""
     levels = {factor.name: factor.levels for factor in results.factors}
     parts = []
-    for explained in results.explained:
+    for explained in EXPLAINED.of(results):
         studied = [(level, labels.level(explained.name, level)) for level in levels.get(explained.name, ())]
         facts = (
             ("Unit", explained.unit),
@@ -320,10 +326,10 @@ def left_out(results: Results) -> tuple[str, ...]:
     disturbed = tally.flagged + tally.failed
     if not disturbed:
         return ()
-    every = "slices" if results.live is not None else "trials"
+    every = "slices" if results.is_live else "trials"
     slots = Counter((trial.configuration, trial.block) for trial in results.trials if trial.status == "flagged")
     all_repeated = max(slots.values(), default=0) < 2
-    if results.clock == "wall" and results.live is None and not tally.failed and all_repeated:
+    if results.clock == "wall" and not results.is_live and not tally.failed and all_repeated:
         became = "repeated"
     elif tally.flagged and tally.failed:
         became = f"left out, {tally.failed:,} of them failed"
@@ -358,9 +364,9 @@ def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:
 
 def data_section(results: Results, subset: Results, labels: Labels) -> Section:
     """Return every value, as files and as a table, and the identity of the run."""
-    every = "Every value" if results.elsewhere else "Every trial"
-    noun = "value" if results.elsewhere else "trial"
-    there = bool(results.trials) or not results.elsewhere
+    every = "Every value" if ELSEWHERE.of(results) else "Every trial"
+    noun = "value" if ELSEWHERE.of(results) else "trial"
+    there = bool(results.trials) or not ELSEWHERE.of(results)
     whole = every if len(results.trials) == results.tally.trials else count_of(len(results.trials), noun)
     files = (
         *((Download("trials-csv", f"{whole} (CSV)", "csv", trials_csv(results)),) if there else ()),
@@ -371,11 +377,11 @@ def data_section(results: Results, subset: Results, labels: Labels) -> Section:
     table = _trials(subset, labels, f"{which} as a table") if there else None
     about = (
         "The digest covers every value that was read from the files."
-        if results.elsewhere
+        if ELSEWHERE.of(results)
         else "The digest covers all measurements and no time of the host. Under the virtual clock the same study "
         "and seed give the same digest."
     )
-    origin = (("Study", results.study), ("Run", results.run)) if not results.elsewhere else ()
+    origin = (("Study", results.study), ("Run", results.run)) if not ELSEWHERE.of(results) else ()
     facts = (*origin, ("Made", results.created), ("Ajuste", results.ajuste), ("Digest", results.digest))
     blocks = (
         Data(files, table),
@@ -387,7 +393,7 @@ def data_section(results: Results, subset: Results, labels: Labels) -> Section:
 
 def _trials(subset: Results, labels: Labels, title: str) -> Table:
     names = labels.by_name(subset)
-    elsewhere = subset.elsewhere is not None
+    elsewhere = ELSEWHERE.of(subset) is not None
     listed = subset.trials[:_MOST_LISTED]
     there = [metric for metric in subset.metrics if any(metric.name in trial.metrics for trial in listed)]
     numbers = {metric.name: mean_format(subset, metric) for metric in there}

@@ -8,9 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ajuste.model.boot import BOOT_KERNEL, is_boot_name
+from ajuste.model.continuation import CONTINUATION, REPRODUCE
+from ajuste.model.explained import EXPLAINED
+from ajuste.model.live import LIVE
 from ajuste.model.metric import Metric
+from ajuste.model.origin import ELSEWHERE, IMPORTED
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
+from ajuste.model.verdict import EFFECTS
 from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.report.document import (
     Block,
@@ -60,7 +65,7 @@ from ajuste.report.tables import (
 from ajuste.report.trials import make_excerpt
 from ajuste.report.verdicts import counted, counted_lines, effect_band, metric_effects, word_meanings
 
-IMPORTED: Final = "Imported from a bundle: others measured it, and nothing here proves how."
+_FROM_OTHERS: Final = "Imported from a bundle: others measured it, and nothing here proves how."
 _HIGHEST_LEAD: Final = 420  # CSS pixels
 
 
@@ -105,7 +110,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *noise[-1:],
         *_others(subset, first, labels, screening=is_screening(results)),
         *_about(results, labels),
-        *_again(results, after_next_step=bool(applied or results.continuation)),
+        *_again(results, after_next_step=bool(applied or CONTINUATION.of(results))),
         data_section(results, subset, labels),
     )
     return Report(
@@ -113,7 +118,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         headline=first_sentence(results, answers),
         question=results.question,
         lead=(
-            *((Paragraph(IMPORTED, name="imported"),) if results.imported else ()),
+            *((Paragraph(_FROM_OTHERS, name="imported"),) if IMPORTED.of(results) else ()),
             *(Paragraph(answer.sentence) for answer in answers[1:]),
             _counts(results, decided),
             *applied,
@@ -158,11 +163,11 @@ def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -
 def _apply(results: Results, answers: Sequence[Headline]) -> tuple[CommandBlock, ...]:
     # The command that puts the best configuration to use, where one is better and all of it can be set.
     winner = next((answer.winner for answer in answers[:1]), "")
-    can_be_set = {explained.name for explained in results.explained if explained.where}
+    can_be_set = {explained.name for explained in EXPLAINED.of(results) if explained.where}
     if (
         not winner
         or not results.run
-        or results.imported
+        or IMPORTED.of(results)
         or not all(factor.name in can_be_set for factor in results.factors)
     ):
         return ()
@@ -176,11 +181,11 @@ def _apply(results: Results, answers: Sequence[Headline]) -> tuple[CommandBlock,
 def _facts(results: Results) -> str:
     blocks = (results.counted_blocks,) if results.blocks else ()
     configurations = count_of(len(results.configurations), "configuration")
-    if results.elsewhere:
-        values = count_of(results.elsewhere.values, "value")
-        formats = visible_line(results.elsewhere.formats)
+    if elsewhere := ELSEWHERE.of(results):
+        values = count_of(elsewhere.values, "value")
+        formats = visible_line(elsewhere.formats)
         return " · ".join((configurations, *blocks, values, f"from {formats}", "measured elsewhere"))
-    trials = results.tally.words("slice" if results.live else "trial")
+    trials = results.tally.words("slice" if results.is_live else "trial")
     stopped = visible_line(results.stopped_because).rstrip(".").removeprefix("stopped ")
     facts = (configurations, *blocks, trials, clock_name(results), f"seed {results.seed}", f"stopped: {stopped}")
     return " · ".join(facts)
@@ -194,7 +199,7 @@ def _answer(results: Results) -> tuple[Section, ...]:
 
 
 def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
-    no_slices = results.live is not None and not results.live.slices
+    no_slices = results.is_live and not results.facets[LIVE]["slices"]
     table = None if is_screening(results) or no_slices else verdict_table(subset, metrics, labels, "verdicts")
     if table is None:
         return ()
@@ -213,7 +218,8 @@ def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labe
 
 def _meanings(results: Results) -> Meanings:
     deciding = deciding_metrics(results)
-    compared = (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
+    effects = EFFECTS.of(results)
+    compared = (*results.lines, *effects) if is_screening(results) else (*results.verdicts, *effects)
     return word_meanings([finding for finding in compared if finding.metric in deciding])
 
 
@@ -223,7 +229,7 @@ def _effects(results: Results, decided: Sequence[Metric], labels: Labels) -> tup
         return ()
     interaction = (
         " A row with × is an interaction: how much the effect of the first step differs once the second one is taken."
-        if any(effect.kind == "interaction" for effect in results.effects)
+        if any(effect.kind == "interaction" for effect in EFFECTS.of(results))
         else ""
     )
     about = (
@@ -253,10 +259,12 @@ def _figures(subset: Results, first: Sequence[Metric], labels: Labels) -> tuple[
 
 
 def _important(results: Results) -> tuple[str, ...]:
-    values = [f"{visible_line(e.name)} = {visible_line(e.initial_value)}" for e in results.explained if e.initial_value]
+    known = ((explained.name, explained.initial_value) for explained in EXPLAINED.of(results))
+    values = [f"{visible_line(name)} = {visible_line(value)}" for name, value in known if value]
     named = values and any(factor.name == SETTINGS_FACTOR for factor in results.factors)
     current = (f"Values before the run: {', '.join(values)}.",) if named else ()
-    inference = (results.elsewhere.inference,) if results.elsewhere and len(results.configurations) > 1 else ()
+    elsewhere = ELSEWHERE.of(results)
+    inference = (elsewhere.inference,) if elsewhere and len(results.configurations) > 1 else ()
     emulated = () if results.clock == "virtual" else clock_notes(results)
     # Levels that the kernel did not take as they were written.
     changed = [
@@ -304,7 +312,7 @@ def _about(results: Results, labels: Labels) -> Iterator[Section]:
     settings: tuple[Subsection, ...] = settings_parts(results, labels)
     if settings:
         yield Section("What the settings do", settings, "settings", "Settings", depth="reference")
-    title = "How it was analysed" if results.elsewhere else "How it was measured"
+    title = "How it was analysed" if ELSEWHERE.of(results) else "How it was measured"
     yield Section(title, (Facts(method_facts(results, labels)),), "method", "Method", depth="reference")
     environment: tuple[Fact, ...] = environment_facts(results.environment)
     if environment:
@@ -312,6 +320,6 @@ def _about(results: Results, labels: Labels) -> Iterator[Section]:
 
 
 def _again(results: Results, *, after_next_step: bool) -> tuple[Section, ...]:
-    commands = (CommandBlock("again", results.reproduce, verbose=after_next_step),) if results.reproduce else ()
+    commands = (CommandBlock("again", REPRODUCE.of(results), verbose=after_next_step),) if REPRODUCE.of(results) else ()
     digest = (Paragraph(f"Digest {results.digest}", "dim", verbose=True),) if results.digest else ()
     return (Section("Reproduce", (*commands, *digest), "reproduce"),) if commands or digest else ()

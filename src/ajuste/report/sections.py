@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ajuste.model.history import HISTORIES, History, VersionChange
 from ajuste.model.metric import Metric
-from ajuste.model.results import History, Results, VersionChange
+from ajuste.model.origin import ELSEWHERE
+from ajuste.model.results import Results
 from ajuste.model.wording import change, count_of, listed, percent, visible_line
 from ajuste.report.document import Paragraph, Picture, Section
 from ajuste.report.facets import facet_plots, is_drawn
@@ -38,7 +40,7 @@ def history_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 def _by_metric(results: Results) -> list[list[History]]:
     groups: dict[str, list[History]] = {}
-    for history in results.histories:
+    for history in HISTORIES.of(results):
         groups.setdefault(history.metric, []).append(history)
     return list(groups.values())
 
@@ -95,6 +97,6 @@ def metric_pictures(
 
 def _plots_of_configurations(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot | None, ...]:
     # Not of a screening design: none of its configurations tells anything by itself.
-    drawn = not results.elsewhere or any(metric.name in trial.metrics for trial in results.trials)
+    drawn = not ELSEWHERE.of(results) or any(metric.name in trial.metrics for trial in results.trials)
     trials = trials_plot(results, metric, labels, f"{name}-trials") if drawn else None
     return (trials, *forest_plots(results, metric, labels, f"{name}-forest"))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ajuste.model.origin import IMPORTED
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line
@@ -75,7 +76,7 @@ def print_side_by_side(compared: SideBySide) -> None:
     )
     with sheet(Console(file=sys.stdout)) as page:
         for name, run in _named(compared):
-            page.line(f"{name}  {run.run}  {visible_line(run.study)}{'  imported' if run.imported else ''}")
+            page.line(f"{name}  {run.run}  {visible_line(run.study)}{'  imported' if IMPORTED.of(run) else ''}")
             page.say(run.answer or run.stopped_because, indent=3)
         _print_table(page, "Effects", compared.names, effects, _why_no_effects(compared) or "Nothing.")
         _print_table(page, "What differs between their environments", compared.names, compared.differing, "Nothing.")

@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ajuste.model.explanation import EXPLANATIONS
 from ajuste.model.metric import Metric
+from ajuste.model.origin import ELSEWHERE
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.verdict import FactorEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import EFFECTS, RANKINGS, FactorEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import count_of, in_sentence, listed, percent, sentence_start, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import (
@@ -44,13 +46,13 @@ NOT_SUPPORTED: Final = "not supported"
 
 def deciding_metrics(results: Results) -> frozenset[str]:
     """Return the metrics that decide when the study stops: by verdicts, or by effects of factors."""
-    every = (*results.verdicts, *results.effects, *results.lines)
+    every = (*results.verdicts, *EFFECTS.of(results), *results.lines)
     return frozenset(finding.metric for finding in every if finding.deciding)
 
 
 def is_screening(results: Results) -> bool:
     """Return whether effects of factors or lines of a profile decide, and configurations are only described."""
-    return bool(results.lines) or any(effect.deciding for effect in results.effects)
+    return bool(results.lines) or any(effect.deciding for effect in EFFECTS.of(results))
 
 
 def metric_verdicts(results: Results, metric: str) -> tuple[Verdict, ...]:
@@ -88,7 +90,7 @@ def not_supported(results: Results) -> tuple[str, ...]:
 
 
 def _instead(results: Results) -> str:
-    costs = [explanation.costs for explanation in results.explanations if explanation.costs is not None]
+    costs = [explanation.costs for explanation in EXPLANATIONS.of(results) if explanation.costs is not None]
     if any(comparison.modelled is not None for comparison in costs):
         return "Instructions and modelled misses, counted in one more trial of two configurations, are under Costs."
     if costs:
@@ -197,7 +199,8 @@ _SECONDS: Final = ("s", "ms", "us", "µs", "ns")
 
 def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
     """Return the ranking by each of ``metrics`` that has one."""
-    chosen = [(metric, ranking) for metric in metrics for ranking in results.rankings if ranking.metric == metric.name]
+    rankings = RANKINGS.of(results)
+    chosen = [(metric, ranking) for metric in metrics for ranking in rankings if ranking.metric == metric.name]
     if not chosen:
         return ()
     first = chosen[0][1]
@@ -425,7 +428,7 @@ def _summary(
         effect = ""
         if (verdict := verdicts.get(configuration.name)) is not None:
             words = verdict_text(verdict, results.smallest_effect)
-            if results.elsewhere is not None and verdict.p_value is not None:
+            if ELSEWHERE.of(results) is not None and verdict.p_value is not None:
                 words += f", p = {verdict.p_value:.2g}"
             effect = f" ({words})"
             if verdict.estimate is not None:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Final
 
+from ajuste.model.origin import ELSEWHERE
+from ajuste.model.prediction import PREDICTIONS
 from ajuste.model.results import Point, Results
+from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste.model.verdict import Verdict
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -23,7 +26,7 @@ def trials_csv(results: Results) -> str:
     have is an empty field. Text that a spreadsheet would take for a formula gets a leading apostrophe (OWASP, "CSV
     Injection").
     """
-    if results.elsewhere is not None:
+    if ELSEWHERE.of(results) is not None:
         return _values_csv(results)
     levels = {configuration.name: configuration.levels for configuration in results.configurations}
     machines = ["machine"] if any(trial.machine for trial in results.trials) else []
@@ -120,8 +123,8 @@ def make_excerpt(results: Results) -> Excerpt:
             "configurations": tuple(c for c in results.configurations if c.name in names),
             "verdicts": tuple(v for v in results.verdicts if v.configuration in names),
             "trials": trials,
-            "three_sigma": tuple(row for row in results.three_sigma if row.configuration in names),
-            "predictions": tuple(p for p in results.predictions if p.configuration in names),
+            "three_sigma": tuple(row for row in THREE_SIGMA.of(results) if row.configuration in names),
+            "predictions": tuple(p for p in PREDICTIONS.of(results) if p.configuration in names),
         }
     )
     return Excerpt(subset, _of_configurations(results, subset), _of_trials(results, subset))

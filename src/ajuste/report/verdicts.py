@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from ajuste.model.results import Results
-from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role
+from ajuste.model.verdict import EFFECTS, FactorEffect, Finding, LineEffect, Role
 from ajuste.model.wording import block_words, factor, is_percentage, visible_line
 from ajuste.report.document import Badge, Meanings
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, signed
@@ -171,7 +171,7 @@ def effect_name(effect: FactorEffect, labels: Labels) -> str:
 
 def metric_effects(results: Results, metric: str) -> tuple[FactorEffect, ...]:
     """Return the effects on one metric: main ones, then interactions, each from the largest to the smallest."""
-    mine = [effect for effect in results.effects if effect.metric == metric]
+    mine = [effect for effect in EFFECTS.of(results) if effect.metric == metric]
     return tuple(sorted(mine, key=lambda effect: (effect.kind != "main", -effect.size)))
 
 

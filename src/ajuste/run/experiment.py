@@ -20,7 +20,6 @@ from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.home import ajuste_version, plugin_of
 from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.base import BaseModel
-from ajuste.model.boot import BOOTS
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
@@ -218,9 +217,9 @@ def conduct(
     ):
         store.require_sound()
         alike = [] if fresh else store.runs_alike(experiment.fingerprint, seed)
-        if options.reboots is not None and options.reboots.plan.run:
+        if options.reboots is not None and options.reboots.run:
             # After a reboot the session knows its run.
-            alike = [store.find_run(options.reboots.plan.run)]
+            alike = [store.find_run(options.reboots.run)]
         run = _resumed_or_new(experiment, store, alike, named)
         if options.reboots is not None:
             options.reboots.keep_run(run.id)
@@ -361,8 +360,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, o
 
     def ready(machine: Machine, executor: Executor) -> None:
         environment[machine.name] = executor.environment
-        if executor.boots is not None:
-            environment[BOOTS] = executor.boots.model_dump(mode="json")
+        environment.update(executor.records)
         if executor.machines:
             environment["machines"] = {**environment.get("machines", {}), **executor.machines}
         store.set_environment(run, environment)
@@ -420,8 +418,8 @@ def _keep_late_findings(
     for machine, executor in executors.entered.items():
         changed = NOTES in executor.environment and environment.get(machine.name) != executor.environment
         changed |= bool(executor.machines.keys() - environment.get("machines", {}).keys())
-        boots = None if executor.boots is None else executor.boots.model_dump(mode="json")
-        if changed or boots != environment.get(BOOTS):
+        changed |= any(environment.get(key) != record for key, record in executor.records.items())
+        if changed:
             ready(machine, executor)
 
 

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import NOTES
 from ajuste.machine.home import KINDS, plugin_of
+from ajuste.model.continuation import CONTINUATION, REPRODUCE
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.facets import stored_results
+from ajuste.model.origin import IMPORTED
 from ajuste.model.plan import Command
 from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Results
+from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste.run.continuation import continuation, reproducing_commands, with_root
 from ajuste.run.facets import MeasuredRun, group_machines, with_facets
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
@@ -42,7 +46,8 @@ def results_of(run: Run, store: Store) -> Results:
     if not run.imported:
         return results
     again = [f"ajuste verify {run.id}"] if results.clock == "virtual" else []
-    return results.model_copy(update={"imported": True, "reproduce": tuple(again), "continuation": None})
+    results = results.with_facet(IMPORTED, True).with_facet(REPRODUCE, tuple(again))  # noqa: FBT003 - its value
+    return results.with_facet(CONTINUATION, None)
 
 
 def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
@@ -66,7 +71,7 @@ def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
         )
     columns = with_quantile_columns(KeptRecord(run, store).measurements, resolved.deciding)
     rows = three_sigma(configurations(resolved), units(resolved, columns), deciding, results.verdicts, results.level)
-    return results.model_copy(update={"three_sigma": rows})
+    return results.with_facet(THREE_SIGMA, rows)
 
 
 def keep_results(run: Run, results: Results, store: Store) -> None:
@@ -82,7 +87,7 @@ def original_results(run: Run, store: Store) -> Results:
     """Return the results of ``run``, without the marks of an import."""
     if (stored := store.results(run)) is not None:
         with suppress(ValueError):  # Another version of Ajuste may have written them.
-            return Results.model_validate_json(stored)
+            return stored_results(stored)
     results = _computed(run, store)
     if run.stopped:
         with suppress(RunError):  # A read-only store is shown as well.
@@ -110,7 +115,7 @@ def _computed(run: Run, store: Store) -> Results:
         **({"machines": machines} if (machines := store.machines(run)) else {}),
         **({"no_chance": no_chance} if (no_chance := read_no_chance(run.environment)) else {}),
     )
-    results = results.model_copy(update={"continuation": continuation(record, resolved, results)})
+    results = results.with_facet(CONTINUATION, continuation(record, resolved, results))
     return with_facets(MeasuredRun(run, store, record, resolved, results))
 
 

@@ -20,13 +20,11 @@ from ajuste.report.plan import (
     PlannedCommand,
     PlannedConfiguration,
     PlannedNeed,
-    PlannedReboots,
     PlannedStudy,
     PlannedWrite,
 )
 from ajuste.run.runner import schedule_of
 from ajuste.run.schedule import TrialHistory
-from ajuste.study.answerable import BOOT_SECONDS, boot_range
 from ajuste.study.explain import design_words
 from ajuste.study.factors import canonical
 from ajuste.study.named import LOOP
@@ -103,7 +101,6 @@ def planned_study(
         modules=(*target.modules, *resolved.modules),
         disk=_disk(study),
         builds=tuple(shlex.join(scheduler.build) for scheduler in study.schedulers if scheduler.build),
-        reboots=_reboots(resolved),
         notes=(
             *(f"requires --accept-risk: {risk}" for risk in risks),
             *(factor.warning for factor in no_chance),
@@ -113,15 +110,6 @@ def planned_study(
             *resolved.notes,
         ),
     )
-
-
-def _reboots(resolved: ResolvedStudy) -> PlannedReboots | None:
-    if not resolved.boots:
-        return None
-    least, most = boot_range(resolved.study, len(resolved.boots))
-    states = tuple(state.name for state in resolved.boots)
-    each = resolved.study.blocks_per_boot
-    return PlannedReboots(least=least, most=most, states=states, each=each, seconds=BOOT_SECONDS)
 
 
 def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, cast
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
@@ -28,7 +28,6 @@ from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, n
 from ajuste.machine.session import machine_marks
 from ajuste.model.base import BaseModel
 from ajuste.model.capability import Asked, asked_here
-from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
 from ajuste.model.plugins import plugins
 from ajuste.model.wording import Say
@@ -39,16 +38,27 @@ from ajuste.study.site import Site
 from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.machine.boot.session import BootSession
     from ajuste.model.cluster import Cluster
     from ajuste.model.fleet import FleetPlan
     from ajuste.report.plan import PlannedStudy
+    from ajuste.run.experiment import Anew
     from ajuste.run.machine_order import MachineOrder
     from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
-_EXTRAS: Final = MappingProxyType({"guest": "guest", "cluster": "cluster", "machines": "cluster"})
+_EXTRAS: Final = MappingProxyType({"guest": "guest", "cluster": "cluster", "machines": "cluster", "reboots": "boots"})
 """The optional part that each testbed of Ajuste's other packages belongs to."""
+
+
+class BootSession(Protocol):
+    """An experiment across reboots of this machine that began; on the disk it records its run, which it resumes."""
+
+    @property
+    def run(self) -> str:
+        """Return the id of its run; empty before there is one."""
+
+    def keep_run(self, run: str) -> None:
+        """Record which run it is. Raises OSError."""
 
 
 @dataclass(frozen=True)
@@ -200,22 +210,26 @@ class KernelTestbed(Testbed):
 class HostTestbed(Testbed):
     """Runs on this machine."""
 
+    @property
+    def release(self) -> str:
+        """Return the release of the kernel by which studies are resolved."""
+        return platform.release()
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Return the facts on this machine that experiments with shared trials have in common."""
+        return machine_marks()
+
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
-        # Across reboots the study must be resolved alike in each boot, so the first kernel counts.
-        release = self.options.reboots.plan.kernel if self.options.reboots else platform.release()
-        here = {HOST_KERNEL: KernelVersion.parse(release)}
-        _LOG.info("kernel resolved", extra={"kernel": "host", "release": release})
+        here = {HOST_KERNEL: KernelVersion.parse(self.release)}
+        _LOG.info("kernel resolved", extra={"kernel": "host", "release": self.release})
         return study, of_this_machine(catalogue), here, find_program, host_site()
 
     def planned(self, resolved: ResolvedStudy, catalogue: Catalogue) -> PlannedStudy:
-        from ajuste.machine.boot.loader import installed_kernel
         from ajuste.run.planning import planned_study
         from ajuste.run.relevance import idle_from_the_start
 
         no_chance = idle_from_the_start(resolved, catalogue)
-        for state in resolved.boots:
-            if state.kernel:
-                installed_kernel(state.kernel)
         now = _values_here(resolved, catalogue)
         accepted = [risk.what for risk in risks(resolved, catalogue)]
         user = "root" if resolved.study.workload.as_root else user_here()  # Without root it is refused.
@@ -227,30 +241,40 @@ class HostTestbed(Testbed):
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         require_possible(resolved, catalogue, accept_risk=self.options.accept_risk, dry=self.options.dry)
-        if resolved.boots and self.options.reboots is None and not self.options.reboots_allowed:
-            raise RequestError(
-                "this study reboots this machine",
-                hint="add --reboots to `ajuste run` or `ajuste compare`; `ajuste plan` and --dry-run show how often",
-            )
-        marks = self.options.reboots.plan.marks if self.options.reboots else machine_marks()
-        return Experiment(resolved, fingerprint(resolved, file_marks(resolved) | marks))
+        return Experiment(resolved, fingerprint(resolved, file_marks(resolved) | self.marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        host = prepared_for(
+        return prepared_for(
             experiment.resolved, self.options.home, self.options.warn, first, wait_s=self.options.wait_s
         )
-        if self.options.reboots is None:
-            return host
-        from ajuste.executor.host.host import RebootingExecutor
-
-        return RebootingExecutor(host, self.options.reboots)
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        if self.options.reboots is not None:
-            return None
         from ajuste.run.relevance import HostObserver
 
         return HostObserver(experiment.resolved, catalogue)
+
+
+class RebootingTestbed(HostTestbed):
+    """Runs on this machine, which reboots for a study: ``options.reboots`` is the experiment once it began."""
+
+    loaders: ClassVar[tuple[str, ...]]
+    """Names of the boot loaders to choose from."""
+
+    @abstractmethod
+    def carry_out(
+        self, study: Study, catalogue: Catalogue, fresh: Anew, measured: Callable[[RunOptions, Anew], int]
+    ) -> int:
+        """Start ``study``, or resume it in this boot, and return the exit code. ``measured`` measures until it needs
+        another boot. Raises RequestError if this machine cannot reboot as it needs; then nothing was changed.
+        """
+
+    @abstractmethod
+    def unfinished(self) -> tuple[str, ...] | None:
+        """Return the files that an experiment which has not ended restores; None if there is none. Raises RunError."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End that experiment: restore all files, and reboot if it booted this kernel. Raises OSError, RunError."""
 
 
 def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str]:
@@ -266,13 +290,20 @@ def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str
 def testbed_for(study: Study, options: RunOptions) -> Testbed:
     """Return the testbed of ``study``. Raises RequestError if the package that has it is not installed."""
     if study.target.on_host:
-        return HostTestbed(options) if options.cluster is None else _load("machines", options)
+        if options.cluster is not None:
+            return _load("machines", options)
+        return rebooting_testbed(options) if study.across_boots else HostTestbed(options)
     return _load("guest" if options.cluster is None else "cluster", options)
 
 
 def kernel_testbed(options: RunOptions) -> KernelTestbed:
     """Return guests of this machine. Raises RequestError if the package that has them is not installed."""
     return cast(KernelTestbed, _load("guest", options))
+
+
+def rebooting_testbed(options: RunOptions) -> RebootingTestbed:
+    """Return this machine as one that reboots. Raises RequestError if the package that does it is not installed."""
+    return cast(RebootingTestbed, _load("reboots", options))
 
 
 def has_testbed(name: str) -> bool:

@@ -1,8 +1,7 @@
-"""Checks that a study can be answered by a guest or across reboots, where it is measured; and in how many boots."""
+"""Checks that a study can be answered by a guest or across reboots, where it is measured."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
@@ -19,9 +18,6 @@ from ajuste.study.schema import FactorTable, Study
 # Default number of rounds of boots: no verdict comes before.
 FEWEST_ROUNDS: Final = 6
 MOST_ROUNDS: Final = 12
-
-# Typical time of a reboot.
-BOOT_SECONDS: Final = 60
 
 
 def check_boots(study: Study) -> Iterator[Problem]:
@@ -56,15 +52,6 @@ def block_count_of_boot(study: Study) -> int:
 def boot_round(study: Study, block: int) -> int:
     """Return the round of boots that a block belongs to."""
     return block // block_count_of_boot(study)
-
-
-def boot_range(study: Study, states: int) -> tuple[int, int]:
-    """Return the least and greatest number of reboots, with the one that brings the machine back; ``states`` are booted
-    in turn.
-    """
-    budget, each = study.budget, study.blocks_per_boot
-    least, most = math.ceil(budget.min_blocks / each), math.ceil(budget.max_blocks / each)
-    return least * states + 1, most * states + 1
 
 
 def check_answerable(study: Study, catalogue: Catalogue) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, is_boot_name
-from ajuste.model.results import Explained
+from ajuste.model.explained import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
 from ajuste.model.wording import count_of, shell_line
 from ajuste.study.factors import (

@@ -12,11 +12,11 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.boot import BootState
+from ajuste.model.explained import Explained
 from ajuste.model.live import LiveDesign
 from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, Ready, ReadySettled, Sampler, Scratch, Write
-from ajuste.model.results import Explained
 from ajuste.model.search import Leg, Search
 from ajuste.model.trial import Configuration, Factor
 from ajuste.outputs.pattern import Pattern, Pointer

@@ -11,7 +11,8 @@ from ajuste.analysis.summary import summarise
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric, PredictionRule
-from ajuste.model.results import Measured, Prediction
+from ajuste.model.prediction import Prediction
+from ajuste.model.results import Measured
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study

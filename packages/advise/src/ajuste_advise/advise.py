@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ajuste.model.explanation import EXPLANATIONS
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, listed, percent
 from ajuste_advise.answer import answer_sentence
@@ -81,7 +82,7 @@ def _advice(
     lines = proof.lines if proof is not None else ()
     proved = proof is not None and proof.improves(question.objective)
     broken = proof.broken if proof is not None else ()
-    explanations = proof.results.explanations if proof is not None and proved else ()
+    explanations = EXPLANATIONS.of(proof.results) if proof is not None and proved else ()
     return Advice(
         workload=" ".join(map(shlex.quote, question.request.commands[0])),
         answer=answer_sentence(seen.look, choice, tried, lines, verdict, broken, at_most, question.budget),

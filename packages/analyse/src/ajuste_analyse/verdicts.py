@@ -12,13 +12,16 @@ from typing import Final, Literal
 import numpy as np
 
 from ajuste.analysis.answer import answer
+from ajuste.analysis.assembly import Source, put_together
 from ajuste.analysis.record import points, thinned
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.three_sigma import compare_row, fixed_chance, uncompared_row
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
-from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
+from ajuste.model.origin import ELSEWHERE, Elsewhere
+from ajuste.model.results import Measured, Results, Summary
+from ajuste.model.three_sigma import THREE_SIGMA, ThreeSigma
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, count_of, listed, percent
 from ajuste_analyse.comparison import (
@@ -101,37 +104,35 @@ def analyse_table(
     trials, tally = points(table)
     pairing = _pairing(comparisons)
     comparison_answer = answer(deciding, verdicts, configurations, {}, smallest_effect=question.smallest_effect)
-    return Results(
+    source = Source(
         study="analyse",
         title=_title(baseline, others),
         question=_question(baseline, others),
-        answer=comparison_answer if others else _described(deciding, configurations[0], question.confidence),
-        run="",
-        seed=None,
-        clock=None,
-        digest=_digest(table),
-        stopped=None,
-        stopped_because="",
         level=question.confidence,
         smallest_effect=question.smallest_effect,
+        digest=_digest(table),
+        reproduce=reproduce,
+        ajuste=ajuste,
+    )
+    elsewhere = Elsewhere(
+        formats=table.format,
+        files=tuple(files),
+        values=sum(1 if isinstance(s, Summarised) else len(s.values) for s in table.samples.values()),
+        paired=pairing,
+        inference=FIXED,
+        pairing={"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing] if others else "",
+    )
+    rows = _three_sigma(table, baseline, deciding, verdicts, comparisons) if question.three_sigma else ()
+    return put_together(
+        source,
+        answer=comparison_answer if others else _described(deciding, configurations[0], question.confidence),
         correction=_correction(count, alpha, question.confidence),
         blocks=_blocks(table) if pairing != "none" else 0,
         verdicts=verdicts,
         configurations=configurations,
-        factors=(),
         metrics=(*deciding, *(metric for metric in table.metrics if metric.name not in names)),
         trials=trials,
         tally=tally,
-        three_sigma=_three_sigma(table, baseline, deciding, verdicts, comparisons) if question.three_sigma else (),
-        elsewhere=Elsewhere(
-            formats=table.format,
-            files=tuple(files),
-            values=sum(1 if isinstance(s, Summarised) else len(s.values) for s in table.samples.values()),
-            paired=pairing,
-            inference=FIXED,
-            pairing={"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing] if others else "",
-        ),
-        reproduce=tuple(reproduce),
         notes=(
             *table.notes,
             *comparison_notes(comparisons, names),
@@ -139,7 +140,7 @@ def analyse_table(
             *((UNPAIRED,) if others and pairing == "none" else ()),
             *thinned(len(trials), tally),
         ),
-        ajuste=ajuste,
+        facets={**THREE_SIGMA.document(rows), **ELSEWHERE.document(elsewhere)},
     )
 
 

@@ -12,6 +12,7 @@ from scipy.special import bdtrc, ndtri
 from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 from ajuste.model.cost import function_words
 from ajuste.model.error import AjusteError, RunError
+from ajuste.model.explanation import EXPLANATIONS
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste_ci.bench import BenchRequest, RevisionBench
@@ -263,7 +264,7 @@ def grown(results: Results) -> dict[str, Any]:
     empty if they were not counted.
     """
     costs = next(
-        (explanation.costs for explanation in results.explanations if explanation.configuration == SIDES[1]), None
+        (explanation.costs for explanation in EXPLANATIONS.of(results) if explanation.configuration == SIDES[1]), None
     )
     if costs is None:
         return {}

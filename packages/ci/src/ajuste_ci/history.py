@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ajuste.model.error import AjusteError, RunError
+from ajuste.model.history import HISTORIES, History
 from ajuste.model.metric import Metric
-from ajuste.model.results import History, Results
+from ajuste.model.results import Results
 from ajuste_ci.bench import BenchRequest, RevisionBench
 from ajuste_ci.model import CommitChange, CommitHistory, CommitPoint, GateRevision, HistoryResult, ProjectCommit
 from ajuste_ci.project import BenchmarkTable, Trees
@@ -51,7 +52,7 @@ class ProjectHistory:
 
     def _read(self, results: Results, benchmark: BenchmarkTable, reasons: Mapping[str, str]) -> Iterator[CommitHistory]:
         metrics = {metric.name: metric for metric in results.metrics}
-        for history in results.histories:
+        for history in HISTORIES.of(results):
             metric = metrics[history.metric]
             yield CommitHistory(
                 name=benchmark.name,

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
+from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste.model.verdict import Verdict
 from ajuste.outputs.format import ResultSource
 from ajuste.run.outcome import results_of, with_three_sigma
@@ -57,7 +58,7 @@ def run_outcome(run: Run, store: Store) -> Outcome:
     """Return the outcome of a run in a store."""
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     results = results_of(run, store)
-    if not results.three_sigma and len(resolved.configurations) > 1:
+    if not THREE_SIGMA.of(results) and len(resolved.configurations) > 1:
         with suppress(RequestError):  # effects of factors are not compared by this rule
             results = with_three_sigma(results, run, store)
     return Outcome(results, resolved)
@@ -97,7 +98,7 @@ def figure(wanted: Figure, outcomes: Outcomes) -> float | str | None:
     if wanted.of == "ratio":
         return summary.mean / reference.mean if summary and reference and reference.mean else None
     if wanted.of == "three-sigma":
-        rows = (row for row in results.three_sigma if (row.configuration, row.metric) == (name, wanted.metric))
+        rows = (row for row in THREE_SIGMA.of(results) if (row.configuration, row.metric) == (name, wanted.metric))
         differs = next((row.means_differ for row in rows), None)
         return None if differs is None else "differs" if differs else "same"
     if wanted.of == "peeks":

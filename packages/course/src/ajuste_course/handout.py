@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ajuste.machine.files import write_text
 from ajuste.machine.home import require_extra
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
@@ -91,7 +92,7 @@ def handout_text(results: Results, picture: str, language: str) -> str:
         _heading(words("Limits")),
         *(_item(line) for line in _limits(results, words)),
         _heading(words("Again")),
-        *(f"#raw({_quoted(line)})" + " \\" for line in results.reproduce[:3]),
+        *(f"#raw({_quoted(line)})" + " \\" for line in REPRODUCE.of(results)[:3]),
         _text(words("Digest of all figures: {digest}", digest=results.digest[:16])),
     ]
     return "\n\n".join(parts) + "\n"

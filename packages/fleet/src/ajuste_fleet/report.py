@@ -11,7 +11,7 @@ import numpy as np
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.verdict import AcrossMachines, Verdict
+from ajuste.model.verdict import MACHINES, AcrossMachines, Verdict
 from ajuste.model.wording import change, count_of, listed, percent, sentence_start, visible_line
 from ajuste.report.document import Block, Column, Entry, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels
@@ -59,7 +59,7 @@ def fleet_section(results: Results, labels: Labels) -> Section:
 def headline_of(results: Results, name: str, title: str, verdict: Verdict) -> str:
     """Return a sentence on the number of machines with each effect of ``name``; empty for few machines."""
     fleet_effect = next((effect for effect in fleet_of(results) if _is_of(effect, verdict)), None)
-    across = next((comparison for comparison in results.machines if _is_of(comparison, verdict)), None)
+    across = next((comparison for comparison in MACHINES.of(results) if _is_of(comparison, verdict)), None)
     if fleet_effect is None or across is None:
         return ""
     differing = fleet_effect.differing
@@ -134,7 +134,7 @@ def _summary(results: Results, effect: FleetEffect) -> Iterator[tuple[str, str, 
         yield "All others", f"{group.others:,}", _line(results, effect, group.others_estimate)
     across = next(
         comparison
-        for comparison in results.machines
+        for comparison in MACHINES.of(results)
         if (comparison.configuration, comparison.metric) == (effect.configuration, effect.metric)
     )
     if len(across.machines) > MOST_MACHINES:
@@ -170,7 +170,7 @@ def _word(direction: Direction, low: float | None, high: float | None, none: flo
 def _plot(results: Results, effect: FleetEffect, metric: Metric, name: str) -> Plot:
     across = next(
         comparison
-        for comparison in results.machines
+        for comparison in MACHINES.of(results)
         if (comparison.configuration, comparison.metric) == (effect.configuration, effect.metric)
     )
     machines, omitted = shown_machines(sorted(across.machines, key=estimate_of))

@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.report.plotted import checked
 
 from ajuste.model.cost import KINDS, CostComparison, CostFunction, CostPart, NamedCosts
-from ajuste.model.explanation import Recorded
+from ajuste.model.explanation import EXPLANATIONS, Recorded
 from ajuste.model.results import Results
 from ajuste.report.document import Folded, Picture, Section, Table
 from ajuste.report.format import result_labels
@@ -75,7 +75,7 @@ def explained(granularity: Results) -> Results:
 
 @pytest.fixture(scope="module")
 def compared(explained: Results) -> CostComparison:
-    comparison = explained.explanations[0].costs
+    comparison = EXPLANATIONS.of(explained)[0].costs
     assert comparison is not None
     return comparison
 
@@ -195,7 +195,9 @@ def test_the_picture_has_the_frames_of_the_page(section: Section) -> None:
 
 def test_the_terminal_has_the_tables_also_without_a_recording(explained: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(explained, explained.explanations[0], verbose=True), Console(file=out, width=110))
+    print_report(
+        explanation_report(explained, EXPLANATIONS.of(explained)[0], verbose=True), Console(file=out, width=110)
+    )
     output = out.getvalue()
     assert output.startswith("This configuration carries out 297,000 fewer instructions")
     assert re.search(r"All +1,300,160 +1,003,160 +−297,000", output)
@@ -204,7 +206,7 @@ def test_the_terminal_has_the_tables_also_without_a_recording(explained: Results
 
 
 def test_without_costs_there_is_no_section(explained: Results) -> None:
-    plain = explained.explanations[0].model_copy(update={"costs": None})
+    plain = EXPLANATIONS.of(explained)[0].model_copy(update={"costs": None})
     assert costs_sections(explained.model_copy(update={"explanations": (plain,)}), result_labels(explained)) == ()
 
 

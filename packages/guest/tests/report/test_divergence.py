@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.report.plotted import checked
 
 from ajuste.model.decision import NamedDecisions
-from ajuste.model.explanation import Explanation, Recorded
+from ajuste.model.explanation import EXPLANATIONS, Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.report.document import CommandBlock, Folded, Picture, Section, Table
 from ajuste.report.format import result_labels
@@ -47,7 +47,7 @@ def evil(decisions: NamedDecisions) -> NamedDecisions:
 
 
 def explain(granularity: Results, changed: Recorded, baseline: Recorded) -> Results:
-    return granularity.model_copy(update={"explanations": (explanation(changed, baseline),)})
+    return granularity.with_facet(EXPLANATIONS, (explanation(changed, baseline),))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_whatever_something_is_called_it_is_only_shown(explained: Results, secti
     assert EVIL not in page
     assert "Where the decisions part" in page
     out = io.StringIO()
-    print_report(divergence_report(explained, explained.explanations[0]), Console(file=out, width=100))
+    print_report(divergence_report(explained, EXPLANATIONS.of(explained)[0]), Console(file=out, width=100))
     assert "\x1b[31m" not in out.getvalue()
     assert "They part" in out.getvalue()
     text = markdown(results_report(explained))
@@ -111,36 +111,36 @@ def test_whatever_something_is_called_it_is_only_shown(explained: Results, secti
 def test_an_explanation_is_read_again_as_it_was_written(explained: Results) -> None:
     again = Results.model_validate_json(explained.model_dump_json())
     assert again == explained
-    assert isinstance(again.explanations[0], Explanation)
+    assert isinstance(EXPLANATIONS.of(again)[0], Explanation)
     wrong = explained.model_dump_json().replace('"sentences":', '"sentence":', 1)
     with pytest.raises(ValidationError, match="sentences"):
-        Results.model_validate_json(wrong)
+        EXPLANATIONS.of(Results.model_validate_json(wrong))
 
 
 def test_two_that_never_part_have_no_picture(granularity: Results, names: tuple[str, str]) -> None:
     baseline, changed = names
     same = explain(granularity, followed(changed, COMMON), followed(baseline, COMMON))
-    parting = same.explanations[0].divergence
+    parting = EXPLANATIONS.of(same)[0].divergence
     assert parting is not None
     assert divergence_plot(parting, ("A", "B"), "name") is None
     (section,) = divergence_sections(same, result_labels(same))
     assert len(section.blocks) == 1
-    assert "never part" in divergence_report(same, same.explanations[0]).headline
+    assert "never part" in divergence_report(same, EXPLANATIONS.of(same)[0]).headline
 
 
 def test_without_decisions_nothing_is_said(granularity: Results, names: tuple[str, str]) -> None:
     baseline, changed = (Recorded(configuration=name, block=0, seed=7, problem="no") for name in names)
     plain = explain(granularity, changed, baseline)
     assert divergence_sections(plain, result_labels(plain)) == ()
-    assert "divergence" not in plain.explanations[0].model_dump()
-    assert Explanation.model_validate_json(plain.explanations[0].model_dump_json()) == plain.explanations[0]
+    assert "divergence" not in EXPLANATIONS.of(plain)[0].model_dump()
+    assert Explanation.model_validate_json(EXPLANATIONS.of(plain)[0].model_dump_json()) == EXPLANATIONS.of(plain)[0]
 
 
 def test_other_seeds_are_not_compared(granularity: Results, names: tuple[str, str]) -> None:
     baseline, changed = names
     other = explain(granularity, followed(changed, COMMON, seed=8), followed(baseline, COMMON))
-    assert other.explanations[0].divergence is None
-    assert "different seeds" in other.explanations[0].notes[-1]
+    assert EXPLANATIONS.of(other)[0].divergence is None
+    assert "different seeds" in EXPLANATIONS.of(other)[0].notes[-1]
     failed = Recorded(configuration=changed, block=0, seed=7, problem="no", decisions_problem="the guest hung")
-    without = explain(granularity, failed, followed(baseline, COMMON)).explanations[0]
+    without = EXPLANATIONS.of(explain(granularity, failed, followed(baseline, COMMON)))[0]
     assert without.notes[-1].endswith("its decisions could not be followed: the guest hung")

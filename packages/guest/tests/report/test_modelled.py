@@ -13,7 +13,7 @@ from tests.report.plotted import checked
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.cost import KINDS, CostComparison, CostFunction, CostPart, NamedCosts
-from ajuste.model.explanation import Recorded
+from ajuste.model.explanation import EXPLANATIONS, Recorded
 from ajuste.model.modelled import Missed
 from ajuste.model.results import Results
 from ajuste.report.document import Section, Table
@@ -150,7 +150,9 @@ def test_the_bars_are_stacked_in_the_picture_as_on_the_page(compared: CostCompar
 
 def test_the_terminal_says_it_too(explained: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(explained, explained.explanations[0], verbose=True), Console(file=out, width=110))
+    print_report(
+        explanation_report(explained, EXPLANATIONS.of(explained)[0], verbose=True), Console(file=out, width=110)
+    )
     assert "Modelled on a textbook's machine" in out.getvalue()
     assert "Modelled misses of the workload" in out.getvalue()
 
@@ -173,11 +175,12 @@ def test_the_bars_are_drawn_without_a_network(
 
 
 def test_what_was_counted_stands_for_the_counters_of_hardware(explained: Results) -> None:
-    assert explained.explanations[0].costs is not None
+    known = EXPLANATIONS.of(explained)[0].costs
+    assert known is not None
     (line,) = [line for line in not_supported(explained) if "hardware" in line]
     assert line.endswith(
         "Instructions and modelled misses, counted in one more trial of two configurations, are under Costs."
     )
-    costs = explained.explanations[0].costs.model_copy(update={"modelled": None})
-    plain = explained.explanations[0].model_copy(update={"costs": costs})
+    costs = known.model_copy(update={"modelled": None})
+    plain = EXPLANATIONS.of(explained)[0].model_copy(update={"costs": costs})
     assert "modelled" not in "".join(not_supported(explained.model_copy(update={"explanations": (plain,)})))

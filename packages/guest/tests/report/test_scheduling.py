@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from tests.report.plotted import checked
 
-from ajuste.model.explanation import Recorded
+from ajuste.model.explanation import EXPLANATIONS, Recorded
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Behaviour, Preemption, Recording, Share, Spread, Switches
 from ajuste.report.document import Paragraph, Picture
@@ -113,7 +113,9 @@ def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
 
 def test_the_terminal_shows_the_figures_side_by_side(explained: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(explained, explained.explanations[0], verbose=True), Console(file=out, width=100))
+    print_report(
+        explanation_report(explained, EXPLANATIONS.of(explained)[0], verbose=True), Console(file=out, width=100)
+    )
     output = out.getvalue()
     assert "\x1b" not in output
     assert re.search(r"– preempted by a wake-up +400 +4\n", output)
@@ -122,7 +124,7 @@ def test_the_terminal_shows_the_figures_side_by_side(explained: Results) -> None
 
 def test_without_details_it_is_a_screenful_of_what_changed(explained: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(explained, explained.explanations[0]), Console(file=out, width=80))
+    print_report(explanation_report(explained, EXPLANATIONS.of(explained)[0]), Console(file=out, width=80))
     output = out.getvalue()
     assert len(output.splitlines()) <= 24
     assert re.search(r"– preempted by a wake-up +400 +4\n", output)

@@ -17,7 +17,7 @@ from ajuste.machine.home import how_to_mend
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
-from ajuste.model.live import BREACH, END, STAYED, LiveDesign, duration
+from ajuste.model.live import LiveDesign, duration
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.verdict import Verdict
@@ -29,6 +29,7 @@ from ajuste_live.guards import GuardWatch, beyond_load, longest_silence
 from ajuste_live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial, why_no_watch
 from ajuste_live.prediction import Known, SlicesPrediction, longest, predictions
 from ajuste_live.reading import Source
+from ajuste_live.record import BREACH, END, STAYED
 from ajuste_live.results import (
     awaits_stays,
     breaches_by_name,

@@ -22,13 +22,14 @@ from typing import Final, Self
 
 from ajuste.machine.home import WATCH
 from ajuste.model.event import Exited, Failed
-from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, duration
+from ajuste.model.live import LiveDesign, duration
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.wording import count_of
 from ajuste.outputs.trial_status import TrialReading, trial, with_last_words
 from ajuste_live.guards import Ended, GuardWatch
 from ajuste_live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Source, latest, look_at
+from ajuste_live.record import BEGIN, BREACH, END
 
 _LOG: Final = logging.getLogger(__name__)
 

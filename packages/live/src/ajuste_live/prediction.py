@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, duration
+from ajuste.model.live import LiveDesign, LiveMetric, duration
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.wording import percent
 from ajuste.study.resolved import ResolvedStudy
 from ajuste_live.reading import NothingShownError, Source
+from ajuste_live.record import LARGEST
 from ajuste_live.results import computable, trial_slices
 from ajuste_stats.switchback.design import STAY, slices_a_block
 from ajuste_stats.switchback.judge import ALPHA_OF_CONTROL

@@ -9,27 +9,21 @@ from statistics import fmean, median, stdev
 from typing import Any, Final
 
 from ajuste.analysis.answer import answer
+from ajuste.analysis.assembly import put_together, source_of
 from ajuste.analysis.record import Record, sort_trials
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices, later_costs
 from ajuste.design.stopping import Why
-from ajuste.model.live import (
-    BEGIN,
-    BREACH,
-    END,
-    STAYED,
-    LiveDesign,
-    LiveLine,
-    LiveRecord,
-    LiveSlice,
-    duration,
-    is_computable,
-)
+from ajuste.model.diagnostic import DIAGNOSTICS
+from ajuste.model.explained import EXPLAINED
+from ajuste.model.facets import DESIGN
+from ajuste.model.live import LiveDesign, duration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed, sentence_start
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_live.record import BEGIN, BREACH, END, RECORD, STAYED, LiveLine, LiveRecord, LiveSlice, is_computable
 from ajuste_stats.switchback.design import STAY
 from ajuste_stats.switchback.slices import Slice
 from ajuste_stats.terms import SwitchbackOrder
@@ -188,18 +182,12 @@ def assemble_live(
     resolved: ResolvedStudy,
     trials: Sequence[Trial] | Record,
     *,
-    run: str,
-    stopped: Why,
-    stopped_because: str,
     environment: Mapping[str, Any] | None = None,
-    reproduce: Sequence[str] = (),
     notes: Sequence[str] = (),
-    created: str = "",
-    ajuste: str = "",
-    **_: object,
+    **run: Any,
 ) -> Results:
-    """Return the results of ``trials``, which are slices."""
-    study, live = resolved.study, resolved.live_design
+    """Return the results of ``trials``, which are slices; ``run`` is what ``source_of`` takes."""
+    live = resolved.live_design
     record = sort_trials(trials) if isinstance(trials, Sequence) else trials
     slices = computable(record.whole(range(len(record.measurements))))
     judged = judge_live(resolved, slices)
@@ -210,41 +198,30 @@ def assemble_live(
     washout_s = float(live_facts.get("washout_s", live.first_washout_s))
     live_record = _record(live, slices, judged, washout_s)
     facts = {name: value for name, value in (environment or {}).items() if name != "live"}
-    return Results(
-        study=study.name,
-        title=study.title or study.name,
-        question=study.question,
+    source = source_of(resolved, record.digest, environment=facts, **run)
+    diagnostics = next((judgement.diagnostics for judgement in judged if judgement.diagnostics), None)
+    return put_together(
+        source,
         answer=live_answer(resolved, judged, slices),
-        run=run,
-        seed=study.design.seed,
-        clock=study.target.clock,
-        digest=record.digest,
-        stopped=stopped,
-        stopped_because=stopped_because,
-        level=study.analysis.confidence,
-        smallest_effect=study.analysis.smallest_effect,
         correction=f"Bonferroni: {len(verdicts)} comparisons" if len(verdicts) > 1 else "",
-        design=_design(live, washout_s),
         blocks=_counted_blocks(resolved, slices),
         verdicts=verdicts,
         configurations=summarise_slices(resolved, slices),
-        factors=resolved.factors,
         metrics=(*resolved.deciding, *(metric for metric in described if metric.name in seen)),
         trials=tuple(_point(trial, live) for trial in slices),
-        diagnostics=next((judgement.diagnostics for judgement in judged if judgement.diagnostics), None),
-        explained=resolved.explained,
-        environment=facts,
-        reproduce=tuple(reproduce),
-        live=live_record,
         notes=(
-            *_predicted(live_facts, slices, stopped),
+            *_predicted(live_facts, slices, source.stopped),
             *resolved.notes,
             *live_record.findings,
             *live_facts.get("notes", ()),
             *notes,
         ),
-        created=created,
-        ajuste=ajuste,
+        facets={
+            **DESIGN.document(_design(live, washout_s)),
+            **DIAGNOSTICS.document(diagnostics),
+            **EXPLAINED.document(resolved.explained),
+            **RECORD.document(live_record),
+        },
     )
 
 
@@ -278,11 +255,11 @@ def _point(trial: Trial, live: LiveDesign) -> Point:
     )
 
 
-def _predicted(live_facts: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
+def _predicted(live_facts: Mapping[str, Any], slices: Sequence[Trial], stopped: Why | None) -> list[str]:
     match live_facts.get("predicted"):
         case {"slices": int(predicted), "after": int(after)}:
             when = f"after {after} slices" if after else "before the start"
-            took = {"interrupted": "So far there are", "decided": "It took"}.get(stopped, "The run had")
+            took = {"interrupted": "So far there are", "decided": "It took"}.get(stopped or "", "The run had")
             return [f"Predicted {when}: {predicted:,} slices for the smallest effect. {took} {len(slices):,}."]
     return []
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ajuste.model.live import LiveLine, LiveRecord, LiveSlice, duration
+from ajuste.model.live import duration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
@@ -17,6 +17,7 @@ from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import Labels, NumberFormat, common_format
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_legend, configuration_marks
+from ajuste_live.record import RECORD, LiveLine, LiveRecord, LiveSlice
 
 PLACE: Final = "answer"
 MORE_BLOCKS: Final = False  # slices of time are not added to
@@ -32,13 +33,12 @@ _UNITS: Final = (
 
 def live_plots(results: Results, labels: Labels) -> tuple[Plot, ...]:
     """Return a plot of each metric of an experiment on a running service."""
-    if results.live is None:
+    if (live := RECORD.of(results)) is None:
         return ()
     metrics = {metric.name: metric for metric in results.metrics}
-    lines = (line for line in results.live.lines if line.metric in metrics and line.at_s)
+    lines = (line for line in live.lines if line.metric in metrics and line.at_s)
     return tuple(
-        _plot(results, results.live, line, metrics[line.metric], labels, f"live-{place}")
-        for place, line in enumerate(lines)
+        _plot(results, live, line, metrics[line.metric], labels, f"live-{place}") for place, line in enumerate(lines)
     )
 
 
@@ -122,15 +122,14 @@ def _band(part: LiveSlice, size: float) -> dict[str, Any]:
 
 def sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return the section with the timeline; empty without a slice."""
-    if results.live is None or not results.live.slices:
+    live = RECORD.of(results)
+    if live is None or not live.slices:
         return ()
     pictures = (Picture(plot) for plot in live_plots(results, labels))
-    return (Section("Over time", (*_sentences(results), *pictures), "live", "Over time"),)
+    return (Section("Over time", (*_sentences(live), *pictures), "live", "Over time"),)
 
 
-def _sentences(results: Results) -> Iterator[Block]:
-    live = results.live
-    assert live is not None
+def _sentences(live: LiveRecord) -> Iterator[Block]:
     left = sum(bool(part.flag) for part in live.slices)
     noun = "slice"
     yield Paragraph(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.boot.files import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.machine.files import make_directory, write_text
 from ajuste.machine.home import Home, as_root
+from ajuste.machine.units import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.model.error import RequestError, RunError
 
 UNITS: Final = Path("/") / DIRECTORY

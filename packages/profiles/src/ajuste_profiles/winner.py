@@ -11,8 +11,11 @@ from typing import Final
 from ajuste.catalogue.level import WrongStep, whole_number
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.catalogue.place import location
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.event import Written
+from ajuste.model.explained import EXPLAINED
+from ajuste.model.origin import IMPORTED
 from ajuste.model.plan import Attributes, FileLocation, Location, ServerSetting, Write, location_words
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
@@ -52,7 +55,7 @@ def supported(results: Results, wanted: str | None = None) -> str:
 
 def _without_units(results: Results, wanted: str) -> str:
     # A level may be written as the answer shows it: `750 ms` for 750000000.
-    units = {entry.name: entry.unit for entry in results.explained}
+    units = {entry.name: entry.unit for entry in EXPLAINED.of(results)}
     names = "|".join(re.escape(factor.name) for factor in results.factors)
     words = []
     for word in re.split(rf"\s+(?=(?:{names})\s*=)", wanted):
@@ -166,7 +169,7 @@ def configuration_export(
             )
         )
     words = tuple(word for word in _arguments(chosen) if word not in _arguments(baseline))
-    if results.imported:  # An imported run may claim anything, for one what is started first.
+    if IMPORTED.of(results):  # An imported run may claim anything, for one what is started first.
         left_out += [LeftOut(word, "the run is imported: set what is booted yourself") for word in words]
         words = ()
     return Export(
@@ -245,7 +248,7 @@ def _left_out(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) ->
 
 
 def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[str]:
-    if results.imported:
+    if IMPORTED.of(results):
         yield "IMPORTED from a bundle: others measured it. Look at every line before you use it."
     yield f"{name}, compared with {results.reference(name) or resolved.baseline}."
     yield f"Study {results.study}: {results.question or results.title}"
@@ -259,7 +262,7 @@ def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[
         )
     yield f"Measured {results.created} by Ajuste {results.ajuste}: {_where(results, resolved, name)}"
     yield f"Run {results.run}, digest {results.digest}"
-    yield from (f"Again: {shell_line(command)}" for command in results.reproduce)
+    yield from (f"Again: {shell_line(command)}" for command in REPRODUCE.of(results))
 
 
 def _where(results: Results, resolved: ResolvedStudy, name: str) -> str:

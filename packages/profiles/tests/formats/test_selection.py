@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.model.results import Explained, Measured, Results
+from ajuste.model.explained import Explained
+from ajuste.model.results import Measured, Results
 from ajuste.model.trial import Factor
 from ajuste_profiles.winner import supported
 from verdicts import decided, verdict

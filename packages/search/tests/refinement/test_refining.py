@@ -11,8 +11,10 @@ from ajuste.analysis.digest import digest
 from ajuste.analysis.results import assemble
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.facets import DESIGN
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
+from ajuste.model.verdict import EFFECTS
 from ajuste.run.planning import planned_study
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
@@ -99,8 +101,8 @@ def test_its_results_tell_of_what_was_measured(tmp_path: Path, store: Store) -> 
     measured = {trial.slot.configuration for trial in store.trials(run)}
     assert {v.configuration for v in results.verdicts} == measured - {study.baseline}
     assert {c.name for c in results.configurations} == measured
-    assert not results.effects
-    assert "the surface is known worst" in results.design
+    assert not EFFECTS.of(results)
+    assert "the surface is known worst" in DESIGN.of(results)
 
 
 def test_a_plan_shows_the_coarse_grid_first(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ajuste.analysis.digest import digest
 from ajuste.executor.executor import OnStart, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
 from ajuste.model.search import Search
+from ajuste.model.verdict import RANKINGS
 from ajuste.report.document import Table
 from ajuste.report.results import results_report
 from ajuste.run.outcome import results_of
@@ -64,7 +65,7 @@ def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_sa
     ]
     (verdicts,) = (table for table in tables if table.name == "verdicts")
     assert verdicts.size == 2
-    assert {name for ranking in results.rankings for name in (ranking.winner, *ranking.contenders)} <= {BEST}
+    assert {name for ranking in RANKINGS.of(results) for name in (ranking.winner, *ranking.contenders)} <= {BEST}
     best = sum(math.log(check.changes[0]) for check in checks) / len(checks)
     assert verdict.estimate == pytest.approx(math.exp(best))
 

@@ -10,9 +10,10 @@ import numpy as np
 from ajuste.analysis.diagnostics.residuals import compute_residuals
 from ajuste.analysis.diagnostics.sentences import MEASURES, describe
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.measurements import different
 from ajuste.model.metric import Metric
-from ajuste.model.results import Clock, Course, Diagnostic, Diagnostics, Naive
+from ajuste.model.results import Clock
 from ajuste.model.wording import number, percent
 from ajuste_stats.diagnostics import ALARMS, Finding, findings, naive, significant
 from ajuste_stats.naive_errors import BATCH, LEVEL

@@ -11,9 +11,9 @@ from typing import Final
 
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason
+from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.measurements import Gathering
 from ajuste.model.metric import Metric
-from ajuste.model.results import Diagnostic, Diagnostics
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, count_of
 from ajuste_stats.effects import Effect

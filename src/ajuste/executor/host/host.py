@@ -6,7 +6,6 @@ it dies.
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import threading
@@ -16,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
@@ -54,7 +53,6 @@ from ajuste.executor.host.root_services import (
 from ajuste.executor.stream import read_trial
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
-from ajuste.model.boot import BootState, KeptBoots
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
 from ajuste.model.kernel import KernelVersion
@@ -63,11 +61,7 @@ from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.services import cpu_seconds, with_advice
 from ajuste.outputs.trial_status import with_last_words
-from ajuste.study.answerable import boot_round
 from ajuste.study.resolved import ResolvedStudy
-
-if TYPE_CHECKING:
-    from ajuste.machine.boot.session import BootSession
 
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
@@ -352,67 +346,6 @@ def _limit_s(plan: Plan) -> float:
     commands = len(plan.before) + len(plan.after) + (plan.workload is not None)
     waits_ns = plan.settle_ns + plan.ready_timeout_ns + plan.perturbation.start_delay_ns + plan.observe_ns
     return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS
-
-
-# This machine across the boots of an experiment: a trial runs in its own boot, or requests it.
-
-
-_LOG: Final = logging.getLogger(__name__)
-
-
-class RebootingExecutor(Executor):
-    """``inner`` is this machine; ``session`` says in which boot of the experiment it is."""
-
-    keeps_values = True
-
-    def __init__(self, inner: Executor, session: BootSession) -> None:
-        self._inner = inner
-        self._session = session
-
-    @property
-    def hello(self) -> Hello:
-        return self._inner.hello
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Return the environment of ``inner``; ``boots`` has the facts on each boot."""
-        return self._inner.environment
-
-    @property
-    def boots(self) -> KeptBoots:
-        return self._session.kept_boots
-
-    def __enter__(self) -> Self:
-        self._inner.__enter__()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._inner.__exit__(*exception)
-
-    def run(self, plan: Plan) -> Observation:
-        return self._inner.run(plan)
-
-    def carry_out(self, requests: Sequence[TrialRequest], on_start: OnStart) -> Iterator[list[TrialDone]]:
-        """Carry out the trials of the first requested boot in it, or raise RebootWanted for it."""
-        wanted = _boot_of_request(requests[0])
-        ready = [request for request in requests if _boot_of_request(request) == wanted]
-        current = self._session.current
-        if current is None or (current.round, current.state) != (wanted[0], wanted[1].name):
-            _LOG.info("reboot asked for", extra={"state": wanted[1].name, "round": wanted[0]})
-            self._session.ask(*wanted)
-            from ajuste.machine.boot.session import RebootWanted  # seldom needed
-
-            raise RebootWanted
-        self._session.begin_trials([(trial.slot.block, trial.slot.position, trial.attempt) for trial in ready])
-        for request in ready:  # One at a time: a trial is stored before the next one starts.
-            yield from super().carry_out([request], on_start)
-        if rest := [request for request in requests if _boot_of_request(request) != wanted]:
-            yield from self.carry_out(rest, on_start)
-
-
-def _boot_of_request(request: TrialRequest) -> tuple[int, BootState]:
-    state = request.study.find(request.slot.configuration).boot
-    return boot_round(request.study.study, request.slot.block), state or BootState()
 
 
 class PreparedHost(HostExecutor):

@@ -86,7 +86,7 @@ def is_settled_by_blocks(results: Results) -> bool:
 
 def _facets(results: Results, has: str = "sections") -> Iterator[ModuleType]:
     def wanted(name: str) -> bool:
-        return name in results.facets or (name in Results.model_fields and bool(getattr(results, name)))
+        return bool(results.facets.get(name)) or (name in Results.model_fields and bool(getattr(results, name)))
 
     loaded = modules(sys.modules[__name__], "sections", wanted)
     return (module for module in loaded.values() if hasattr(module, has))

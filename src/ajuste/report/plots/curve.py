@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.model.metric import Metric
-from ajuste.model.results import Measured, Point, Prediction, Results
+from ajuste.model.prediction import Prediction
+from ajuste.model.results import Measured, Point, Results
 from ajuste.model.trial import Factor
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, NumberFormat, in_unit, numeric_levels

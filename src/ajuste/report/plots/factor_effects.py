@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.verdict import FactorCell, FactorEffect
+from ajuste.model.verdict import CELLS, EFFECTS, FactorCell, FactorEffect
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, NumberFormat, common_format, in_unit
 from ajuste.report.plots.forest import (
@@ -115,10 +115,10 @@ _APART: Final = 0.06  # of the distance of two levels, between lines, so that in
 def interaction_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
     """Return a plot for each pair of factors, of the most different lines first; not more than six."""
     by_pair: dict[tuple[str, str], list[FactorCell]] = {}
-    for cell in results.cells:
+    for cell in CELLS.of(results):
         if cell.metric == metric.name and known(cell.estimate) is not None:
             by_pair.setdefault(cell.factors, []).append(cell)
-    ranked = sorted(by_pair, key=lambda pair: _largest(results.effects, metric, pair), reverse=True)
+    ranked = sorted(by_pair, key=lambda pair: _largest(EFFECTS.of(results), metric, pair), reverse=True)
     plots = (
         _interaction_plot(results, metric, by_pair[pair], labels, f"{name}-{place}")
         for place, pair in enumerate(ranked)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from ajuste.model.history import History, VersionPoint
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
-from ajuste.model.results import History, Results, VersionPoint
+from ajuste.model.results import Results
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import change, visible_line
 from ajuste.report.format import Labels, NumberFormat, in_unit

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any, Final
 
-from ajuste.model.results import Results, SampledFigure, SampledLine
+from ajuste.model.results import Results
+from ajuste.model.timeline import TIMELINES, SampledFigure, SampledLine
 from ajuste.report.format import Labels, NumberFormat, common_format
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_marks
@@ -23,7 +24,7 @@ def timelines_plot(results: Results, labels: Labels) -> Plot | None:
     A bold line for the trial in the middle of each configuration, thin ones for others; the band is the workload's
     time, a diamond a delay.
     """
-    figures = results.timelines
+    figures = TIMELINES.of(results)
     if not figures:
         return None
     rows = len(figures)
@@ -164,7 +165,7 @@ def _legend(results: Results, seen: dict[str, None], marks: dict[str, Mark], lab
         LegendEntry(labels.named(c), "line", marks[c.name].role) for c in results.configurations if c.name in seen
     ]
     entries.append(LegendEntry("the workload runs", "area", "band"))
-    names = {mark.metric for sampled in results.timelines for mark in sampled.marks}
+    names = {mark.metric for sampled in TIMELINES.of(results) for mark in sampled.marks}
     if titles := ", ".join(metric.title for metric in results.metrics if metric.name in names):
         entries.append(LegendEntry(titles, "diamond", "muted"))
     return entries

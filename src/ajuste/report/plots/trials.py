@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
+from ajuste.model.diagnostic import DIAGNOSTICS
 from ajuste.model.metric import Metric
+from ajuste.model.origin import ELSEWHERE
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, NumberFormat, common_format, in_unit
@@ -63,7 +65,7 @@ def kind_legend(trials: Iterable[Point]) -> tuple[LegendEntry, ...]:
 
 def place_word(results: Results) -> str:
     """Return what a trial's ``block`` counts: blocks, or values of a file measured elsewhere without any."""
-    return "place in the file" if results.elsewhere is not None and not results.blocks else "block"
+    return "place in the file" if ELSEWHERE.of(results) is not None and not results.blocks else "block"
 
 
 def hover_text(trial: Point, label: str, metric: Metric, fmt: NumberFormat, place: str = "block") -> str:
@@ -125,7 +127,7 @@ def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> 
     scale = ", logarithmic" if by_block and axis_type(values) == "log" else ""
     return Plot(
         name=name,
-        title=f"Every {'value' if results.elsewhere else 'trial'}{in_unit(fmt.unit)}{scale}",
+        title=f"Every {'value' if ELSEWHERE.of(results) else 'trial'}{in_unit(fmt.unit)}{scale}",
         description=f"{metric.title}: {len(results.trials)} trials of {len(results.configurations)} configurations, "
         + (
             f"by {place_word(results)}."
@@ -262,7 +264,8 @@ def _trace(
 
 def course_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     """Return the mean of every block against that of all; ``None`` where nothing is known of it."""
-    courses = results.diagnostics.courses if results.diagnostics is not None else ()
+    diagnostics = DIAGNOSTICS.of(results)
+    courses = diagnostics.courses if diagnostics is not None else ()
     course = next((candidate for candidate in courses if candidate.metric == metric.name), None)
     if course is None:
         return None

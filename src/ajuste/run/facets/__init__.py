@@ -43,10 +43,7 @@ def with_facets(measured: MeasuredRun) -> Results:
         with isolated(module):
             if (value := module.find(measured)) is not None:
                 values[name] = value
-    fields = Results.model_fields
-    return measured.results.model_copy(
-        update={name: value if name in fields else to_jsonable_python(value) for name, value in values.items()}
-    )
+    return measured.results.model_copy(update=to_jsonable_python(values, by_alias=False))
 
 
 def group_machines(

@@ -10,6 +10,7 @@ import typer
 from ajuste.cli.options import Force, example, option
 from ajuste.cli.saving import check_save, save_study
 from ajuste.machine.home import home
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.run.outcome import results_of
 from ajuste.study.command_line.request import share
@@ -46,7 +47,7 @@ def reproduce(
         stored = store.find_run(run)
         results = results_of(stored, store)
         study, notes = reproducer(stored, results, home(), limit, fixed=fixed)
-    again = results.reproduce[0] if results.reproduce else ""
+    again = REPRODUCE.of(results)[0] if REPRODUCE.of(results) else ""
     save_study(study.document(), output, again, "--output", force=force)
     expected = study.expect or ExpectTable()
     words = [count_of(len(expected.figures), "figure"), *(["the digest"] if expected.digest else [])]

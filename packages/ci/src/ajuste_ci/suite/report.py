@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ajuste.model.continuation import REPRODUCE
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
 from ajuste.model.verdict import Verdict, is_extreme
@@ -57,7 +58,7 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
     sentences = _answers(result, labels)
     reports = (
         Listing(tuple(_item(member, pages, page) for member in result.members if member.run)),
-        CommandBlock("again", result.results.reproduce),
+        CommandBlock("again", REPRODUCE.of(result.results)),
         Paragraph(f"Digest {result.results.digest}", "dim", verbose=True),
     )
     sections = (

@@ -7,6 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ajuste.analysis.assembly import Source, put_together
+from ajuste.model.continuation import REPRODUCE
+from ajuste.model.explained import EXPLAINED
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Tally
 from ajuste.model.verdict import Verdict, is_extreme
@@ -92,35 +95,35 @@ def _together(record: SuiteRecord, by_member: Mapping[str, Results]) -> Results:
             )
             measured[called] = before.model_copy(update={"metrics": before.metrics | summaries})
     first = every[0] if every else None
-    return Results(
+    digests = "\n".join(f"{name} {results.digest}" for name, results in by_member.items())
+    source = Source(
         study=f"suite-{record.name}",
         title=record.title,
         question="",
-        answer="",
+        level=record.level,
+        smallest_effect=first.smallest_effect if first else 0.0,
+        digest=hashlib.sha256(digests.encode()).hexdigest(),
         run=record.id,
         seed=first.seed if first else None,
         clock=first.clock if first else None,
-        digest=hashlib.sha256(
-            "\n".join(f"{name} {results.digest}" for name, results in by_member.items()).encode()
-        ).hexdigest(),
-        stopped=None,
-        stopped_because="",
-        level=record.level,
-        smallest_effect=first.smallest_effect if first else 0.0,
-        correction=f"Bonferroni: {len(verdicts)} comparisons of {len(by_member)} members" if len(verdicts) > 1 else "",
-        blocks=min((results.blocks for results in every), default=0),
-        verdicts=tuple(verdicts),
-        configurations=tuple(measured.values()),
         factors=first.factors if first else (),
-        metrics=tuple(metrics),
-        trials=(),
-        tally=Tally(**{name: sum(getattr(results.tally, name) for results in every) for name in _COUNTS}),
-        explained=first.explained if first else (),
         environment={**first.environment, **_workloads(by_member)} if first else {},
-        reproduce=first.reproduce if first else (),
-        notes=tuple(dict.fromkeys(note for results in every for note in results.notes)),
+        reproduce=REPRODUCE.of(first) if first else (),
         created=record.created,
         ajuste=first.ajuste if first else "",
+    )
+    return put_together(
+        source,
+        answer="",
+        correction=f"Bonferroni: {len(verdicts)} comparisons of {len(by_member)} members" if len(verdicts) > 1 else "",
+        blocks=min((results.blocks for results in every), default=0),
+        verdicts=verdicts,
+        configurations=tuple(measured.values()),
+        metrics=metrics,
+        trials=(),
+        tally=Tally(**{name: sum(getattr(results.tally, name) for results in every) for name in _COUNTS}),
+        notes=tuple(note for results in every for note in results.notes),
+        facets=EXPLAINED.document(EXPLAINED.of(first) if first else ()),
     )
 
 

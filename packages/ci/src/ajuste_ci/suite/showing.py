@@ -13,6 +13,7 @@ from ajuste.cli.showing import Showing, contents_of, open_report
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home
+from ajuste.model.continuation import REPRODUCE
 from ajuste.report.console import Console
 from ajuste.report.html import write_report
 from ajuste.report.markdown import markdown as markdown_of
@@ -35,10 +36,11 @@ def _mail_of(result: SuiteResult, place: Home) -> str:
         runs = {member.name: store.find_run(member.run) for member in result.members if member.run}
     shared = {name: shared_study(run, place) for name, run in runs.items()}
     remarks = dict.fromkeys(remark for study in shared.values() for remark in study.remarks)
-    command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"
+    commands = REPRODUCE.of(result.results)
+    command = commands[0] if commands else f"ajuste report {result.id}"
     if any(study.built for study in shared.values()):  # No command of this machine names a kernel that others have.
         again = tuple(f"ajuste run {name}.toml --build" for name in shared)
-        result = result.model_copy(update={"results": result.results.model_copy(update={"reproduce": again})})
+        result = result.model_copy(update={"results": result.results.with_facet(REPRODUCE, again)})
     texts = {
         name: study_text(each.study.document(), "" if each.built else f"{command} (member {name})")
         for name, each in shared.items()

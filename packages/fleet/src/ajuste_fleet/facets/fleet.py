@@ -10,7 +10,7 @@ from ajuste.analysis.pairs import Clean, clean_trials
 from ajuste.analysis.results import configurations, mean_metrics
 from ajuste.analysis.verdict import family
 from ajuste.model.trial import compared
-from ajuste.model.verdict import AcrossMachines
+from ajuste.model.verdict import MACHINES, AcrossMachines
 from ajuste.run.facets import MeasuredRun
 from ajuste.study.resolved import ResolvedStudy
 from ajuste_fleet.effects import fleet_effects, with_groups
@@ -19,7 +19,7 @@ from ajuste_fleet.model import FleetEffect
 
 def find(measured: MeasuredRun) -> tuple[FleetEffect, ...] | None:
     """Return what holds of machines like those that measured, for the deciding means; None of fewer than three."""
-    across = measured.results.machines
+    across = MACHINES.of(measured.results)
     if not across:
         return None
     machines = measured.store.machines(measured.run)

@@ -14,7 +14,7 @@ from ajuste.cli.measuring import check_report
 from ajuste.cli.options import AcceptRisk, Json, Verbose, Wait, example, wait_seconds
 from ajuste.machine.home import home, require_extra
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.explanation import Explanation, Recorded
+from ajuste.model.explanation import EXPLANATIONS, Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.model.wording import visible
 from ajuste.report.console import Activity, Console
@@ -92,7 +92,7 @@ def why(
             record(stored, chosen, store, catalogue(), run_options, fresh=fresh, decisions=divergence)
         results = results_of(stored, store)
         recorded = store.recorded(stored) if perfetto is not None else {}
-    explanation = next(candidate for candidate in results.explanations if candidate.configuration == chosen)
+    explanation = next(candidate for candidate in EXPLANATIONS.of(results) if candidate.configuration == chosen)
     path = html or place.reports / f"{stored.id}.html"
     write_report(results_report(results), path)
     if perfetto is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ajuste.model.cost import ROLES, CostComparison, CostGraph, CostRow
-from ajuste.model.explanation import Explanation
+from ajuste.model.explanation import EXPLANATIONS, Explanation
 from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, Section, Table
@@ -137,10 +137,10 @@ _MOST_MODELLED = 1
 
 def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return a section for each explanation that has costs."""
-    several = len(results.explanations) > 1
+    several = len(EXPLANATIONS.of(results)) > 1
     return tuple(
         _section(explanation.costs, called_in(results, explanation, labels), place, several=several)
-        for place, explanation in enumerate(results.explanations)
+        for place, explanation in enumerate(EXPLANATIONS.of(results))
         if explanation.costs is not None
     )
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ajuste.model.cost import ROLES
 from ajuste.model.decision import DecisionLane, DecisionMark, DecisionPoint, Divergence
-from ajuste.model.explanation import Explanation
+from ajuste.model.explanation import EXPLANATIONS, Explanation
+from ajuste.model.origin import IMPORTED
 from ajuste.model.results import Results
 from ajuste.model.wording import amount, visible_line
 from ajuste.report.document import Block, Column, CommandBlock, Folded, Paragraph, Picture, Report, Row, Section, Table
@@ -120,7 +121,7 @@ _ABOUT = (
 
 def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return a section for each explanation whose decisions were followed."""
-    several = len(results.explanations) > 1
+    several = len(EXPLANATIONS.of(results)) > 1
     return tuple(
         _section(
             explanation.divergence,
@@ -129,7 +130,7 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
             several=several,
             trace=_trace_command(results, explanation),
         )
-        for place, explanation in enumerate(results.explanations)
+        for place, explanation in enumerate(EXPLANATIONS.of(results))
         if explanation.divergence is not None
     )
 
@@ -148,7 +149,7 @@ def divergence_report(results: Results, explanation: Explanation) -> Report:
 
 def _trace_command(results: Results, explanation: Explanation) -> tuple[Block, ...]:
     # The configuration's name in an imported run is a stranger's text.
-    if results.imported or explanation.divergence is None or explanation.divergence.spread is None:
+    if IMPORTED.of(results) or explanation.divergence is None or explanation.divergence.spread is None:
         return ()
     words = ["ajuste", "why", results.run, explanation.configuration, "--divergence", "--perfetto", "trace.pftrace"]
     return (

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ajuste.model.explanation import Explanation, Recorded
+from ajuste.model.explanation import EXPLANATIONS, Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Part, Recording, Spread
 from ajuste.model.wording import count_of, visible_line
@@ -206,10 +206,10 @@ _QUANTILES: Final = (("median", "p50_ns", 1), ("p95", "p95_ns", 20), ("p99", "p9
 
 def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return a section for each explanation of ``results``."""
-    several = len(results.explanations) > 1
+    several = len(EXPLANATIONS.of(results)) > 1
     return tuple(
         _section(results, _in_words(explanation, results, labels), labels, f"scheduling-{place}", several=several)
-        for place, explanation in enumerate(results.explanations)
+        for place, explanation in enumerate(EXPLANATIONS.of(results))
     )
 
 

@@ -14,6 +14,8 @@ from ajuste.catalogue.place import kernels
 from ajuste.kernel.spec import kernel_kind
 from ajuste.model.capability import granted
 from ajuste.model.error import RequestError
+from ajuste.model.explanation import EXPLANATIONS
+from ajuste.model.origin import IMPORTED
 from ajuste.model.results import Results
 from ajuste.model.wording import shortened
 from ajuste.report.plan import PlannedStudy
@@ -148,7 +150,7 @@ class AgentDesk:
             )
         explanations = [
             explanation.model_dump(mode="json")
-            for explanation in results.explanations
+            for explanation in EXPLANATIONS.of(results)
             if request.configuration in (None, explanation.configuration)
         ]
         if explanations:
@@ -317,7 +319,7 @@ def _verdicts(results: Results) -> Document:
         "answer": results.answer,
         "clock": results.clock,
         "digest": results.digest,
-        "imported": results.imported,
+        "imported": IMPORTED.of(results),
         "stopped": results.stopped,
         "stopped_because": results.stopped_because,
         "verdicts": [verdict.model_dump(mode="json") for verdict in results.verdicts],

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
+from ajuste.model.timeline import TIMELINES
 from ajuste.report.format import result_labels
 from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
@@ -140,7 +141,7 @@ def analysed(request: Request) -> Response:
             for factor in results.factors
         },
         "surfaces": [surface.model_dump(include={"metric", "best_set"}) for surface in results.surfaces],
-        "timelines": [timeline.model_dump() for timeline in results.timelines],
+        "timelines": [timeline.model_dump() for timeline in TIMELINES.of(results)],
     }
     return JSONResponse(content)
 

@@ -14,12 +14,13 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
-from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, is_computable
+from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
 from ajuste.model.plugins import modules
 from ajuste.model.wording import Say, visible_line
 from ajuste.outputs.base import parse_unit
 from ajuste_live.reading import PAST_SECONDS, Figures, NothingShownError, Reading, Source, level, look_at, rate
+from ajuste_live.record import LARGEST, is_computable
 
 T = TypeVar("T")
 

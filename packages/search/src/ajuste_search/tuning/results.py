@@ -18,12 +18,13 @@ from ajuste.analysis.summary import measured, with_quantile_columns, with_quanti
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.goal import Goal, resolve_goal
 from ajuste.design.stopping import Why
+from ajuste.model.facets import DESIGN
 from ajuste.model.measurements import measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.search import Leg, Search
 from ajuste.model.trial import Configuration, Trial
-from ajuste.model.verdict import Ranking, Verdict
+from ajuste.model.verdict import RANKINGS, Ranking, Verdict
 from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
 from ajuste.study.resolved import ResolvedStudy
 from ajuste_search.tuning.limits import kept_limits
@@ -175,9 +176,9 @@ def assemble_search(
             "answer": search_answer(tuning, state.verdicts, state.goal.objectives, smallest),
             "verdicts": state.verdicts if state.chosen else (),
             "configurations": _as_checked(results.configurations, state),
-            "rankings": state.rankings if state.chosen else (),
+            **RANKINGS.document(state.rankings if state.chosen else ()),
             "correction": state.correction if state.chosen else results.correction,
-            "design": _design(tuning),
+            **DESIGN.document(_design(tuning)),
             "tuning": tuning.model_dump(mode="json"),
             "surfaces": (),
             "correlations": (),

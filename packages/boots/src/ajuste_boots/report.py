@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from ajuste.model.boot import BootFindings, BootSpread, KeptBoot
 from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.wording import count_of, percent, visible_line
@@ -23,6 +22,7 @@ from ajuste.report.plots.trials import (
     trial_kind,
 )
 from ajuste.report.tables import deciding_metrics
+from ajuste_boots.model import FINDINGS, BootFindings, BootSpread, KeptBoot
 
 _OUTCOMES: Final = {
     "up": "",
@@ -35,7 +35,7 @@ _HEIGHT: Final = 340
 
 def sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return the section on boots; empty if the machine did not reboot."""
-    findings = results.boots
+    findings = FINDINGS.of(results)
     if findings is None:
         return ()
     deciding = deciding_metrics(results)

@@ -21,9 +21,14 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from ajuste.machine.boot.files import (
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import BOOT_STATE, as_root
+from ajuste.machine.units import DIRECTORY
+from ajuste.model.base import ClosedModel
+from ajuste.model.boot import BootState
+from ajuste.model.error import RequestError, RunError
+from ajuste_boots.files import (
     CAME_UP,
-    DIRECTORY,
     MARK,
     RESUMED,
     delete_units,
@@ -34,7 +39,7 @@ from ajuste.machine.boot.files import (
     require_room,
     write_durably,
 )
-from ajuste.machine.boot.loader import (
+from ajuste_boots.loader import (
     BootEntry,
     BootLoader,
     Grub,
@@ -44,11 +49,7 @@ from ajuste.machine.boot.loader import (
     installed_kernel,
     run_tool,
 )
-from ajuste.machine.files import make_directory
-from ajuste.machine.home import as_root
-from ajuste.model.base import ClosedModel
-from ajuste.model.boot import BootState, KeptBoot, KeptBoots
-from ajuste.model.error import RequestError, RunError
+from ajuste_boots.model import KeptBoot, KeptBoots
 
 MOST_ATTEMPTS: Final = 3
 """A kernel that does not come up so often in a row is given up."""
@@ -59,7 +60,6 @@ MOST_CUT_EARLY: Final = 10
 RESUMED_BY_SYSTEMD: Final = "AJUSTE_RESUMED_BY_SYSTEMD"
 """The variable by which a command knows that no person waits for it."""
 
-_STATE: Final = "state.json"
 _LAST: Final = "last.json"
 
 Step = Callable[[str], None]
@@ -129,14 +129,14 @@ class BootSession:
     @classmethod
     def load(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
         """Load the unfinished experiment; ``None`` if there is none. Raises RunError where it cannot be read."""
-        content = read_content(directory / _STATE)
+        content = read_content(directory / BOOT_STATE)
         if content is None:
             return None
         try:
             return cls(directory, BootPlan.model_validate_json(content), machine, step)
         except ValueError as error:
             raise RunError(
-                f"{directory / _STATE} cannot be read: it is of another Ajuste, or damaged",
+                f"{directory / BOOT_STATE} cannot be read: it is of another Ajuste, or damaged",
                 hint="check /boot/grub/custom.cfg for entries of Ajuste, then remove this file",
             ) from error
 
@@ -166,6 +166,11 @@ class BootSession:
         last = self.plan.boots[-1] if self.plan.boots else None
         is_here = last is not None and last.outcome == "up" and last.boot_id == self.machine.boot_id
         return last if is_here else None
+
+    @property
+    def run(self) -> str:
+        """Return the id of its run; empty before there is one."""
+        return self.plan.run
 
     @property
     def kept_boots(self) -> KeptBoots:
@@ -226,7 +231,7 @@ class BootSession:
         self._step("last")
         write_durably(self.directory / _LAST, self.kept_boots.model_dump_json().encode())
         self._step("forget")
-        remove_durably(self.directory / _STATE)
+        remove_durably(self.directory / BOOT_STATE)
         self._step("remove units")
         remove_units(self.machine)
         remove_durably(self.directory / CAME_UP)
@@ -246,7 +251,7 @@ class BootSession:
             if read_content(Path(name)) != before:
                 raise RunError(
                     f"{name} is not as it was before the experiment",
-                    hint=f"compare it with the copy in {self.directory / _STATE}, then run `ajuste restore` again",
+                    hint=f"compare it with the copy in {self.directory / BOOT_STATE}, then run `ajuste restore` again",
                 )
 
     def _require_hope(self, state: BootState) -> None:
@@ -290,7 +295,7 @@ class BootSession:
     def _save(self, step: str, **changes: object) -> None:
         self._step(step)
         self.plan = self.plan.model_copy(update=changes)
-        write_durably(self.directory / _STATE, self.plan.model_dump_json(indent=1).encode())
+        write_durably(self.directory / BOOT_STATE, self.plan.model_dump_json(indent=1).encode())
 
 
 def remove_units(machine: RebootableMachine) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import stats
+from tests.analysis.conftest import build_trials
 
-from ajuste.analysis.boots import BootValue, boot_pairs, scatter
 from ajuste.analysis.pairs import by_round, clean_trials
 from ajuste.analysis.verdict import judge
-from ajuste.model.boot import BootSpread
 from ajuste.model.metric import Metric
+from ajuste.model.trial import Configuration
+from ajuste_boots.model import BootSpread
+from ajuste_boots.spread import BootValue, boot_pairs, scatter
 
 LATENCY = Metric(name="latency", title="latency", unit="s", direction="lower")
+
+SIDES = [
+    Configuration(name=name, levels={"boot.word": name}, baseline=name == "default") for name in ("default", "other")
+]
 
 
 def measured(
@@ -47,21 +52,19 @@ def test_boots_that_differ_are_said() -> None:
     assert default.share > 0.5
 
 
-def test_at_most_5_percent_find_a_difference_between_equals_where_boots_scatter(
-    configurations: Any, trials: Any, elapsed: Metric
-) -> None:
+def test_at_most_5_percent_find_a_difference_between_equals_where_boots_scatter() -> None:
     runs, false, naive = 60, 0, 0
     for seed in range(runs):
         values = measured(0.03, 0.0, boots=8, each=3, seed=seed)
         sides = {
             name: [value.value for value in values if value.configuration == name] for name in ("default", "other")
         }
-        made = trials({f"knob={name}": sample for name, sample in sides.items()})
+        made = build_trials(sides, LATENCY.name)
         looks = (
             judge(
-                configurations("default", "other"),
+                SIDES,
                 by_round(clean_trials([trial for trial in made if trial.slot.block < 3 * end]), 3),
-                [elapsed],
+                [LATENCY],
                 smallest_effect=0.001,
             )
             for end in (4, 6, 8)

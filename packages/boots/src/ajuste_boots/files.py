@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ajuste.machine.files import sync_to_disk
+from ajuste.machine.units import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.model.error import RequestError
 
 
@@ -135,7 +136,6 @@ def _require_writable(directory: Path, what: str, mount: MountPoint | None) -> N
 MARK: Final = "ajuste.boot"
 """The word of the command line that identifies a boot of an experiment. The kernel ignores it."""
 
-DIRECTORY: Final = "etc/systemd/system"
 CAME_UP: Final = "came-up"
 """The file that says, before anything else starts, that a kernel of the experiment came up."""
 RESUMED: Final = "run/ajuste-resumed"
@@ -248,26 +248,3 @@ Type=oneshot
 ExecStart=systemctl --force reboot
 """,
     }
-
-
-# Texts in units, also of others than these.
-
-
-def unit_assignment(name: str, value: str) -> str:
-    """Return one word of ``Environment=`` (systemd.exec(5)), in which a dollar sign is only itself."""
-    return f'"{_inside(f"{name}={value}")}"'
-
-
-def unit_word(text: str) -> str:
-    """Return one word of a unit's command (systemd.service(5), systemd.syntax(7)) without variables and specifiers."""
-    inside = _inside(text).replace("$", "$$")
-    return f'"{inside}"' if inside != text or not text or any(c.isspace() or c in "'\";" for c in text) else text
-
-
-def unit_path(text: str) -> str:
-    """Return a path that is no word of a list."""
-    return text.replace("%", "%%")
-
-
-def _inside(text: str) -> str:
-    return unit_path(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,43 +1,36 @@
-"""``ajuste reboots``: the experiment that goes on across reboots of this machine."""
+"""An experiment across reboots from its first command to its end: begun, resumed in each boot, and restored."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final, Literal
 
 import typer
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.cli.options import Json, example
-from ajuste.machine.boot.session import (
+from ajuste.machine.session import machine_marks
+from ajuste.model.error import AjusteError, RequestError
+from ajuste.model.wording import visible_line
+from ajuste.report.format import duration
+from ajuste.run.experiment import Anew, prepare
+from ajuste.run.testbed import RunOptions
+from ajuste.study.schema import Study
+from ajuste_boots.extent import BOOT_SECONDS, boot_range
+from ajuste_boots.session import (
     RESUMED_BY_SYSTEMD,
     BootPlan,
     BootSession,
     RebootableMachine,
     RebootWanted,
     kept_environment,
-    last_boots,
     plan_entries,
-    remove_units,
     resumed,
 )
-from ajuste.machine.home import home
-from ajuste.machine.session import machine_marks
-from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.wording import visible_line
-from ajuste.report.format import duration
-from ajuste.run.experiment import Anew, prepare
-from ajuste.run.testbed import RunOptions
-from ajuste.study.answerable import BOOT_SECONDS, boot_range
-from ajuste.study.schema import Study
 
 
 def across_boots(
@@ -143,70 +136,3 @@ def _command() -> tuple[str, ...]:
 
 def _say(text: str) -> None:
     typer.echo(visible_line(text), err=True)
-
-
-_LOST: Final = {"down": "the kernel did not come up", "cut": "the machine went down before its trials were done"}
-
-
-@example("ajuste reboots")
-def reboots(
-    what: Annotated[
-        Literal["status", "resume"],
-        typer.Argument(metavar="[status|resume]", help="resume: go on after a boot, as the systemd unit does."),
-    ] = "status",
-    as_json: Json = False,
-) -> None:
-    """Show the experiment that goes on across reboots.
-
-    `ajuste run --reboots` begins one; it resumes by itself after each boot. `ajuste restore` ends it.
-    """
-    if what == "resume":
-        _resume()
-        return
-    session = BootSession.load(home().reboots, RebootableMachine())
-    recorded = last_boots(home().reboots) if session is None else session.kept_boots
-    if as_json:
-        boots = None if recorded is None else recorded.model_dump(mode="json")
-        typer.echo(json.dumps({"going_on": session is not None, "boots": boots}, indent=2))
-        return
-    if session is None:
-        last = f" Boots of the last one: {len(recorded.boots)}." if recorded is not None else ""
-        typer.echo(f"No experiment goes on across reboots.{last}")
-        return
-    for line in _going_on(session):
-        typer.echo(visible_line(line))
-
-
-def _resume() -> None:
-    machine = RebootableMachine()
-    session = BootSession.load(home().reboots, machine)
-    if session is None:
-        remove_units(machine)
-        return
-    if session.plan.phase == "ending":
-        end(session)
-        return
-    resumed(machine)
-    # Services that still start would disturb the trials. The exit code is 1 if any unit failed; that is no reason to
-    # stop.
-    with suppress(RunError):
-        machine.run(("systemctl", "is-system-running", "--wait"))
-    plan = session.plan
-    os.chdir(plan.directory)
-    os.environ.update(plan.environment | {RESUMED_BY_SYSTEMD: "1"})
-    sys.stdout.flush()
-    os.execv(plan.command[0], list(plan.command))  # noqa: S606 - the command that this machine's root gave
-
-
-def _going_on(session: BootSession) -> list[str]:
-    plan = session.plan
-    up = sum(boot.outcome == "up" for boot in plan.boots)
-    states, blocks = len(plan.states), "block" if plan.each == 1 else "blocks"
-    lost = [f"{boot.number} ({boot.state}): {_LOST[boot.outcome]}" for boot in plan.boots if boot.outcome in _LOST]
-    return [
-        f"An experiment goes on across reboots, by {plan.loader}: {' '.join(plan.command)}",
-        f"Boots so far: {up}, of {states} different ones, with {plan.each} {blocks} each.",
-        *(f"Boot {line}." for line in lost),
-        f"Its output is in {session.directory / 'log'}.",
-        "End it with `ajuste restore`.",
-    ]

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from ajuste.machine.boot.files import (
+from ajuste.machine.files import sync_to_disk
+from ajuste.model.boot import BootState, name_of_word
+from ajuste.model.error import RequestError, RunError
+from ajuste_boots.files import (
     MARK,
     read_content,
     remove_durably,
@@ -24,9 +27,6 @@ from ajuste.machine.boot.files import (
     why_not_written_by_grub,
     write_durably,
 )
-from ajuste.machine.files import sync_to_disk
-from ajuste.model.boot import BootState, name_of_word
-from ajuste.model.error import RequestError, RunError
 
 PANIC_SECONDS: Final = 10
 """After so long a kernel that panicked reboots, into the old one."""

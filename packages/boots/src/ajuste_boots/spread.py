@@ -16,11 +16,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.model.boot import BootFindings, BootSpread, KeptBoots
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.wording import change, number, percent
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_boots.model import BootFindings, BootSpread, KeptBoots
 from ajuste_stats.fixed_samples import paired
 from ajuste_stats.heterogeneity import variance_between
 from ajuste_stats.pairs import Pairs

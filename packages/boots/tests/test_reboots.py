@@ -14,20 +14,21 @@ from benchmarks.reboots.kills import RebootTally, one_study
 from benchmarks.reboots.played import KERNELS, LoaderName, PlayedMachine, Rebooted
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.machine.boot.files import install_units
-from ajuste.machine.boot.loader import find_program, run_tool
-from ajuste.machine.boot.session import BootSession, RebootWanted, is_signed, plan_entries
 from ajuste.machine.home import Home
-from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
+from ajuste.model.boot import BOOTS, BootState
 from ajuste.model.error import RequestError, RunError
 from ajuste.report.document import Folded, Paragraph, Table
-from ajuste.report.facets.boots import sections
 from ajuste.report.format import result_labels
 from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_boots.files import install_units
+from ajuste_boots.loader import find_program, run_tool
+from ajuste_boots.model import FINDINGS, KeptBoots
+from ajuste_boots.report import sections
+from ajuste_boots.session import BootSession, RebootWanted, is_signed, plan_entries
 from ajuste_profiles.formats import renderers
 from ajuste_profiles.winner import configuration_export
 from tiers import slow
@@ -79,8 +80,9 @@ def test_a_study_reboots_into_its_states_and_leaves_the_machine_as_it_was(machin
     assert all(boot.kernel == KERNELS[0] and "panic=10" in boot.command_line for boot in boots.boots)
     # A verdict has two independent comparisons, not the four blocks that count.
     assert [verdict.blocks for verdict in results.verdicts if verdict.deciding] == [2]
-    assert results.boots is not None
-    assert {spread.boots for spread in results.boots.spreads} == {2}
+    findings = FINDINGS.of(results)
+    assert findings is not None
+    assert {spread.boots for spread in findings.spreads} == {2}
     assert results.counted_blocks == "2 rounds of boots"
     assert all(verdict.of_rounds for verdict in results.verdicts)
 
@@ -229,8 +231,9 @@ def test_a_kernel_that_came_up_before_is_not_given_up_after_three_power_cuts(tmp
     run = carried_out(machine, home)
     with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
         results = results_of(store.find_run(run), store)
-    assert results.boots is not None
-    boots = results.boots.kept.boots
+    findings = FINDINGS.of(results)
+    assert findings is not None
+    boots = findings.kept.boots
     outcomes = [boot.outcome for boot in boots if boot.state == "mitigations=off"]
     assert outcomes == ["up", "down", "down", "down", "down", "down", "up"]
     assert sum(len(boot.trials) for boot in boots) == 12
@@ -291,8 +294,9 @@ def test_a_run_with_its_store_and_results_goes_on_from_boot_to_boot(machine: Pla
             machine.power_on()
     assert run.stopped in ("budget", "decided")
     assert results.answer
-    assert results.boots is not None
-    assert [len(boot.trials) for boot in results.boots.kept.boots] == [3, 3, 3, 3]
+    findings = FINDINGS.of(results)
+    assert findings is not None
+    assert [len(boot.trials) for boot in findings.kept.boots] == [3, 3, 3, 3]
 
 
 def test_a_word_that_helps_is_exported_as_one_of_the_kernels_command_line(machine: PlayedMachine) -> None:
@@ -389,37 +393,6 @@ def test_a_signature_is_seen_in_the_head_of_a_kernel(tmp_path: Path) -> None:
     head[certificates : certificates + 8] = (4096).to_bytes(4, "little") + (1500).to_bytes(4, "little")
     kernel.write_bytes(head)
     assert is_signed(kernel)
-
-
-def test_levels_become_words_of_the_command_line() -> None:
-    state = boot_state(
-        [("boot.mitigations", "off"), ("boot.nosmt", "set"), ("boot.quiet", "unset"), ("boot.cgroup", "v1")]
-    )
-    assert state.applied_to(["ro", "quiet", "mitigations=auto"]) == (
-        "ro",
-        "mitigations=off",
-        "nosmt",
-        "systemd.unified_cgroup_hierarchy=0",
-    )
-    assert boot_state([("boot.mitigations", "default")]) == BootState()
-
-
-@pytest.mark.parametrize(
-    ("name", "level"),
-    [
-        ("boot.root", "/dev/sda"),
-        ("boot.init", "/bin/sh"),
-        ("boot.mitigations", "off; reboot"),
-        ("boot.mitigations", "off\nlinux /x"),
-        ("boot.mitigations", "$(reboot)"),
-        ("boot.x y", "1"),
-        ("boot.kernel", "../../etc/passwd"),
-        ("boot.cgroup", "v3"),
-    ],
-)
-def test_levels_that_would_say_more_to_a_boot_loader_are_refused(name: str, level: str) -> None:
-    with pytest.raises(RequestError):
-        check_boot_level(name, level)
 
 
 def test_a_child_that_is_killed_is_known_to_be(tmp_path: Path) -> None:
