@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ajuste.model.explanation import EXPLANATIONS
 from ajuste.model.metric import Metric
 from ajuste.model.origin import ELSEWHERE
 from ajuste.model.results import Measured, Results, Summary
@@ -90,6 +89,8 @@ def not_supported(results: Results) -> tuple[str, ...]:
 
 
 def _instead(results: Results) -> str:
+    from ajuste.model.explanation import EXPLANATIONS  # few runs have any
+
     costs = [explanation.costs for explanation in EXPLANATIONS.of(results) if explanation.costs is not None]
     if any(comparison.modelled is not None for comparison in costs):
         return "Instructions and modelled misses, counted in one more trial of two configurations, are under Costs."
