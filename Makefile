@@ -101,7 +101,7 @@ test-all: setup ## every proof: all pages measured, all kernels, hostile guests,
 	$(call RUST_TESTS,test test-all)
 	$(AS_BUILT) AJUSTE_REPEATS=3 .venv/bin/pytest -q --durations=50 $(SIDE_BY_SIDE) $(NO_WORDS)
 
-ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report) packages/stats/tests
+ROOMS := $(addprefix tests/,model catalogue design outputs study analysis report) packages/stats/tests
 
 test-quick: setup ## the tests of the rooms that reach no machine: in about a minute, and nothing is changed
 	.venv/bin/pytest -q -n auto -m "not slow and not vm and not browser and not network and not machine" $(ROOMS)
