@@ -14,6 +14,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited
 from ajuste.model.facets import DESIGN
 from ajuste.model.plan import Plan
+from ajuste.model.surface import SURFACES
 from ajuste.model.trial import Observation
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
@@ -77,7 +78,7 @@ def test_it_ends_with_few_that_may_be_the_best_and_the_best_is_among_them(tmp_pa
     study, run = studied(tmp_path), begin(store)
     stop = carry_out(study, run, store, Valley(step=0.02))
     results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-    (surface,) = (surface for surface in results.surfaces if surface.metric == "elapsed")
+    (surface,) = (surface for surface in SURFACES.of(results) if surface.metric == "elapsed")
     assert stop.why == "decided"
     assert stop.words.startswith(f"{len(surface.best_set)} of 12 configurations may be the best after ")
     assert BEST in surface.best_set
@@ -100,7 +101,7 @@ def test_the_true_best_is_left_out_in_less_than_one_of_twenty(tmp_path: Path, st
         run = begin(store)
         stop = carry_out(study, run, store, Valley(step=0.015))
         results = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
-        covered += BEST in results.surfaces[0].best_set
+        covered += BEST in SURFACES.of(results)[0].best_set
     assert covered >= 14  # of 16: fewer have a chance of 4 % where each is kept with 95 %
 
 

@@ -47,7 +47,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.prediction import PREDICTIONS, RULE
 from ajuste.model.relevance import NO_CHANCE, NoChance
 from ajuste.model.results import Measured, Results
-from ajuste.model.surface import Correlation, Surface
+from ajuste.model.surface import CORRELATIONS, SURFACES, Correlation, Surface
 from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste.model.timeline import TIMELINES
 from ajuste.model.trial import Configuration, Trial
@@ -228,7 +228,7 @@ def assemble(
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     first = (reasons(idle, resolved), agreed, "" if described else comparison)
     sentences = (*first, factor_sentence)
-    results = put_together(
+    return put_together(
         source,
         answer=" ".join(filter(None, sentences)),
         correction=factorial.correction if described else group.describe(len(resolved.deciding)),
@@ -267,13 +267,9 @@ def assemble(
             **TIMELINES.document(timelines(resolved, record)),
             **EXPLAINED.document(tuple(_with_initial(e, columns) for e in resolved.explained)),
             **NO_CHANCE.document(idle),
+            **SURFACES.document(shapes),
+            **CORRELATIONS.document(_correlations(resolved, summaries, mean_metrics(metrics)) if shapes else ()),
         },
-    )
-    return results.model_copy(
-        update={
-            "surfaces": shapes,
-            "correlations": _correlations(resolved, summaries, mean_metrics(metrics)) if shapes else (),
-        }
     )
 
 

@@ -13,9 +13,10 @@ from ajuste.model.origin import ELSEWHERE, IMPORTED
 from ajuste.model.prediction import PREDICTIONS, RULE
 from ajuste.model.relevance import NO_CHANCE
 from ajuste.model.results import Results
+from ajuste.model.surface import CORRELATIONS, SURFACES
 from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste.model.timeline import TIMELINES
-from ajuste.model.verdict import CELLS, EFFECTS, EFFECTS_CORRECTION, MACHINES, RANKINGS
+from ajuste.model.verdict import CELLS, EFFECTS, EFFECTS_CORRECTION, LINES, MACHINES, RANKINGS
 
 DESIGN: Final = Facet[str]("design", str, "")
 """Sentences on how the trials were ordered and allotted."""
@@ -29,6 +30,9 @@ FACETS: Final[tuple[Facet[Any], ...]] = (
     EFFECTS,
     EFFECTS_CORRECTION,
     CELLS,
+    SURFACES,
+    CORRELATIONS,
+    LINES,
     HISTORIES,
     MACHINES,
     DIAGNOSTICS,

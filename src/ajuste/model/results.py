@@ -14,9 +14,8 @@ from ajuste.model.boot import BOOTS
 from ajuste.model.facet import Facet, ValueT
 from ajuste.model.live import LIVE
 from ajuste.model.metric import Metric
-from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import LineEffect, Verdict
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import block_words, count_of
 
 Clock = Literal["virtual", "wall"]
@@ -136,15 +135,15 @@ class Results(BaseModel):
     versions).
     ``notes`` are sentences the reader must know (emulated CPU, clamped values, …).
     ``tally`` counts all trials; of very many ``trials`` has only some.
-    ``surfaces`` are there where numeric factors span one, with ``correlations`` of deciding metrics and all others.
-    ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction``.
-    ``tuning`` is what a search has found: then the verdicts are those of its check alone.
 
     All else is a facet, which some runs have: of Ajuste (``ajuste.model.facets``) or of a package.
     ``design`` says in sentences how the trials were ordered and allotted.
     ``reproduce`` are the exact commands, a line each; ``continuation`` is there where verdicts are open.
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
+    ``surfaces`` are there where numeric factors span one, with ``correlations`` of deciding metrics and all others.
+    ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction``.
+    ``tuning`` is what a search has found: then the verdicts are those of its check alone.
     ``rankings`` are there of three configurations or more, one for each deciding metric with a better direction.
     ``histories`` are there where versions of the kernel are compared.
     ``machines`` compares the effects on several machines, where blocks were shared out among them.
@@ -181,9 +180,6 @@ class Results(BaseModel):
     metrics: tuple[Metric, ...]
     trials: tuple[Point, ...]
     tally: Tally = Field(default_factory=lambda data: tally_points(data.get("trials", ())))
-    surfaces: tuple[Surface, ...] = ()
-    correlations: tuple[Correlation, ...] = ()
-    lines: tuple[LineEffect, ...] = ()
     environment: dict[str, Any] = Field(default_factory=dict)
     notes: tuple[str, ...] = ()
     created: str = ""

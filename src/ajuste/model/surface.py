@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from ajuste.model.base import BaseModel
+from ajuste.model.facet import Facet
 from ajuste_stats.terms import Scale, Shape
 
 
@@ -94,3 +95,10 @@ class Correlation(BaseModel):
     high: float
     n: int
     level: float
+
+
+SURFACES: Final = Facet[tuple[Surface, ...]]("surfaces", tuple[Surface, ...], ())
+"""The surfaces that numeric factors span."""
+
+CORRELATIONS: Final = Facet[tuple[Correlation, ...]]("correlations", tuple[Correlation, ...], ())
+"""The correlations of deciding metrics with all others, over the points of surfaces."""

@@ -347,6 +347,9 @@ EFFECTS: Final = Facet[tuple[FactorEffect, ...]]("effects", tuple[FactorEffect, 
 EFFECTS_CORRECTION: Final = Facet[str]("effects_correction", str, "")
 """The correction of these effects, or of those of a profile's lines: a family of their own."""
 
+LINES: Final = Facet[tuple[LineEffect, ...]]("lines", tuple[LineEffect, ...], ())
+"""The effects of the lines of a profile that was taken apart, the whole first."""
+
 CELLS: Final = Facet[tuple[FactorCell, ...]]("cells", tuple[FactorCell, ...], ())
 """The interactions of a full factorial."""
 

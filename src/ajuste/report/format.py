@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from ajuste.model.explained import EXPLAINED
+from ajuste.model.verdict import LINES
 from ajuste.model.wording import quantity, visible_line
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ class Labels:
 
 def result_labels(results: Results) -> Labels:
     """Return labels for ``results``; the configurations of a divided profile go by their names."""
-    return labels_for(results.factors, EXPLAINED.of(results), by_name=bool(results.lines))
+    return labels_for(results.factors, EXPLAINED.of(results), by_name=bool(LINES.of(results)))
 
 
 def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, by_name: bool = False) -> Labels:

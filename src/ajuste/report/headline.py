@@ -23,9 +23,9 @@ from ajuste.model.origin import ELSEWHERE
 from ajuste.model.prediction import PREDICTIONS, RULE, Prediction, worst_miss
 from ajuste.model.relevance import NO_CHANCE, explains_all
 from ajuste.model.results import Results
-from ajuste.model.surface import Surface
+from ajuste.model.surface import SURFACES, Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import EFFECTS, RANKINGS, FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import EFFECTS, LINES, RANKINGS, FactorEffect, Finding, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import (
     block_words,
     change,
@@ -55,8 +55,8 @@ _LARGEST: Final = 1.0
 def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return the section; empty if all is decided or could not matter."""
     findings: Sequence[Finding]
-    if results.lines:
-        findings = [line for line in results.lines if line.kind == "line"]
+    if LINES.of(results):
+        findings = [line for line in LINES.of(results) if line.kind == "line"]
     else:
         findings = EFFECTS.of(results) if is_screening(results) else results.verdicts
     undecided = [f for f in findings if f.deciding and f.verdict == "undecided"]
@@ -225,7 +225,7 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
 
 def _is_changed(results: Results, metric: str) -> bool:
     # Whether an effect on it is certain: one that is must not stand below "none matters".
-    findings = (*results.verdicts, *EFFECTS.of(results), *results.lines)
+    findings = (*results.verdicts, *EFFECTS.of(results), *LINES.of(results))
     return any(finding.metric == metric and finding.verdict in _CERTAIN for finding in findings)
 
 
@@ -301,8 +301,8 @@ class _Subject:
         return f"With {named}, {in_sentence(sentence) if ordinary else sentence}"
 
     def headline(self) -> Headline | None:
-        if self.results.lines:
-            return self._of_lines([line for line in self.results.lines if line.metric == self.metric.name])
+        if LINES.of(self.results):
+            return self._of_lines([line for line in LINES.of(self.results) if line.metric == self.metric.name])
         if is_screening(self.results):
             effects = EFFECTS.of(self.results)
             return self._of_effects([effect for effect in effects if effect.metric == self.metric.name])
@@ -495,7 +495,11 @@ class _Subject:
     def _surface(self) -> Surface | None:
         # Of a grid with too many configurations for a ranking.
         return next(
-            (surface for surface in self.results.surfaces if surface.metric == self.metric.name and not surface.fixed),
+            (
+                surface
+                for surface in SURFACES.of(self.results)
+                if surface.metric == self.metric.name and not surface.fixed
+            ),
             None,
         )
 

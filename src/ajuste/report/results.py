@@ -15,7 +15,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.origin import ELSEWHERE, IMPORTED
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
-from ajuste.model.verdict import EFFECTS
+from ajuste.model.verdict import EFFECTS, LINES
 from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.report.document import (
     Block,
@@ -143,8 +143,8 @@ def _counts(results: Results, decided: Sequence[Metric]) -> Block:
         return Paragraph(text, "dim")
     counts = []
     for metric in decided:
-        if results.lines:
-            lines = [line for line in results.lines if line.metric == metric.name and line.kind == "line"]
+        if LINES.of(results):
+            lines = [line for line in LINES.of(results) if line.metric == metric.name and line.kind == "line"]
             counts.append((metric.title, counted_lines(lines)))
         else:
             findings = metric_effects if is_screening(results) else metric_verdicts
@@ -219,7 +219,7 @@ def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labe
 def _meanings(results: Results) -> Meanings:
     deciding = deciding_metrics(results)
     effects = EFFECTS.of(results)
-    compared = (*results.lines, *effects) if is_screening(results) else (*results.verdicts, *effects)
+    compared = (*LINES.of(results), *effects) if is_screening(results) else (*results.verdicts, *effects)
     return word_meanings([finding for finding in compared if finding.metric in deciding])
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from ajuste.model.metric import Metric
 from ajuste.model.origin import ELSEWHERE
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.verdict import EFFECTS, RANKINGS, FactorEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import EFFECTS, LINES, RANKINGS, FactorEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import count_of, in_sentence, listed, percent, sentence_start, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import (
@@ -45,13 +45,13 @@ NOT_SUPPORTED: Final = "not supported"
 
 def deciding_metrics(results: Results) -> frozenset[str]:
     """Return the metrics that decide when the study stops: by verdicts, or by effects of factors."""
-    every = (*results.verdicts, *EFFECTS.of(results), *results.lines)
+    every = (*results.verdicts, *EFFECTS.of(results), *LINES.of(results))
     return frozenset(finding.metric for finding in every if finding.deciding)
 
 
 def is_screening(results: Results) -> bool:
     """Return whether effects of factors or lines of a profile decide, and configurations are only described."""
-    return bool(results.lines) or any(effect.deciding for effect in EFFECTS.of(results))
+    return bool(LINES.of(results)) or any(effect.deciding for effect in EFFECTS.of(results))
 
 
 def metric_verdicts(results: Results, metric: str) -> tuple[Verdict, ...]:

@@ -19,7 +19,7 @@ from ajuste.machine.home import as_root
 from ajuste.model.caller import calling_ids
 from ajuste.model.continuation import Continuation
 from ajuste.model.results import Results
-from ajuste.model.verdict import EFFECTS
+from ajuste.model.verdict import EFFECTS, LINES
 from ajuste.model.wording import split_at
 from ajuste.study.resolved import ResolvedStudy
 
@@ -80,7 +80,7 @@ def continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) 
     run = record.run
     open_verdicts = [
         verdict
-        for verdict in (*results.verdicts, *EFFECTS.of(results), *results.lines)
+        for verdict in (*results.verdicts, *EFFECTS.of(results), *LINES.of(results))
         if verdict.deciding and verdict.is_open
     ]
     stopped = run.stopped or "interrupted"

@@ -10,6 +10,7 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
+from ajuste.model.surface import SURFACES
 from ajuste.report.document import saved_pictures
 from ajuste.report.pictures.drawing import write_pictures
 from ajuste.report.results import results_report
@@ -26,7 +27,7 @@ def only(results: Results, *metrics: str) -> Results:
     return results.model_copy(
         update={
             "metrics": tuple(metric for metric in results.metrics if metric.name in metrics),
-            "surfaces": tuple(surface for surface in results.surfaces if surface.metric in metrics),
+            "surfaces": tuple(surface for surface in SURFACES.of(results) if surface.metric in metrics),
             "correlations": (),
         }
     )

@@ -9,7 +9,7 @@ from typing import Final
 from ajuste.analysis.verdict import family
 from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
-from ajuste.model.verdict import LineEffect, Verdict
+from ajuste.model.verdict import LINES, LineEffect, Verdict
 from ajuste.model.wording import change
 from ajuste.run.experiment import MeasuredExperiment
 from ajuste_advise.budget import ABLATION, MIN_BLOCKS, PROOF
@@ -59,7 +59,7 @@ def prove(question: Question, lines: Mapping[str, str]) -> Proof:
         question.say("4/4 prove: which lines matter")
         results = _ablation(question, remaining)
         stages.append(stage_of("ablation", results))
-        effects = {effect.line: effect for effect in results.lines if effect.kind == "line"}
+        effects = {effect.line: effect for effect in LINES.of(results) if effect.kind == "line"}
         shares = {line: _share(effect) for line, effect in effects.items()}
         useful = {line: level for line, level in remaining.items() if _matters(effects.get(line))}
         remaining = useful or remaining

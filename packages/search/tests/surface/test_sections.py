@@ -12,6 +12,7 @@ from tests.report.plotted import checked
 from tests.report.simulated import ELAPSED, Simulated, simulate
 
 from ajuste.model.results import Results
+from ajuste.model.surface import SURFACES
 from ajuste.model.trial import Factor
 from ajuste.report.document import Paragraph, Picture
 from ajuste.report.format import result_labels
@@ -24,7 +25,7 @@ MS = ("1000000", "4000000", "8000000", "16000000", "20000000", "30000000")
 
 
 def view(results: Results, metric: str = "hackbench.time") -> View:
-    surface = next(surface for surface in results.surfaces if surface.metric == metric)
+    surface = next(surface for surface in SURFACES.of(results) if surface.metric == metric)
     return surface_view(results, surface, result_labels(results), {})
 
 

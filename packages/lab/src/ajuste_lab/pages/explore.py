@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
+from ajuste.model.surface import SURFACES
 from ajuste.model.timeline import TIMELINES
 from ajuste.report.format import result_labels
 from ajuste.store.head import Run
@@ -140,7 +141,7 @@ def analysed(request: Request) -> Response:
             factor.name: {level: labels.level(factor.name, level) for level in factor.levels}
             for factor in results.factors
         },
-        "surfaces": [surface.model_dump(include={"metric", "best_set"}) for surface in results.surfaces],
+        "surfaces": [surface.model_dump(include={"metric", "best_set"}) for surface in SURFACES.of(results)],
         "timelines": [timeline.model_dump() for timeline in TIMELINES.of(results)],
     }
     return JSONResponse(content)

@@ -10,7 +10,7 @@ from ajuste.analysis.record import NO_MACHINES, Record
 from ajuste.analysis.results import assemble
 from ajuste.analysis.summary import with_quantile_columns
 from ajuste.model.results import Results
-from ajuste.model.verdict import LineEffect
+from ajuste.model.verdict import EFFECTS_CORRECTION, LINES, LineEffect
 from ajuste.run.facets import group_machines
 from ajuste.study.factors import line_sets
 from ajuste.study.resolved import ResolvedStudy
@@ -53,7 +53,7 @@ def assemble_ablation(
         update={
             "answer": " ".join(filter(None, sentences)),
             "correction": correction,
-            "effects_correction": correction,
-            "lines": effects,
+            **EFFECTS_CORRECTION.document(correction),
+            **LINES.document(effects),
         }
     )

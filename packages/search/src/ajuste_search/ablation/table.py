@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.verdict import LineEffect
+from ajuste.model.verdict import LINES, LineEffect
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Cell, Column, Row, RowGroup, Table
 from ajuste.report.format import NOTHING, number
@@ -15,7 +15,7 @@ from ajuste.report.verdicts import effect_style, word_badge
 
 def metric_lines(results: Results, metric: str) -> tuple[LineEffect, ...]:
     """Return the whole, then the lines from the largest share to the smallest."""
-    mine = [line for line in results.lines if line.metric == metric]
+    mine = [line for line in LINES.of(results) if line.metric == metric]
     return tuple(sorted(mine, key=lambda line: (line.kind != "whole", -line.size)))
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
+from ajuste.model.verdict import LINES
 from ajuste.report.document import Section
 from ajuste.report.format import Labels
 from ajuste.report.plots.plot import Plot
@@ -29,7 +30,7 @@ def sections(results: Results, labels: Labels) -> tuple[Section, ...]:  # noqa: 
     table = line_table(results, [metric for metric in results.metrics if metric.name in deciding])
     if table is None:
         return ()
-    return (Section("What each line does", (table, word_meanings(results.lines)), "lines", "Lines", _ABOUT),)
+    return (Section("What each line does", (table, word_meanings(LINES.of(results))), "lines", "Lines", _ABOUT),)
 
 
 def plots(results: Results, metric: Metric, name: str) -> tuple[Plot, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ajuste.model.results import Results
+from ajuste.model.surface import SURFACES
 from ajuste.model.wording import count_of, first_few, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import Labels
@@ -23,7 +24,7 @@ _MOST_CORRELATED: Final = 2
 def sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return a section for each combination of the other factors' levels; empty without numeric factors."""
     by_levels: dict[tuple[tuple[str, str], ...], list[View]] = {}
-    for surface in results.surfaces:
+    for surface in SURFACES.of(results):
         by_levels.setdefault(tuple(surface.fixed.items()), []).append(surface_view(results, surface, labels, {}))
     parts = []
     for place, (levels, views) in enumerate(by_levels.items()):
@@ -141,4 +142,4 @@ def _goes_along(view: View, title: str) -> Iterator[str]:
 
 def draws(results: Results, metric: str) -> bool:
     """Return whether a surface of the metric is drawn."""
-    return any(surface.metric == metric for surface in results.surfaces)
+    return any(surface.metric == metric for surface in SURFACES.of(results))

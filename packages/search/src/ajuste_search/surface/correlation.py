@@ -7,7 +7,7 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.surface import Correlation
+from ajuste.model.surface import CORRELATIONS, Correlation
 from ajuste.model.wording import visible_line
 from ajuste.report.format import number
 from ajuste.report.plots.plot import Plot, error_bars, figure, level_axis, line_at, plain, scatter, variable
@@ -18,7 +18,7 @@ _ROW: Final = 26
 
 def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     """Return the strongest correlations; ``None`` where there are none."""
-    correlations = [correlation for correlation in results.correlations if correlation.metric == metric.name][:_MOST]
+    correlations = [each for each in CORRELATIONS.of(results) if each.metric == metric.name][:_MOST]
     if not correlations:
         return None
     titles = {m.name: m.title for m in results.metrics}
@@ -70,7 +70,7 @@ def strongest(results: Results, metric: Metric) -> Sequence[Correlation]:
     units = {m.name: m.unit for m in results.metrics}
     return [
         correlation
-        for correlation in results.correlations
+        for correlation in CORRELATIONS.of(results)
         if correlation.metric == metric.name
         and (correlation.low > 0 or correlation.high < 0)
         and not _alike(units[correlation.other], metric.unit)

@@ -23,6 +23,7 @@ from ajuste.model.measurements import measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.search import Leg, Search
+from ajuste.model.surface import CORRELATIONS, SURFACES
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import RANKINGS, Ranking, Verdict
 from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
@@ -180,8 +181,8 @@ def assemble_search(
             "correction": state.correction if state.chosen else results.correction,
             **DESIGN.document(_design(tuning)),
             "tuning": tuning.model_dump(mode="json"),
-            "surfaces": (),
-            "correlations": (),
+            **SURFACES.document(()),
+            **CORRELATIONS.document(()),
             "notes": (*results.notes, *tuning.same),
         }
     )
