@@ -15,6 +15,7 @@ from tests.report.simulated import ELAPSED, Simulated, simulate
 from ajuste.analysis.factor_effects import factor_effects
 from ajuste.model.explained import EXPLAINED
 from ajuste.model.results import Results
+from ajuste.model.surface import SURFACES
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.model.verdict import CELLS, EFFECTS
 from ajuste.report.document import Table, Verdicts
@@ -160,7 +161,7 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
                         ),
                     }
                 )
-                for surface in grid.surfaces
+                for surface in SURFACES.of(grid)
             ),
         }
     )
