@@ -68,6 +68,9 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         ("export", "profiles"),
         ("doctor", "doctor"),
         ("analyse", "analyse"),
+        ("bundle", "share"),
+        ("import", "share"),
+        ("verify", "share"),
     ],
 )
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(

@@ -74,6 +74,7 @@ EXTRAS: Final = MappingProxyType(
         "profiles": ("ajuste_profiles",),
         "search": ("ajuste_search", "cmaes", "optuna", "pydoe", "sklearn"),
         "serve": ("ajuste_lab", "starlette", "uvicorn"),
+        "share": ("ajuste_share",),
     }
 )
 """The optional parts, with the modules that only they have."""
