@@ -1,7 +1,7 @@
-"""Results that mails are made of."""
+"""Results that mails and pictures are made of."""
 
 from __future__ import annotations
 
-from tests.report.conftest import granularity, grid, hostile, undecided
+from tests.report.conftest import granularity, grid, hostile, timed, undecided
 
-__all__ = ["granularity", "grid", "hostile", "undecided"]
+__all__ = ["granularity", "grid", "hostile", "timed", "undecided"]

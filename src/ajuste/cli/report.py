@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -21,11 +21,11 @@ from ajuste.store.head import RunNotes
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.model.results import Results
-    from ajuste.report.pictures.drawing import PictureFormat
     from ajuste.store.head import Head, Run
     from ajuste.store.store import Store
 
-_FORMS: Final = ("svg", "png", "lkml")
+_DRAWN: Final = ("svg", "png")
+_FORMS: Final = (*_DRAWN, "lkml")
 
 
 @example(
@@ -158,10 +158,9 @@ def report(
         typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:
         from ajuste.model.wording import count_of
-        from ajuste.report.pictures.drawing import write_pictures
         from ajuste.report.results import results_report
 
-        written = write_pictures(results_report(results), pictures, cast("PictureFormat", form or "svg"))
+        written = plugin_of("pictures", "pictures", form or _DRAWN[0])(results_report(results), pictures)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -257,7 +256,7 @@ def _check_text(form: str | None, runs: Sequence[str], *, pictures: Path | None,
 
 def _check_output(form: str | None, output: Path | None, runs: Sequence[str]) -> None:
     # What other packages write to a file.
-    if form in (None, *_FORMS, *plugins("texts")):
+    if form in (None, *_FORMS, *plugins("texts"), *plugins("pictures")):
         if output is not None:
             raise RequestError("--output requires --format handout", hint="add --format handout")
         return
@@ -265,7 +264,7 @@ def _check_output(form: str | None, output: Path | None, runs: Sequence[str]) ->
     if form == "handout" and form not in known:
         require_extra("course")
     if form not in known:
-        expected = ", ".join(dict.fromkeys((*_FORMS, *plugins("texts"), *known)))
+        expected = ", ".join(dict.fromkeys((*_FORMS, *plugins("texts"), *plugins("pictures"), *known)))
         raise RequestError(f"--format {visible_line(str(form))}: expected one of {expected}")
     if output is None:
         raise RequestError(f"--format {form} requires --output", hint="add -o FILE.pdf")
@@ -280,7 +279,7 @@ def _check_pictures(form: str | None, pictures: Path | None, mechanism: str | No
         return
     if mechanism is not None:
         raise RequestError("--mechanism requires --format lkml", hint="add --format lkml")
-    if form in _FORMS and pictures is None and of_run:
+    if form in (*_DRAWN, *plugins("pictures")) and pictures is None and of_run:
         raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
     if pictures is not None:
         require_extra("pictures")

@@ -69,7 +69,7 @@ EXTRAS: Final = MappingProxyType(
         "mcp": ("ajuste_lab", "mcp"),
         "notebook": ("pandas", "polars"),
         "perfetto": ("ajuste_guest", "perfetto"),
-        "pictures": ("matplotlib",),
+        "pictures": ("ajuste_share", "matplotlib"),
         "postgresql": ("psycopg",),
         "profiles": ("ajuste_profiles",),
         "search": ("ajuste_search", "cmaes", "optuna", "pydoe", "sklearn"),

@@ -32,6 +32,7 @@ Group = Literal[
     "notes",
     "reports",
     "texts",
+    "pictures",
     "stored",
     "pages",
     "operations",
@@ -58,6 +59,8 @@ Group = Literal[
   RUN --format NAME --output FILE``)
 - ``texts``: functions that return a run's results as text, by the name of the format (``ajuste report RUN --format
   NAME``); they take the results, the names of metrics, the results of a run that explains them, and the home
+- ``pictures``: functions that draw every picture of a report into a directory, by the name of the format, and return
+  the files (``ajuste report RUN --pictures DIR --format NAME``)
 - ``stored``: modules with what the store has beside runs, by the word that its names begin with (``suite`` of
   ``suite-NAME``): ``find(store, name)``, and ``show`` for ``ajuste report`` (``ajuste_ci.suite.showing``)
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)
