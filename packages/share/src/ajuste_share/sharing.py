@@ -32,7 +32,7 @@ _MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError, Arithme
 
 @dataclass(frozen=True)
 class StoredRun:
-    """An ended run for ``store.bundle``, with the trials of its base and without tags."""
+    """An ended run for ``write_bundle``, with the trials of its base and without tags."""
 
     run: Run
     store: Store
