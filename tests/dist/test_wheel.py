@@ -68,6 +68,9 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         ("export", "profiles"),
         ("doctor", "doctor"),
         ("analyse", "analyse"),
+        ("bundle", "share"),
+        ("import", "share"),
+        ("verify", "share"),
     ],
 )
 def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
@@ -88,6 +91,8 @@ def test_a_command_of_a_package_that_is_not_installed_names_what_adds_it(
         ("guest", "ajuste_guest", ("run", "granularity")),
         ("guest", "ajuste_guest", ("compare", "--kernel", "debian:6.12", "--", "true")),
         ("profiles", "ajuste_profiles", ("compare", "--profile", "sysctl:system", "--", "true")),
+        ("share", "ajuste_share", ("report", "compare", "--format", "lkml")),
+        ("pictures", "ajuste_share", ("report", "compare", "--pictures", "figures")),
         ("boots", "ajuste_boots", ("compare", "--boot", "mitigations=default,off", "--", "true")),
         ("cluster", "ajuste_fleet", ("compare", "--cluster", "tls://lab1:8786", "--", "true")),
     ],

@@ -23,7 +23,7 @@ from ajuste.machine.files import (
     write_text,
 )
 from ajuste.model.error import RequestError
-from ajuste.store.bundle import write_bundle
+from ajuste_share.bundle import write_bundle
 from namespace import needs_root
 
 

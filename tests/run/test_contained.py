@@ -22,7 +22,6 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
 from ajuste.run.outcome import results_of
-from ajuste.run.shared_study import shared_study
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
@@ -32,6 +31,7 @@ from ajuste_kernels.building.build import BuildRequest, build_kernel, build_spec
 from ajuste_kernels.building.built import find_built
 from ajuste_kernels.building.patch import read_patches
 from ajuste_kernels.workplace import scheduler_workplace
+from ajuste_share.shared_study import shared_study
 from shell import SMALL
 from small_kernel import PATCH, Silent, small_kernel
 from small_stores import run_of

@@ -24,9 +24,7 @@ from ajuste.model.results import Results
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.outputs.trial_status import trial as read_trial_again
 from ajuste.run.experiment import measured, prepare
-from ajuste.run.sharing import StoredRun
 from ajuste.run.testbed import RunOptions
-from ajuste.store.bundle import BundledRun, write_bundle
 from ajuste.store.store import Run, Store
 from ajuste.study.commands import plan_for, trial_reading
 from ajuste.study.overrides import with_factor_levels, with_parameters
@@ -38,6 +36,8 @@ from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet, read_s
 from ajuste_course.student import drawn
 from ajuste_course.study import student_study
 from ajuste_course.workbook import Answer, Workbook, now, read_prediction
+from ajuste_share.bundle import BundledRun, write_bundle
+from ajuste_share.sharing import StoredRun
 
 LIGHT = Path(__file__).with_name("light.toml")
 """A sheet with two configurations in three blocks, which takes a few seconds."""

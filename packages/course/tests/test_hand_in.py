@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from packages.course.tests.cheating import LIGHT, STEP, write_members
 
 from ajuste.model.error import RequestError
-from ajuste.run.sharing import to_bundle
-from ajuste.store.bundle import LARGEST_FILE, write_bundle
 from ajuste.store.store import Store
 from ajuste_course.hand_in import HandIn, missing, open_hand_in, write_hand_in
 from ajuste_course.sheet import read_sheet
 from ajuste_course.workbook import Workbook, read_prediction
+from ajuste_share.bundle import LARGEST_FILE, write_bundle
+from ajuste_share.sharing import to_bundle
 from small_stores import DECIDED, small_store
 
 TRIALS = 7

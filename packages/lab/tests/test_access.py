@@ -25,8 +25,6 @@ from tests.debian_archive import archive_of_this_machine
 from ajuste.machine.home import Home
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.model.error import RequestError
-from ajuste.run.sharing import to_bundle
-from ajuste.store.bundle import write_bundle
 from ajuste.store.store import Store
 from ajuste_lab.access import (
     LARGEST_BODY,
@@ -41,6 +39,8 @@ from ajuste_lab.application import application, lab_routes
 from ajuste_lab.jobs import Jobs
 from ajuste_lab.rendering import added_pages
 from ajuste_lab.service import LabService
+from ajuste_share.bundle import write_bundle
+from ajuste_share.sharing import to_bundle
 from guests import in_guests
 from headless import until
 from namespace import needs_root

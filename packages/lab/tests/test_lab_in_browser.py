@@ -15,12 +15,12 @@ from axe_playwright_python.sync_playwright import Axe
 
 from ajuste.machine.home import Home
 from ajuste.model.trial import Slot, Trial
-from ajuste.run.sharing import to_bundle
-from ajuste.store.bundle import write_bundle
 from ajuste.store.location import exclusive, lock_name
 from ajuste.store.store import Store
 from ajuste_lab.access import LARGEST_BUNDLE
 from ajuste_lab.rendering import PLACES, added_pages
+from ajuste_share.bundle import write_bundle
+from ajuste_share.sharing import to_bundle
 from headless import until
 from shell import SMALL, small
 from small_stores import DECIDED, GOING_ON, run_of

@@ -88,6 +88,7 @@ ELSEWHERE: Final = MappingProxyType(
     {
         "ablate": "search",
         "analyse": "analyse",
+        "bundle": "share",
         "campaign": "serve",
         "cluster": "cluster",
         "course": "course",
@@ -95,6 +96,7 @@ ELSEWHERE: Final = MappingProxyType(
         "export": "profiles",
         "gate": "ci",
         "history": "ci",
+        "import": "share",
         "kernel": "kernels",
         "live": "live",
         "mcp": "mcp",
@@ -105,6 +107,7 @@ ELSEWHERE: Final = MappingProxyType(
         "suite": "ci",
         "transfer": "guest",
         "tune": "search",
+        "verify": "share",
         "why": "guest",
     }
 )
@@ -117,11 +120,9 @@ OLD_NAMES: Final = MappingProxyType({"worker": ("cluster", "worker"), "scheduler
 
 # Modules that have several commands.
 _MODULES: Final = {
-    "import": "bundle",
-    "verify": "bundle",
     "schema": "studies",
 }
-_FUNCTIONS: Final = {"import": "import_", "help": "show_page"}
+_FUNCTIONS: Final = {"help": "show_page"}
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:

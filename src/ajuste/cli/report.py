@@ -6,15 +6,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from ajuste.cli.listing import RunFilter, show_list, since_of
 from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.machine.files import write_text
-from ajuste.machine.home import Home, home, require_extra
-from ajuste.model.continuation import REPRODUCE
+from ajuste.machine.home import Home, home, plugin_of, require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.plugins import load_plugin, plugins
 from ajuste.model.wording import visible, visible_line
@@ -22,11 +21,11 @@ from ajuste.store.head import RunNotes
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.model.results import Results
-    from ajuste.report.pictures.drawing import PictureFormat
     from ajuste.store.head import Head, Run
     from ajuste.store.store import Store
 
-_FORMS: Final = ("svg", "png", "lkml")
+_DRAWN: Final = ("svg", "png")
+_FORMS: Final = (*_DRAWN, "lkml")
 
 
 @example(
@@ -105,7 +104,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
-    _check_mail(form, runs or (), pictures=pictures, trials=trials, as_json=as_json)
+    _check_text(form, runs or (), pictures=pictures, trials=trials, as_json=as_json)
     _check_pictures(form, pictures, mechanism, of_run=bool(runs))
     _check_output(form, output, runs or ())
     _check_page(html)
@@ -149,18 +148,19 @@ def report(
         return
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
-    if form == "lkml":
-        _print_mail(results, metric or [], mechanism, place.store_url)
+    if _is_text(form):
+        explaining = _explaining(mechanism, place.store_url) if mechanism else None
+        write = plugin_of("share", "texts", form or "")
+        typer.echo(write(results, metric or [], explaining, place), nl=False)
         return
     showing.show(results, metrics=metric or ())
     if not as_json and (note := RunNotes(place).of(results.run)):
         typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:
         from ajuste.model.wording import count_of
-        from ajuste.report.pictures.drawing import write_pictures
         from ajuste.report.results import results_report
 
-        written = write_pictures(results_report(results), pictures, cast("PictureFormat", form or "svg"))
+        written = plugin_of("pictures", "pictures", form or _DRAWN[0])(results_report(results), pictures)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -237,20 +237,26 @@ def _listed(url: str) -> Iterable[Head]:
         return store.runs()
 
 
-def _check_mail(form: str | None, runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
-    if form != "lkml":
+def _is_text(form: str | None) -> bool:
+    return form == "lkml" or form in plugins("texts")
+
+
+def _check_text(form: str | None, runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
+    if not _is_text(form):
         return
     others = {"--pictures": pictures is not None, "--trials": trials, "--json": as_json}
     conflicting = next((name for name, is_given in others.items() if is_given), None)
     if conflicting is not None:
-        raise RequestError(f"--format lkml conflicts with {conflicting}", hint="remove one of them")
+        raise RequestError(f"--format {form} conflicts with {conflicting}", hint="remove one of them")
     if len(runs) != 1:
-        raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
+        raise RequestError(f"--format {form} applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
+    if form == "lkml":
+        require_extra("share")
 
 
 def _check_output(form: str | None, output: Path | None, runs: Sequence[str]) -> None:
     # What other packages write to a file.
-    if form in (None, *_FORMS):
+    if form in (None, *_FORMS, *plugins("texts"), *plugins("pictures")):
         if output is not None:
             raise RequestError("--output requires --format handout", hint="add --format handout")
         return
@@ -258,7 +264,8 @@ def _check_output(form: str | None, output: Path | None, runs: Sequence[str]) ->
     if form == "handout" and form not in known:
         require_extra("course")
     if form not in known:
-        raise RequestError(f"--format {visible_line(str(form))}: expected one of {', '.join([*_FORMS, *known])}")
+        expected = ", ".join(dict.fromkeys((*_FORMS, *plugins("texts"), *plugins("pictures"), *known)))
+        raise RequestError(f"--format {visible_line(str(form))}: expected one of {expected}")
     if output is None:
         raise RequestError(f"--format {form} requires --output", hint="add -o FILE.pdf")
     if len(runs) != 1:
@@ -268,11 +275,11 @@ def _check_output(form: str | None, output: Path | None, runs: Sequence[str]) ->
 
 
 def _check_pictures(form: str | None, pictures: Path | None, mechanism: str | None, *, of_run: bool) -> None:
-    if form == "lkml":
+    if _is_text(form):
         return
     if mechanism is not None:
         raise RequestError("--mechanism requires --format lkml", hint="add --format lkml")
-    if form in _FORMS and pictures is None and of_run:
+    if form in (*_DRAWN, *plugins("pictures")) and pictures is None and of_run:
         raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
     if pictures is not None:
         require_extra("pictures")
@@ -284,26 +291,16 @@ def _refuse_without_run(options: Mapping[str, object]) -> None:
         raise RequestError(f"{option} applies to one run; found none", hint="name one RUN")
 
 
-def _print_mail(results: Results, metrics: list[str], mechanism: str | None, url: str) -> None:
-    from ajuste.cli.saving import study_text
+def _explaining(mechanism: str, url: str) -> Results | None:
     from ajuste.model.explanation import EXPLANATIONS  # few runs have any
-    from ajuste.report.mail import mail, study_file
-    from ajuste.run.shared_study import shared_study
-    from ajuste.store.store import Store
 
-    with Store(url) as store:
-        shared = shared_study(store.find_run(results.run), home())
-    command = "" if shared.built else next(iter(REPRODUCE.of(results)), f"ajuste report {results.run}")
-    if shared.built:  # No command of this machine names a kernel that others have.
-        results = results.with_facet(REPRODUCE, (f"ajuste run {study_file(results)} --build",))
-    explaining = _results(url, [mechanism], trials=False, as_json=False) if mechanism else None
-    if explaining is not None and not EXPLANATIONS.of(explaining):
+    results = _results(url, [mechanism], trials=False, as_json=False)
+    if results is not None and not EXPLANATIONS.of(results):
         raise RequestError(
             f"--mechanism {mechanism}: the run has no recording",
             hint=f"run `ajuste why {mechanism}` first, or name another run",
         )
-    study = study_text(shared.study.document(), command)
-    typer.echo(mail(results, metrics, study, explaining, shared.remarks, shared.built), nl=False)
+    return results
 
 
 def _check_metrics(results: Results, metrics: Sequence[str]) -> None:

@@ -69,11 +69,12 @@ EXTRAS: Final = MappingProxyType(
         "mcp": ("ajuste_lab", "mcp"),
         "notebook": ("pandas", "polars"),
         "perfetto": ("ajuste_guest", "perfetto"),
-        "pictures": ("matplotlib",),
+        "pictures": ("ajuste_share", "matplotlib"),
         "postgresql": ("psycopg",),
         "profiles": ("ajuste_profiles",),
         "search": ("ajuste_search", "cmaes", "optuna", "pydoe", "sklearn"),
         "serve": ("ajuste_lab", "starlette", "uvicorn"),
+        "share": ("ajuste_share",),
     }
 )
 """The optional parts, with the modules that only they have."""

@@ -31,6 +31,8 @@ Group = Literal[
     "sections",
     "notes",
     "reports",
+    "texts",
+    "pictures",
     "stored",
     "pages",
     "operations",
@@ -55,6 +57,10 @@ Group = Literal[
 - ``notes``: modules with ``clock_notes(results)``: sentences on what a run's clock means (``ajuste.report.method``)
 - ``reports``: functions that write a run's results to a file in a language, by the name of the format (``ajuste report
   RUN --format NAME --output FILE``)
+- ``texts``: functions that return a run's results as text, by the name of the format (``ajuste report RUN --format
+  NAME``); they take the results, the names of metrics, the results of a run that explains them, and the home
+- ``pictures``: functions that draw every picture of a report into a directory, by the name of the format, and return
+  the files (``ajuste report RUN --pictures DIR --format NAME``)
 - ``stored``: modules with what the store has beside runs, by the word that its names begin with (``suite`` of
   ``suite-NAME``): ``find(store, name)``, and ``show`` for ``ajuste report`` (``ajuste_ci.suite.showing``)
 - ``pages``: modules with ``PLACES`` and ``ROUTES`` of the lab page (``ajuste_lab.pages``)

@@ -11,10 +11,10 @@ from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of
-from ajuste.run.shared_study import contained_kernel, patches_of
 from ajuste.study.overrides import with_kernels
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
+from ajuste_share.shared_study import contained_kernel, patches_of
 
 if TYPE_CHECKING:
     from ajuste.store.store import Run

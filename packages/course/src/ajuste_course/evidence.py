@@ -21,7 +21,6 @@ from ajuste.run.experiment import resolved_study
 from ajuste.run.runner import Watcher, schedule_of
 from ajuste.run.schedule import TrialHistory
 from ajuste.run.testbed import RunOptions
-from ajuste.run.verification import verify
 from ajuste.store.record import KeptRecord
 from ajuste.study.commands import plan_for, trial_reading
 from ajuste.study.resolved import ResolvedStudy
@@ -29,6 +28,7 @@ from ajuste_course.hand_in import OpenedHandIn
 from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet, figures_of
 from ajuste_course.study import student_study
 from ajuste_course.workbook import Workbook
+from ajuste_share.verification import verify
 
 FEWEST_COPIED: Final = 8
 """Words of a free text from which on two that are equal are shown: shorter ones may be alike by chance."""

@@ -17,12 +17,12 @@ from ajuste.machine.files import replaced
 from ajuste.model.base import ClosedModel, first_problem
 from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
-from ajuste.run.sharing import StoredRun, to_bundle, unpacked
-from ajuste.store.bundle import LARGEST_FILE, write_bundle
 from ajuste.store.location import new_file
 from ajuste.store.store import Store
 from ajuste_course.sheet import AskStep, MeasureStep, PredictStep, Sheet
 from ajuste_course.workbook import Workbook, now
+from ajuste_share.bundle import LARGEST_FILE, write_bundle
+from ajuste_share.sharing import StoredRun, to_bundle, unpacked
 
 SUFFIX: Final = ".ajuste"
 _ABOUT: Final = "hand-in.json"

@@ -278,7 +278,7 @@ def _draw(results: Results, file: Path, language: str) -> bool:
         return False
     import matplotlib as mpl
 
-    from ajuste.report.pictures.drawing import RC, draw
+    from ajuste_share.drawing import RC, draw
 
     with mpl.rc_context(RC):
         title = say(language, "Every trial; the lines are means")

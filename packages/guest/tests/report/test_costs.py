@@ -19,7 +19,6 @@ from ajuste.report.document import Folded, Picture, Section, Table
 from ajuste.report.format import result_labels
 from ajuste.report.html import render_html, write_report
 from ajuste.report.markdown import markdown
-from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste_guest.analysis.explanation import explanation
@@ -184,8 +183,9 @@ def test_names_of_programs_are_shown_as_they_are(compared: CostComparison) -> No
 
 
 def test_the_picture_has_the_frames_of_the_page(section: Section) -> None:
+    drawing = pytest.importorskip("ajuste_share.drawing")
     picture, _ = (block for block in section.blocks if isinstance(block, Picture))
-    (axes,) = draw(picture.plot, "title").axes
+    (axes,) = drawing.draw(picture.plot, "title").axes
     frames = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     drawn = figure(section)
     assert sorted(round(frame.get_width() * drawn["values"][0]) for frame in frames) == sorted(drawn["values"])

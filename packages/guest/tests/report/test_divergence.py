@@ -17,7 +17,6 @@ from ajuste.report.document import CommandBlock, Folded, Picture, Section, Table
 from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
-from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste_guest.analysis.explanation import explanation
@@ -75,7 +74,6 @@ def test_it_is_said_shown_and_listed(section: Section) -> None:
     assert "They part" in picture.plot.description
     assert {trace.mode for trace in drawn.data} == {"lines", "markers"}
     assert len(drawn.layout.yaxis.ticktext) == 2
-    draw(picture.plot, "title")
     (command,) = (line for block in section.blocks if isinstance(block, CommandBlock) for line in block.lines)
     assert command.endswith("--divergence --perfetto trace.pftrace")
     tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]
@@ -87,6 +85,12 @@ def test_it_is_said_shown_and_listed(section: Section) -> None:
     assert "wakes" in rows[4][2]
     assert rows[9][2] == "–"
     assert any("the workload" in row.cells for group in tasks.groups for row in group.rows)
+
+
+def test_the_picture_is_drawn_to_a_file_too(section: Section) -> None:
+    drawing = pytest.importorskip("ajuste_share.drawing")
+    (picture,) = (block for block in section.blocks if isinstance(block, Picture))
+    assert drawing.draw(picture.plot, "title").axes
 
 
 def test_an_imported_run_has_no_command_with_its_makers_names(explained: Results) -> None:

@@ -19,7 +19,6 @@ from ajuste.model.results import Results
 from ajuste.report.document import Section, Table
 from ajuste.report.format import result_labels
 from ajuste.report.html import write_report
-from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import results_report
 from ajuste.report.tables import not_supported
 from ajuste.report.terminal import print_report
@@ -142,9 +141,16 @@ def test_the_bars_are_stacked_in_the_picture_as_on_the_page(compared: CostCompar
     assert [entry.text for entry in plot.legend] == ["instructions themselves", "last-level cache", "memory"]
     ends = [base + length for base, length in zip(traces[-1]["base"], traces[-1]["x"], strict=True)]
     assert ends == pytest.approx([1.0511, 6.1001])
-    (axes,) = draw(plot, "title").axes
+
+
+def test_the_bars_of_a_file_are_those_of_the_page(compared: CostComparison) -> None:
+    drawing = pytest.importorskip("ajuste_share.drawing")
+    assert compared.modelled is not None
+    plot = modelled_plot(compared.modelled, CALLED, "bars")
+    assert plot is not None
+    (axes,) = drawing.draw(plot, "title").axes
     bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-    assert len(bars) == 2 * len(traces)
+    assert len(bars) == 2 * len(checked(plot).data)
     assert max(bar.get_x() + bar.get_width() for bar in bars) == pytest.approx(6.1001)
 
 

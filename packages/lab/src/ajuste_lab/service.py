@@ -21,7 +21,6 @@ from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
 from ajuste.run.outcome import results_of
-from ajuste.run.sharing import Imported, import_bundle
 from ajuste.store.head import Head, valid_tags
 from ajuste.store.location import lock_name
 from ajuste.store.store import Run, Store
@@ -33,6 +32,7 @@ from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste_lab.following import RunFollower
 from ajuste_lab.jobs import AJUSTE, Job, Jobs
+from ajuste_share.sharing import Imported, import_bundle
 
 MOST_STUDY_BYTES: Final = 256 * 1024
 STUDY_FILE: Final = "study.toml"

@@ -32,11 +32,11 @@ from ajuste.report.document import (
     Table,
 )
 from ajuste.report.format import NOTHING, Labels, result_labels
-from ajuste.report.mail import attached, compose_mail, tested_on
 from ajuste.report.method import clock_name, clock_notes, note_sections, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
 from ajuste_ci.suite.model import SuiteMean, SuiteMember, SuiteResult
+from ajuste_share.mail import attached, compose_mail, tested_on
 from ajuste_stats.terms import Direction, Scale, Word
 
 _BETTER: Final[dict[Direction, str]] = {"lower": "lower is better", "higher": "higher is better"}
@@ -79,7 +79,7 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
 def suite_mail(
     result: SuiteResult, studies: Mapping[str, str] = MappingProxyType({}), remarks: Sequence[str] = ()
 ) -> str:
-    """Return the members as a mail, in the tables of ``report.mail``, then each study file in ``studies``. ``remarks``
+    """Return the members as a mail, in the tables of ``compose_mail``, then each study file in ``studies``. ``remarks``
     follow the kernels.
     """
     sentences = [*_answers(result, result_labels(result.results)), *_notes(result), *clock_notes(result.results)]

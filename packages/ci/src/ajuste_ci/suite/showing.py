@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def _mail_of(result: SuiteResult, place: Home) -> str:
-    from ajuste.run.shared_study import shared_study  # few suites are for a mail
     from ajuste.store.store import Store
+    from ajuste_share.shared_study import shared_study  # few suites are for a mail
 
     with Store(place.store_url) as store:
         runs = {member.name: store.find_run(member.run) for member in result.members if member.run}

@@ -174,7 +174,7 @@ def much_printed(documents: list[Any]) -> None:
 def test_each_part_of_a_bundle_has_a_limit(
     commands: Commands, bundle: Path, what: Callable[[list[Any]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ajuste.store.bundle.BundleReader._read", _within)
+    monkeypatch.setattr("ajuste_share.bundle.BundleReader._read", _within)
     documents = lines(bundle)
     what(documents)
     forged(bundle, documents)
@@ -299,6 +299,7 @@ def other_name(resolved: dict[str, Any]) -> None:
 def test_what_is_exported_is_the_catalogues(
     commands: Commands, bundle: Path, form: str, change: Callable[[dict[str, Any]], None]
 ) -> None:
+    pytest.importorskip("ajuste_profiles")
     hostile(bundle, change=change)
     assert commands.run("import", str(bundle))[0] == 0
     wanted = commands.json("report", DECIDED)["configurations"][1]["name"]

@@ -17,11 +17,11 @@ from ajuste.model.results import Results
 from ajuste.model.trial import Trial
 from ajuste.report.results import results_report
 from ajuste.run.outcome import keep_results, original_results
-from ajuste.store.bundle import COPY_AGAIN, BundledRun, BundleReader, is_beyond, open_bundle
 from ajuste.store.head import IMPORTED
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_share.bundle import COPY_AGAIN, BundledRun, BundleReader, is_beyond, open_bundle
 
 _AT_ONCE: Final = 1_000
 _AT_ONCE_CHARACTERS: Final = 16 << 20
@@ -32,7 +32,7 @@ _MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError, Arithme
 
 @dataclass(frozen=True)
 class StoredRun:
-    """An ended run for ``store.bundle``, with the trials of its base and without tags."""
+    """An ended run for ``write_bundle``, with the trials of its base and without tags."""
 
     run: Run
     store: Store

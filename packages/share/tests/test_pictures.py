@@ -12,8 +12,8 @@ from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.surface import SURFACES
 from ajuste.report.document import saved_pictures
-from ajuste.report.pictures.drawing import write_pictures
 from ajuste.report.results import results_report
+from ajuste_share.drawing import write_pictures
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,19 +33,8 @@ def only(results: Results, *metrics: str) -> Results:
     )
 
 
-def test_every_plot_has_a_name_of_its_own(grid: Results, timed: Results, undecided: Results) -> None:
-    for results in (grid, timed, undecided):
-        page = results_report(results)
-        pictures = list(saved_pictures(page))
-        assert {picture.plot.name for picture in pictures} == {picture.plot.name for picture in page.pictures}
-        stems = [picture.stem for picture in pictures]
-        assert len(set(stems)) == len(stems)
-    stems = [picture.stem for picture in saved_pictures(results_report(grid))]
-    assert stems[:2] == ["hackbench-time-over-both", "hackbench-time-against-sched-min-granularity-ns"]
-    assert "hackbench-time-every-trial" in stems
-
-
 def test_a_map_as_svg(grid: Results, tmp_path: Path) -> None:
+    pytest.importorskip("ajuste_search")
     written = write_pictures(results_report(only(grid, "hackbench.time")), tmp_path / "new" / "figures", "svg")
     assert sorted((tmp_path / "new" / "figures").iterdir()) == sorted(written)
     labels = texts(written[0])

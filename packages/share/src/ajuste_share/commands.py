@@ -18,9 +18,11 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import count_of, visible_line
 
 if TYPE_CHECKING:
-    from ajuste.run.sharing import StoredRun
-    from ajuste.run.verification import Verified
+    from ajuste_share.sharing import StoredRun
+    from ajuste_share.verification import Verified
 
+SUFFIX: Final = ".ajuste"
+_MOST_NAMED: Final = 5
 
 BundleFile = Annotated[Path, typer.Argument(metavar="FILE", help="A bundle: FILE.ajuste.", show_default=False)]
 
@@ -31,8 +33,8 @@ def import_(file: BundleFile, as_json: Json = False) -> None:
 
     A run that the store has already stays. ajuste run never uses an imported run instead of measuring.
     """
-    from ajuste.run.sharing import import_bundle
     from ajuste.store.store import Store
+    from ajuste_share.sharing import import_bundle
 
     with Store(home().store_url) as store:
         imported = import_bundle(file, store)
@@ -66,9 +68,9 @@ def bundle(
 
     Another store takes it with ajuste import. Read what programs printed before you share it.
     """
-    from ajuste.run.sharing import to_bundle
-    from ajuste.store.bundle import write_bundle
     from ajuste.store.store import Store
+    from ajuste_share.bundle import write_bundle
+    from ajuste_share.sharing import to_bundle
 
     with Store(home().store_url) as store:
         bundled = to_bundle(runs, store)
@@ -81,13 +83,6 @@ def bundle(
         return
     whole = f"{count_of(len(bundled), 'run')} and {count_of(trials, 'trial')}"
     typer.echo(f"{whole} are in {visible_line(str(output))} ({size_text(size)}).")
-
-
-# ``ajuste verify``: measure a run again and compare the digests.
-
-
-SUFFIX: Final = ".ajuste"
-_MOST_NAMED: Final = 5
 
 
 @example("ajuste verify runs.ajuste")
@@ -106,8 +101,8 @@ def verify(
     from ajuste.catalogue.loader import catalogue
     from ajuste.run.experiment import progress_of
     from ajuste.run.testbed import RunOptions
-    from ajuste.run.verification import require_verifiable
-    from ajuste.run.verification import verify as measured_again
+    from ajuste_share.verification import require_verifiable
+    from ajuste_share.verification import verify as measured_again
 
     known = catalogue()
     with _runs(run) as (runs, stranger):
@@ -131,8 +126,8 @@ def verify(
 @contextmanager
 def _runs(text: str) -> Iterator[tuple[Sequence[StoredRun], bool]]:
     # The runs that `text` names, and whether somebody else measured them: nothing of those is trusted.
-    from ajuste.run.sharing import to_bundle, unpacked
     from ajuste.store.store import Store
+    from ajuste_share.sharing import to_bundle, unpacked
 
     file = Path(text)
     if file.suffix == SUFFIX or file.is_file():

@@ -28,12 +28,12 @@ from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import RANKINGS, Verdict, is_extreme
 from ajuste.model.wording import count_of, listed, percent, shell_line, visible, visible_line
 from ajuste.report.format import Labels, NumberFormat, result_labels
-from ajuste.report.latency import asks_about_scheduling, latency_command, measures_latency
 from ajuste.report.listings import kernel_option_sentences
 from ajuste.report.method import clock_name
 from ajuste.report.results import results_report
 from ajuste.report.tables import deciding_metrics, mean_format, measured_metrics, ranked_where, ranking_sentence
 from ajuste.report.trials import make_excerpt
+from ajuste_share.latency import asks_about_scheduling, latency_command, measures_latency
 
 WIDTH: Final = 72
 _CASE: Final = 16

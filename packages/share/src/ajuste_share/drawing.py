@@ -6,6 +6,7 @@ import html
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -301,6 +302,10 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
             f"{directory}: {error.strerror or error}", hint="give a directory that you can write to"
         ) from error
     return tuple(written)
+
+
+write_svg = partial(write_pictures, form="svg")
+write_png = partial(write_pictures, form="png")
 
 
 def draw(plot: Plot, title: str) -> Figure:

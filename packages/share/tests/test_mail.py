@@ -21,7 +21,7 @@ from ajuste.model.kernel import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
-from ajuste.report.mail import WIDTH, mail, to_ascii
+from ajuste_share.mail import WIDTH, mail, to_ascii
 from verdicts import decided
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
