@@ -103,6 +103,18 @@ def test_what_another_package_does_for_a_command_of_the_core_names_it(
     ]
 
 
+@pytest.mark.parametrize(
+    "words", [("plan", "io-scheduler"), ("compare", "--dry-run", "--background", "stress-ng", "--", "true")]
+)
+def test_a_benchmark_program_that_another_package_has_is_not_found_and_the_line_that_adds_it_is(
+    words: tuple[str, ...], core: Installed
+) -> None:
+    done = core.run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not found" in done.stderr
+    assert "pip install 'ajuste[programs]'" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("design", ['combine = "all"\nallocation = "refine"', 'combine = "ablation"'])
 def test_a_study_of_a_kind_that_another_package_has_names_it(design: str, core: Installed, tmp_path: Path) -> None:
     levels = "60, 40, 20, 10" if "refine" in design else "60, 10"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ajuste.model.base import ClosedModel
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
+from ajuste.model.plugins import plugins
 
 
 class _Manager(ClosedModel):
@@ -53,6 +54,15 @@ def require_git() -> None:
     """Raise RequestError where git is not installed."""
     if shutil.which("git") is None:
         raise RequestError("git was not found", hint=install_hint("git"))
+
+
+def missing_workloads() -> str:
+    """Return the end of a message on what is not found: the line that adds the workloads of benchmark programs; nothing
+    where they are installed.
+    """
+    if "programs" in plugins("catalogues"):
+        return ""
+    return "; pip install 'ajuste[programs]' adds those of benchmark programs"
 
 
 def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
