@@ -57,12 +57,12 @@ def require_git() -> None:
 
 
 def missing_workloads() -> str:
-    """Return the end of a message on what is not found: the line that adds the workloads of benchmark programs; nothing
-    where they are installed.
+    """Return the end of a message on what is not found: the line that adds benchmark programs; nothing where they are
+    installed.
     """
     if "programs" in plugins("catalogues"):
         return ""
-    return "; pip install 'ajuste[programs]' adds those of benchmark programs"
+    return "; pip install 'ajuste[programs]' adds workloads and studies of benchmark programs"
 
 
 def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
@@ -76,8 +76,9 @@ def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
         return near
     manager = _manager()
     if manager is None:
-        return "install it, or change the command"
-    return f"install it; find its package with `{_table().managers[manager].search.format(program=program)}`"
+        return f"install it, or change the command{missing_workloads()}"
+    search = _table().managers[manager].search.format(program=program)
+    return f"install it; find its package with `{search}`{missing_workloads()}"
 
 
 def _programs_here() -> set[str]:
