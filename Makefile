@@ -6,6 +6,7 @@ AJUSTE := .venv/bin/ajuste
 SYNCED := .venv/.synced
 PLOTLY := src/ajuste/report/templates/plotly.min.js.gz
 CATALOGUE := src/ajuste/catalogue/parsed.txt
+PROGRAMS := packages/programs/src/ajuste_programs/parsed.txt
 
 # For which machine the native programs are. Those for aarch64 are compiled here, and run elsewhere.
 ARCH := x86_64
@@ -35,7 +36,7 @@ LENS := RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: system $(SYNCED) $(PLOTLY) $(CATALOGUE) native ## install what is missing, build, and leave .venv/bin/ajuste
+setup: system $(SYNCED) $(PLOTLY) $(CATALOGUE) $(PROGRAMS) native ## install what is missing, build, and leave .venv/bin/ajuste
 	@.venv/bin/python -I -m compileall -q src packages
 
 system:
@@ -52,6 +53,9 @@ $(PLOTLY): $(SYNCED) setup/plots.py
 	@.venv/bin/python setup/plots.py $@
 
 $(CATALOGUE): $(SYNCED) setup/catalogue.py $(wildcard src/ajuste/catalogue/*.toml src/ajuste/catalogue/*/*.toml)
+	@.venv/bin/python setup/catalogue.py $@
+
+$(PROGRAMS): $(SYNCED) setup/catalogue.py $(wildcard packages/programs/src/ajuste_programs/*/*.toml)
 	@.venv/bin/python setup/catalogue.py $@
 
 native: | system

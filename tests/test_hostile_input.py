@@ -20,7 +20,6 @@ from pathlib import Path
 
 import pytest
 
-import ajuste
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.stream import read_boot, read_trial
 from ajuste.machine.home import Home
@@ -35,6 +34,7 @@ from ajuste.report.markdown import markdown
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste.run.testbed import UnpackedPackage
+from ajuste.study.builtin import builtin_studies
 from ajuste.study.read import read_study
 from ajuste_analyse.files import read_source
 from ajuste_analyse.verdicts import TableQuestion, analyse_table
@@ -47,7 +47,7 @@ from mutation import LARGE, bounded, mutated
 from shell import SMALL
 
 EXAMPLES = int(os.environ.get("AJUSTE_FUZZ", "150"))
-STUDIES = sorted((Path(ajuste.__path__[0]) / "catalogue/studies").glob("*.toml"))
+STUDIES = sorted(study.path for study in builtin_studies())
 CONTRACT = Path(__file__).parents[1] / "contract"
 PLAN = Plan(id="t1", workload=Command(argv=("/bin/true",)))
 TUNED = """[main]

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from operator import attrgetter
@@ -20,24 +12,20 @@ from typing import get_args
 
 import pytest
 
-from ajuste.catalogue.level import arguments, check_level
-from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.level import check_level
+from ajuste.catalogue.loader import catalogue, load
 from ajuste.catalogue.place import kernels
-from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.cause import CAUSES, Cause
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import ServiceKind, WorkloadKind
-from ajuste.outputs.programs import parser, parsers
+from ajuste.outputs.programs import parsers
 from looped import each
-from tiers import slow
+from workloads import run_workload
 
 TUNABLES = list(catalogue().tunables.values())
-RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
-SLOW = ("fio", "fio-patterns", "glxgears", "h2load", "pgbench", "wrk")
-QUICK_KINDS = [kind for kind in RUNNING_KINDS if kind.name not in SLOW]
-"""Kinds of workloads that need no file, server or display, and not long."""
-NOBODY = 65534
+WORKLOADS = load(files("ajuste.catalogue") / "workloads", "workload", WorkloadKind)
+RUNNING_KINDS = [kind for kind in WORKLOADS.values() if not kind.endless]
 
 
 def every_version() -> list[KernelVersion]:
@@ -159,7 +147,7 @@ def test_kernels_are_said_in_words(name: str, words: str) -> None:
 def test_every_file_of_the_catalogue_was_read() -> None:
     for folder, table, entries in (
         ("tunables", "tunable", catalogue().tunables),
-        ("workloads", "workload", catalogue().workloads),
+        ("workloads", "workload", WORKLOADS),
     ):
         named = [
             entry["name"]
@@ -184,55 +172,15 @@ def test_the_metrics_are_those_that_the_design_names() -> None:
 
 ASKED_FOR = {"linpack": {"interrupts": "1"}}
 """Parameters without which some metrics are not measured."""
-OF_OTHERS = {
-    "stress-ng": {f"stress-ng.{name}" for name in ("clone-time", "context-switch", "mutex-time")}
-    | {f"stress-ng.{name}" for name in ("pipe-write-rate", "pthread-start", "swapcontext-calls", "yield-time")}
-}
-"""Metrics that only other choices of a parameter print."""
 
 
-NON_FREE = ("netperf",)
-BUNDLED = (WORKLOADS, "hackbench", "cyclictest")
-"""Programs that come with Ajuste; each other one is a Debian package, of the purpose ``test-all``."""
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [kind for kind in QUICK_KINDS if kind.program in BUNDLED]
-    + slow(*(kind for kind in QUICK_KINDS if kind.program not in BUNDLED)),
-    ids=lambda kind: kind.name,
-)
+@pytest.mark.parametrize("kind", RUNNING_KINDS, ids=lambda kind: kind.name)
 def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
     kind: WorkloadKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = {metric.name for metric in kind.metrics}
-    parameters: dict[str, str] = {
-        name: str(Path(kind.parameters[name].default).resolve())
-        for name in ("source", "directory")
-        if name in kind.parameters
-    }
     monkeypatch.chdir(tmp_path)
-    metrics = run(kind, {**ASKED_FOR.get(kind.name, {}), **parameters}, leaves=())
-    assert metrics | OF_OTHERS.get(kind.name, set()) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("fio", {"pattern": "mixed", "block_kib": "16", "size_mib": "1"}),
-        ("fio-patterns", {"size_mib": "1", "milliseconds": "50"}),
-        ("wrk", {"seconds": "1", "port": "18791"}),
-        ("h2load", {"seconds": "1", "port": "18792"}),
-        ("pgbench", {"seconds": "1"}),
-    ],
-)
-@pytest.mark.slow
-def test_what_needs_files_has_all_metrics(
-    name: str, parameters: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    kind = catalogue().workloads[name]
-    assert run(kind, parameters, () if name == "pgbench" else None) >= {metric.name for metric in kind.metrics}
+    assert run_workload(kind, ASKED_FOR.get(kind.name, {}), leaves=()) == expected
 
 
 @pytest.mark.parametrize(
@@ -245,110 +193,8 @@ def test_what_needs_files_has_all_metrics(
 )
 def test_hackbench_takes_every_choice(name: str, choice: str) -> None:
     kind = catalogue().workloads["hackbench"]
-    assert run(kind, {"groups": "1", "loops": "2", "fds": "2", name: choice}) == {"hackbench.time"}
-
-
-@pytest.mark.parametrize("name", ["dbench", "tbench"])
-@pytest.mark.slow
-def test_the_shortest_run_that_is_taken_has_a_throughput(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """dbench 4 itself prints 0 MB/sec after one second."""
-    monkeypatch.chdir(tmp_path)
-    kind = catalogue().workloads[name]
-    values = parser(kind.parser)(printed(kind, {"seconds": str(kind.parameters["seconds"].minimum)}))
-    assert values["dbench.throughput"] > 0
-
-
-def run(kind: WorkloadKind, parameters: dict[str, str], leaves: Sequence[str] | None = None) -> set[str]:
-    """The metrics of what it prints. ``leaves``: the names that it may leave where it runs."""
-    output = printed(kind, parameters, leaves)
-    return set(parser(kind.parser)(output)) if kind.parser else set()
-
-
-def printed(kind: WorkloadKind, parameters: dict[str, str], leaves: Sequence[str] | None = None) -> str:
-    program = shutil.which(kind.program)
-    if kind.program == WORKLOADS:
-        program = str(native_program(WORKLOADS))
-    for name, package in {kind.program: kind.package, **kind.needs}.items():
-        if kind.program != WORKLOADS and shutil.which(name) is None:
-            pytest.skip(
-                f"{name} is not installed (package {package})"
-                if package and package not in NON_FREE
-                else f"no free package of Debian has {name}"
-            )
-    assert program is not None
-    for name in ("source", "directory"):
-        if name in kind.parameters and not Path(parameters[name]).is_dir():
-            pytest.skip(f"{kind.name} needs a directory that is not here: {parameters[name]}")
-    with where(kind) as (place, user), served(kind, user) as fill:
-        words = [fill(word) for word in arguments(kind, parameters)]
-        ended = subprocess.run(
-            [program, *words], cwd=place, user=user, group=user, capture_output=True, text=True, timeout=120
-        )
-        left = sorted(path.name for path in place.iterdir())
-    if any(words in ended.stderr for words in ("(sch_netem)", "(it takes root)")):
-        # This machine's kernel may have no such queue, or give nobody a network.
-        pytest.skip(ended.stderr)
-    assert ended.returncode == 0, ended.stderr
-    assert leaves is None or left == sorted(leaves)
-    return ended.stdout
-
-
-@contextmanager
-def where(kind: WorkloadKind) -> Iterator[tuple[Path, int | None]]:
-    """Yield where it runs, and as whom: PostgreSQL refuses root."""
-    if os.geteuid() != 0 or "pgbench" not in kind.needs:
-        yield Path.cwd(), None
-        return
-    with tempfile.TemporaryDirectory() as directory:
-        os.chown(directory, NOBODY, NOBODY)
-        yield Path(directory), NOBODY
-
-
-@contextmanager
-def served(kind: WorkloadKind, user: int | None) -> Iterator[Callable[[str], str]]:
-    """Run the workload's servers; yield the function that fills in their port and data."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    with tempfile.TemporaryDirectory() as data:
-        if user is not None:
-            os.chown(data, user, user)
-
-        def fill(word: str) -> str:
-            return word.replace("{port}", str(port)).replace("{data}", data)
-
-        for service in kind.services:
-            if service.data:
-                subprocess.run([*map(fill, service.data)], cwd=data, user=user, group=user, check=True)
-        servers = [
-            subprocess.Popen(
-                [*map(fill, service.command)],
-                cwd=data,
-                user=user,
-                group=user,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            for service in kind.services
-        ]
-        try:
-            end = time.monotonic() + 30
-            while servers and not (listening(port) or [*Path(data).glob(".s.PGSQL.*")]):
-                assert time.monotonic() < end, f"{kind.services} does not listen"
-                time.sleep(0.02)
-            yield fill
-        finally:
-            for server in servers:
-                server.terminate()
-                server.wait()
-
-
-def listening(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+    assert run_workload(kind, {"groups": "1", "loops": "2", "fds": "2", name: choice}) == {"hackbench.time"}
 
 
 def test_every_parser_belongs_to_a_workload() -> None:
-    assert set(parsers()) == {kind.parser for kind in RUNNING_KINDS if kind.parser}
+    assert set(parsers()) == {kind.parser for kind in catalogue().workloads.values() if kind.parser}

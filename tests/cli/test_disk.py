@@ -41,7 +41,7 @@ def test_fio_over_schedulers_of_a_disk_leaves_the_scheduler_as_it_was(tmp_path: 
 
 
 def test_the_study_makes_a_disk_of_its_own_and_takes_it_away_again(tmp_path: Path, ajuste_home: Path) -> None:
-    study = (Path(__file__).parents[2] / "src/ajuste/catalogue/studies/io-scheduler.toml").read_text()
+    study = (Path(__file__).parents[2] / "packages/programs/src/ajuste_programs/studies/io-scheduler.toml").read_text()
     for old, new in (
         ("size_mib = 128, milliseconds = 2000", "size_mib = 2, milliseconds = 50"),
         ("\nsize_mib = 512", "\nsize_mib = 8"),

@@ -50,7 +50,8 @@ def test_another_package_has_every_file_and_nothing_else(package: Path, wheel: P
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
     modules = ROOT / "native" / "module"
     carried = {f"ajuste_guest/module/{f.relative_to(modules)}" for f in modules.rglob("*") if f.is_file()}
-    assert names == set(listed.stdout.splitlines()) | (carried if package.name == "guest" else set())
+    carried = {"guest": carried, "programs": {"ajuste_programs/parsed.txt"}}.get(package.name, set())
+    assert names == set(listed.stdout.splitlines()) | carried
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,40 @@ def test_what_another_package_does_for_a_command_of_the_core_names_it(
         f"ajuste: {package} is not installed; it belongs to the optional part {part} of Ajuste",
         f"  install it: {core.prefix}/bin/python -I -m pip install 'ajuste[{part}]'",
     ]
+
+
+OF_STRESS_NG = """schema = 1
+name = "study"
+question = "Which?"
+[[factor]]
+name = "vm.swappiness"
+levels = [60, 10]
+[workload]
+kind = "stress-ng"
+[target]
+kind = "host"
+[analysis]
+metrics = ["elapsed"]
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "io-scheduler"),
+        ("plan", "../study.toml"),
+        ("compare", "--dry-run", "--background", "sysbench-cpu", "--", "true"),
+        ("compare", "--dry-run", "--", "sysbench-cpu", "threads=2"),
+    ],
+)
+def test_a_benchmark_program_that_another_package_has_is_not_found_and_the_line_that_adds_it_is(
+    words: tuple[str, ...], core: Installed
+) -> None:
+    (core.prefix.parent / "study.toml").write_text(OF_STRESS_NG)
+    done = core.run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not found" in done.stderr
+    assert "pip install 'ajuste[programs]'" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("design", ['combine = "all"\nallocation = "refine"', 'combine = "ablation"'])

@@ -12,8 +12,8 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised, Values
-from ajuste.outputs.programs.storage import parse_fio
 from ajuste_analyse.files import FileRequest, read_files
+from ajuste_programs.storage import parse_fio
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
@@ -21,11 +22,11 @@ from pydantic_core import ErrorDetails
 
 from ajuste.catalogue import level, place, servers
 from ajuste.catalogue.place import CanChange, ListFiles
-from ajuste.catalogue.programs import changed_by
+from ajuste.catalogue.programs import changed_by, missing_workloads
 from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plugins import add_problem, folders
+from ajuste.model.plugins import add_problem, catalogues, folders
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
 from ajuste.model.wording import first_few
 
@@ -110,7 +111,8 @@ class Catalogue:
         """Return the workload ``name``. Raises RequestError with the nearest names."""
         if name in self.workloads:
             return self.workloads[name]
-        raise _unknown("workload", name, list(self.workloads), f"use one of {', '.join(self.workloads)}")
+        otherwise = f"use one of {', '.join(self.workloads)}{missing_workloads()}"
+        raise _unknown("workload", name, list(self.workloads), otherwise)
 
     def service_of(self, program: str) -> ServiceKind | None:
         """Return the kind of server that ``program`` is, a name or a path; ``None`` for one that is not known."""
@@ -296,11 +298,12 @@ def absolute_machine(name: str) -> str:
 @cache
 def _parsed() -> Mapping[str, str]:
     # The content of TOML files as JSON, by their SHA-256; `make setup` writes it (`setup/catalogue.py`).
-    try:
-        text = files("ajuste.catalogue").joinpath("parsed.txt").read_text(encoding="utf-8")
-    except OSError:
-        return {}
-    return dict(line.split(" ", 1) for line in text.split("\n") if line)
+    contents: dict[str, str] = {}
+    for folder in (files("ajuste.catalogue"), *catalogues()):
+        with suppress(OSError):
+            lines = (folder / "parsed.txt").read_bytes().decode(errors="replace").split("\n")
+            contents |= {digest: content for digest, _, content in (line.partition(" ") for line in lines)}
+    return contents
 
 
 def _tables(path: Traversable, written: bytes, table: str) -> list[object]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ajuste.model.base import ClosedModel
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
+from ajuste.model.plugins import plugins
 
 
 class _Manager(ClosedModel):
@@ -55,6 +56,15 @@ def require_git() -> None:
         raise RequestError("git was not found", hint=install_hint("git"))
 
 
+def missing_workloads() -> str:
+    """Return the end of a message on what is not found: the line that adds benchmark programs; nothing where they are
+    installed.
+    """
+    if "programs" in plugins("catalogues"):
+        return ""
+    return "; pip install 'ajuste[programs]' adds workloads and studies of benchmark programs"
+
+
 def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
     """Return a hint for a program whose package is unknown: a similar name of a program here or of ``workloads``, or
     how to find its package.
@@ -66,8 +76,9 @@ def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
         return near
     manager = _manager()
     if manager is None:
-        return "install it, or change the command"
-    return f"install it; find its package with `{_table().managers[manager].search.format(program=program)}`"
+        return f"install it, or change the command{missing_workloads()}"
+    search = _table().managers[manager].search.format(program=program)
+    return f"install it; find its package with `{search}`{missing_workloads()}"
 
 
 def _programs_here() -> set[str]:

@@ -72,6 +72,7 @@ EXTRAS: Final = MappingProxyType(
         "pictures": ("ajuste_share", "matplotlib"),
         "postgresql": ("psycopg",),
         "profiles": ("ajuste_profiles",),
+        "programs": ("ajuste_programs",),
         "search": ("ajuste_search", "cmaes", "optuna", "pydoe", "sklearn"),
         "serve": ("ajuste_lab", "starlette", "uvicorn"),
         "share": ("ajuste_share",),

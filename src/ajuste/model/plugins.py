@@ -176,10 +176,16 @@ def modules(
     return MappingProxyType(dict(sorted(loaded.items())))
 
 
+def catalogues() -> Iterator[Traversable]:
+    """Yield the catalogue of each package that has one."""
+    for _, package in load_each("catalogues"):
+        yield files(package)
+
+
 def folders(name: str) -> Iterator[Traversable]:
     """Yield the folder ``name`` of each package with a catalogue that has one."""
-    for _, package in load_each("catalogues"):
-        if (folder := files(package) / name).is_dir():
+    for place in catalogues():
+        if (folder := place / name).is_dir():
             yield folder
 
 

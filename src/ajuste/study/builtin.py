@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from ajuste.catalogue.programs import missing_workloads
 from ajuste.model.error import RequestError
 from ajuste.model.plugins import add_problem, folders
 from ajuste.study.problem import nearest
@@ -41,7 +42,7 @@ def builtin_files(folder: str) -> dict[str, Path]:
         for path in sorted(Path(str(place)).glob("*.toml")):
             if files_by_name.setdefault(path.stem, path) is not path:
                 add_problem(f"{path}: {path.stem} is in another catalogue: rename it")
-    return files_by_name
+    return dict(sorted(files_by_name.items()))
 
 
 def find_study(name_or_path: str) -> Path:
@@ -49,7 +50,8 @@ def find_study(name_or_path: str) -> Path:
 
     Whatever ends in ``.toml`` or has a slash is a file; a built-in name comes before a file of the same name.
     """
-    return find_file(name_or_path, _FOLDER, "study", "list the built-in studies with `ajuste studies`")
+    hint = f"list the built-in studies with `ajuste studies`{missing_workloads()}"
+    return find_file(name_or_path, _FOLDER, "study", hint)
 
 
 def find_file(name_or_path: str, folder: str, what: str, hint: str) -> Path:

@@ -19,7 +19,7 @@ from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Ongoing, Say
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs import compute
+from ajuste.outputs.programs import bundled
 from ajuste_doctor.diagnosis import Busy, Jitter, JobRun, NoiseMeasurements
 
 
@@ -97,7 +97,7 @@ def measure(
 def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
     observation = _run(executor, "jitter", "--sleeps", str(sleeps), "--interval-us", "1000")
     try:
-        figures = compute.jitter(_output(observation))
+        figures = bundled.jitter(_output(observation))
     except ParseError as error:
         raise RunError(f"could not measure the jitter of sleeps: {error}") from error
     names = ("p50", "p99", "p999", "max")
@@ -107,7 +107,7 @@ def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
 def _job(executor: PlanRunner, repetitions: int) -> Exited:
     observation = _run(executor, "matrix", "--size", str(_SIZE), "--repetitions", str(repetitions))
     try:
-        compute.matrix(_output(observation))
+        bundled.matrix(_output(observation))
     except ParseError as error:
         raise RunError(f"the job failed: {error}") from error
     return next(event for event in observation.events if isinstance(event, Exited) and event.role == "workload")

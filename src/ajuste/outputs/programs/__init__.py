@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 
+from ajuste.catalogue.programs import missing_workloads
 from ajuste.model.error import RequestError
 from ajuste.model.plugins import modules
 from ajuste.outputs.format import DocumentFormat, Parser, TextFormat
@@ -36,7 +37,8 @@ def parser(name: str) -> Parser:
     try:
         return parsers()[name]
     except KeyError:
-        raise RequestError(f'parser "{name}" not found; expected one of {", ".join(parsers())}') from None
+        expected = f"expected one of {', '.join(parsers())}{missing_workloads()}"
+        raise RequestError(f'parser "{name}" not found; {expected}') from None
 
 
 def text_formats() -> tuple[TextFormat, ...]:

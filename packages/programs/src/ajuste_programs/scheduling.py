@@ -12,21 +12,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ajuste.model.error import Place, RequestError
+from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.base import ParseError, excerpt, figure, finite
+from ajuste.outputs.base import ParseError, excerpt, finite
 from ajuste.outputs.format import (
     Collector,
     DocumentFormat,
     DocumentNode,
     Parser,
-    ResultSource,
-    TextFormat,
-    in_beginning,
     parse_document,
 )
-from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
+from ajuste_programs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 # Cyclictest of rt-tests, asked for its JSON: how late a thread woke up, as a histogram in whole microseconds.
 
@@ -89,45 +86,6 @@ def _rank(buckets: list[tuple[int, int]], rank: int, longest: int) -> float:
         if rank <= 0:
             return float(latency)
     return float(longest)
-
-
-_TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
-
-
-def parse_hackbench(output: str) -> dict[str, float]:
-    """Return ``hackbench.time``: seconds from the first message to the last, as hackbench measures it itself."""
-    times = _TIME.findall(output)
-    if len(times) != 1:
-        raise ParseError(
-            f"hackbench printed {len(times)} lines of the form Time: SECONDS instead of one: {excerpt(output)}"
-        )
-    return {"hackbench.time": figure(times[0], "hackbench's time")}
-
-
-# The output of hackbench (rt-tests, or perf bench sched messaging): each run printed is a value.
-#
-# Source: hackbench(8) of rt-tests ("Time: 0.123"), and perf-bench(1) ("Total time: 0.123 [sec]").
-
-
-HACKBENCH_FORMAT: Final = "hackbench"
-_BEGUN: Final = re.compile(r"^[ \t]*(?:Total time|Time):", re.MULTILINE)
-_HACKBENCH_RUN: Final = re.compile(
-    r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$"
-)
-TIME: Final = Metric(
-    name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
-)
-
-
-def read_hackbench(source: ResultSource) -> MeasuredTable:
-    """Read every line with a time as a value of the configuration."""
-    collector = Collector(HACKBENCH_FORMAT, source.file)
-    for number, line in enumerate(source.text.splitlines(), start=1):
-        if time := _HACKBENCH_RUN.match(line[:200]):
-            collector.add(source.name, TIME, float(time["seconds"]), line=number)
-        elif _BEGUN.match(line):
-            raise RequestError(f"found {line.strip()[:60]!r}; expected a time", place=Place(source.file, number))
-    return collector.table()
 
 
 # The logs of rt-app's threads: how late each round of a periodic thread was.
@@ -258,18 +216,9 @@ def parse_schbench(output: str) -> dict[str, float]:
 
 
 PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
-    {"cyclictest": parse_cyclictest, "hackbench": parse_hackbench, "rt_app": parse_rt_app, "schbench": parse_schbench}
+    {"cyclictest": parse_cyclictest, "rt_app": parse_rt_app, "schbench": parse_schbench}
 )
-TEXTS: Final = (
-    TextFormat(
-        "hackbench",
-        "hackbench",
-        in_beginning(_BEGUN),
-        read_hackbench,
-        reads="hackbench of rt-tests and `perf bench sched messaging`: each printed time.",
-    ),
-    *SCHBENCH.texts(),
-)
+TEXTS: Final = SCHBENCH.texts()
 DOCUMENTS: Final = (
     DocumentFormat(
         "schbench",

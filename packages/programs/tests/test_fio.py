@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ajuste.catalogue.level import arguments
 from ajuste.catalogue.loader import catalogue
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs.storage import jain, parse_fio
+from ajuste_programs.storage import jain, parse_fio
 
 Values = list[int]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ajuste.outputs.base import ParseError, excerpt, finite
 from ajuste.outputs.format import Parser
-from ajuste.outputs.printed import NUMBER, QUANTITY, PrintedReport, PrintedRow, printed_metric
+from ajuste_programs.printed import NUMBER, QUANTITY, PrintedReport, PrintedRow, printed_metric
 
 # Source: nghttp2 1.52, src/h2load.cc (main), and util::format_duration and utos_funit.
 

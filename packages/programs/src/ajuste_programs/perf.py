@@ -12,7 +12,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Metric
 from ajuste.outputs.format import Collector, DocumentNode, Parser, ResultSource, TextFormat, parse_document, utf8
-from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
+from ajuste_programs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}

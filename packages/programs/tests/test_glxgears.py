@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs.compute import parse_glxgears
+from ajuste_programs.compute import parse_glxgears
 
 
 def test_the_rate_is_all_frames_by_all_time() -> None:

@@ -12,7 +12,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt
 from ajuste.outputs.format import LOOKED_AT, Collector, Parser, ResultSource, TextFormat
-from ajuste.outputs.printed import LONGEST_LINE, NUMBER, PrintedReport, PrintedRow, printed_metric
+from ajuste_programs.printed import LONGEST_LINE, NUMBER, PrintedReport, PrintedRow, printed_metric
 
 # Source: libmemcached-awesome 1.1, src/bin/memslap.cc (main).
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs.scheduling import parse_cyclictest
+from ajuste_programs.scheduling import parse_cyclictest
 
 
 def printed(histogram: dict[int, int], *, beyond: int = 0, longest: int | None = None) -> str:

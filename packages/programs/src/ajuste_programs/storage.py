@@ -27,7 +27,7 @@ from ajuste.outputs.format import (
     TextFormat,
     parse_document,
 )
-from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow
+from ajuste_programs.printed import NUMBER, PrintedReport, PrintedRow
 from ajuste_stats.terms import Direction
 
 # Source: dbench 4.0, dbench.c (show_one_latency, report_latencies, main). Its MB are 10^6 bytes.

@@ -13,7 +13,7 @@ from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs import parser
 from ajuste_analyse.files import read_files
 
-OUTPUTS = Path(__file__).parent / "outputs"
+OUTPUTS = Path(__file__).parents[3] / "tests" / "outputs" / "outputs"
 
 
 def figures(name: str, program: str) -> dict[str, float]:

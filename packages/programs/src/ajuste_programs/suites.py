@@ -27,7 +27,7 @@ from ajuste.outputs.format import (
     number_at,
     utf8,
 )
-from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow
+from ajuste_programs.printed import NUMBER, PrintedReport, PrintedRow
 from ajuste_stats.terms import Direction
 
 # Source: lkp-tests, lib/compare.rb (show_group_header, show_perf_change, show_failure_change), lib/matrix.rb: the

@@ -11,11 +11,11 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.printed import PrintedReport, quantity
 from ajuste.outputs.programs import parser, parsers, text_formats
 from ajuste_analyse.files import read_files
+from ajuste_programs.printed import PrintedReport, quantity
 
-OUTPUTS = Path(__file__).parent / "outputs"
+OUTPUTS = Path(__file__).parents[3] / "tests" / "outputs" / "outputs"
 
 
 def read(name: str) -> MeasuredTable:
