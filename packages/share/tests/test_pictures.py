@@ -11,7 +11,6 @@ import pytest
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.surface import SURFACES
-from ajuste.report.document import saved_pictures
 from ajuste.report.results import results_report
 from ajuste_share.drawing import write_pictures
 
