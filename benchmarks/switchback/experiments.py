@@ -130,7 +130,7 @@ def _carry_over(run: Run, values: Array, control: Array | None, zone: float) -> 
 
 
 def _refuted(values: Array, control: Array) -> Flags:
-    """Refute as ``analysis.switchback.judge``: by both evidences' mean, or without a control that itself changed."""
+    """Refute as ``ajuste_live.judge``: by both evidences' mean, or without a control that itself changed."""
     alpha = ALPHA_LEFT * ALPHA
     plain, also = log_evidence(values), log_evidence(adjusted(values, control))
     changed = np.maximum.accumulate(log_evidence(control), axis=1) >= -math.log(ALPHA_OF_CONTROL * ALPHA)

@@ -10,13 +10,13 @@ import pytest
 
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
-from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.verdict import judge
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdicts import verdict_text
 from ajuste_analyse.comparison import compare_samples, judge_comparison
+from ajuste_live.judge import judge_slices
 from ajuste_stats.best_sets import best_set
 from ajuste_stats.rounding import rounding_error
 from ajuste_stats.switchback.slices import Slice

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ajuste.design.stopping import Stop
-from ajuste.design.wash_out import StepResponse, WashOut, estimate_wash_out
 from ajuste.executor.executor import Executor, now
 from ajuste.machine.home import how_to_mend
 from ajuste.machine.session import boot_id
@@ -39,6 +38,7 @@ from ajuste_live.results import (
     kept_readings,
     live_answer,
 )
+from ajuste_live.wash_out import StepResponse, WashOut, estimate_wash_out
 from ajuste_stats.switchback.design import STAY, order_of_block
 
 ENOUGH_BLOCKS: Final = 5

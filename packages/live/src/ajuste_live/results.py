@@ -11,7 +11,6 @@ from typing import Any, Final
 from ajuste.analysis.answer import answer
 from ajuste.analysis.assembly import put_together, source_of
 from ajuste.analysis.record import Record, sort_trials
-from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices, later_costs
 from ajuste.design.stopping import Why
 from ajuste.model.diagnostic import DIAGNOSTICS
 from ajuste.model.explained import EXPLAINED
@@ -23,6 +22,7 @@ from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed, sentence_start
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_live.judge import SwitchbackJudgement, judge_slices, later_costs
 from ajuste_live.record import BEGIN, BREACH, END, RECORD, STAYED, LiveLine, LiveRecord, LiveSlice, is_computable
 from ajuste_stats.switchback.design import STAY
 from ajuste_stats.switchback.slices import Slice

@@ -12,8 +12,8 @@ from benchmarks.switchback.experiments import Run, switched
 from benchmarks.switchback.services import SERVICES
 from benchmarks.switchback.stays import CASES, StayCase, adopted, lagged, simulate_stays, with_stays
 
-from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
 from ajuste.model.metric import Metric
+from ajuste_live.judge import SwitchbackJudgement, judge_slices
 from ajuste_stats.switchback.design import STAY, order_of_block
 from ajuste_stats.switchback.slices import Slice
 from tiers import slow

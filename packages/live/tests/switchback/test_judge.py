@@ -10,8 +10,8 @@ from benchmarks.switchback.experiments import SMALLEST_EFFECT, Run, ajuste, swit
 from benchmarks.switchback.services import SERVICES, SimulatedService
 from benchmarks.switchback.stays import CASES, simulate_stays
 
-from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.model.metric import Metric
+from ajuste_live.judge import judge_slices
 from ajuste_stats.switchback.design import order_of_block
 from ajuste_stats.switchback.plan import noise_of_pilot, plan_slices
 from ajuste_stats.switchback.slices import Slice

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from benchmarks.switchback.later import CASES, simulate_later
 
-from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste_live.judge import judge_slices
 from ajuste_stats.switchback.slices import Slice
 
 LATENCY = Metric(name="p99", title="p99", unit="ms", direction="lower")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ajuste.design.wash_out import StepResponse, estimate_wash_out
+from ajuste_live.wash_out import StepResponse, estimate_wash_out
 
 
 def noise(random: np.random.Generator, count: int, rho: float = 0.8, sd: float = 0.02) -> list[float]:

@@ -1,1 +1,0 @@
-"""Switchback experiments: verdicts from slices of time on a live system."""
