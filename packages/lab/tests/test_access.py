@@ -25,6 +25,7 @@ from tests.debian_archive import archive_of_this_machine
 from ajuste.machine.home import Home
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.model.error import RequestError
+from ajuste.model.plugins import load_each
 from ajuste.store.store import Store
 from ajuste_lab.access import (
     LARGEST_BODY,
@@ -402,7 +403,9 @@ def test_every_route_is_for_the_owner_or_also_for_viewers(
     monkeypatch.setattr(Jobs, "start", start)
     service = LabService(home)
     routes = {route.path: route for route in lab_routes(service)}
-    assert set(routes) == OWNERS | VIEWED | {route.path for module in added_pages() for route in module.ROUTES}
+    pages = {route.path for module in added_pages() for route in module.ROUTES}
+    operations = {f"/api/{each.name}" for _, module in load_each("operations") for each in module.OPERATIONS}
+    assert set(routes) == OWNERS | VIEWED | pages | operations
     headers = {"authorization": f"Bearer {token}"} if token else {}
     with TestClient(application(service, token=TOKEN, port=8642), base_url="http://127.0.0.1:8642") as client:
         for path, route in routes.items():
