@@ -37,8 +37,8 @@ def parser(name: str) -> Parser:
     try:
         return parsers()[name]
     except KeyError:
-        message = f'parser "{name}" not found; expected one of {", ".join(parsers())}'
-        raise RequestError(with_benchmark_programs(message)) from None
+        known = with_benchmark_programs(", ".join(parsers()))
+        raise RequestError(f'parser "{name}" not found; expected one of {known}') from None
 
 
 def text_formats() -> tuple[TextFormat, ...]:
