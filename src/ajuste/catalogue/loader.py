@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 
 from ajuste.catalogue import level, place, servers
 from ajuste.catalogue.place import CanChange, ListFiles
-from ajuste.catalogue.programs import changed_by, missing_workloads
+from ajuste.catalogue.programs import changed_by, with_benchmark_programs
 from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
@@ -111,7 +111,7 @@ class Catalogue:
         """Return the workload ``name``. Raises RequestError with the nearest names."""
         if name in self.workloads:
             return self.workloads[name]
-        otherwise = f"use one of {', '.join(self.workloads)}{missing_workloads()}"
+        otherwise = with_benchmark_programs(f"use one of {', '.join(self.workloads)}")
         raise _unknown("workload", name, list(self.workloads), otherwise)
 
     def service_of(self, program: str) -> ServiceKind | None:

@@ -56,13 +56,12 @@ def require_git() -> None:
         raise RequestError("git was not found", hint=install_hint("git"))
 
 
-def missing_workloads() -> str:
-    """Return the end of a message on what is not found: the line that adds benchmark programs; nothing where they are
-    installed.
-    """
+def with_benchmark_programs(text: str) -> str:
+    """Return ``text``, on what is not found, with the line that adds benchmark programs if they are not installed."""
     if "programs" in plugins("catalogues"):
-        return ""
-    return "; pip install 'ajuste[programs]' adds workloads and studies of benchmark programs"
+        return text
+    added = "pip install 'ajuste[programs]' adds workloads and studies of benchmark programs"
+    return f"{text} {added}" if text.endswith("?") else f"{text}; {added}"
 
 
 def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
@@ -73,12 +72,12 @@ def search_hint(program: str, workloads: Iterable[str] = ()) -> str:
         return "correct its path, or install it"
     known = sorted({*workloads, *_programs_here()})
     if near := did_you_mean(nearest_names(program, known, most=2, likeness=80, parts=False)):
-        return near
+        return with_benchmark_programs(near)
     manager = _manager()
     if manager is None:
-        return f"install it, or change the command{missing_workloads()}"
+        return with_benchmark_programs("install it, or change the command")
     search = _table().managers[manager].search.format(program=program)
-    return f"install it; find its package with `{search}`{missing_workloads()}"
+    return with_benchmark_programs(f"install it; find its package with `{search}`")
 
 
 def _programs_here() -> set[str]:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from ajuste.catalogue.programs import missing_workloads
+from ajuste.catalogue.programs import with_benchmark_programs
 from ajuste.model.error import RequestError
 from ajuste.model.plugins import add_problem, folders
 from ajuste.study.problem import nearest
@@ -50,7 +50,7 @@ def find_study(name_or_path: str) -> Path:
 
     Whatever ends in ``.toml`` or has a slash is a file; a built-in name comes before a file of the same name.
     """
-    hint = f"list the built-in studies with `ajuste studies`{missing_workloads()}"
+    hint = with_benchmark_programs("list the built-in studies with `ajuste studies`")
     return find_file(name_or_path, _FOLDER, "study", hint)
 
 

@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 from ajuste.catalogue.level import check_parameter, quantity_unit
 from ajuste.catalogue.loader import Catalogue
-from ajuste.catalogue.programs import missing_workloads
+from ajuste.catalogue.programs import with_benchmark_programs
 from ajuste.design.combinations import FEWEST
 from ajuste.design.goal import constrained_metric, split_objective
 from ajuste.model.error import RequestError
@@ -113,7 +113,7 @@ def _job(path: KeyPath, job: WorkloadTable | BackgroundTable, study: Study, cata
     if kind is None:
         known = sorted(catalogue.workloads)
         near = nearest(job.kind, known) or f"; expected one of {', '.join(known)}"
-        yield Problem((*path, "kind"), f'workload "{job.kind}" not found{near}{missing_workloads()}')
+        yield Problem((*path, "kind"), with_benchmark_programs(f'workload "{job.kind}" not found{near}'))
         return
     if kind.endless and isinstance(job, WorkloadTable):
         yield Problem((*path, "kind"), f'"{job.kind}" never ends; use it only as a background load')

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 
-from ajuste.catalogue.programs import missing_workloads
+from ajuste.catalogue.programs import with_benchmark_programs
 from ajuste.model.error import RequestError
 from ajuste.model.plugins import modules
 from ajuste.outputs.format import DocumentFormat, Parser, TextFormat
@@ -37,8 +37,8 @@ def parser(name: str) -> Parser:
     try:
         return parsers()[name]
     except KeyError:
-        expected = f"expected one of {', '.join(parsers())}{missing_workloads()}"
-        raise RequestError(f'parser "{name}" not found; {expected}') from None
+        known = with_benchmark_programs(", ".join(parsers()))
+        raise RequestError(f'parser "{name}" not found; expected one of {known}') from None
 
 
 def text_formats() -> tuple[TextFormat, ...]:
