@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.model.origin import IMPORTED
+from ajuste.model.origin import IMPORTED
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line
@@ -53,9 +54,11 @@ def effect_text(verdict: Verdict | None) -> str | None:
 
 def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
     """Return the comparison for programs."""
-    names = ("run", "study", "created", "digest", "stopped", "answer", "imported")
+    names = ("run", "study", "created", "digest", "stopped", "answer")
     return {
-        "runs": [{name: getattr(run, name) for name in names} for run in compared.results],
+        "runs": [
+            {name: getattr(run, name) for name in names} | {IMPORTED.key: IMPORTED.of(run)} for run in compared.results
+        ],
         "effects": [
             {
                 "configuration": configuration,

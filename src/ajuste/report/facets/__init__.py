@@ -1,4 +1,4 @@
-"""Sections on what only some runs have, one module each, named as its field or facet of the results.
+"""Sections on what only some runs have, one module each, named as its facet of the results.
 
 Each has ``sections(results, labels)``. Only those are loaded that have something to tell. A module may also have:
 
@@ -86,7 +86,7 @@ def is_settled_by_blocks(results: Results) -> bool:
 
 def _facets(results: Results, has: str = "sections") -> Iterator[ModuleType]:
     def wanted(name: str) -> bool:
-        return bool(results.facets.get(name)) or (name in Results.model_fields and bool(getattr(results, name)))
+        return bool(results.facets.get(name))
 
     loaded = modules(sys.modules[__name__], "sections", wanted)
     return (module for module in loaded.values() if hasattr(module, has))
