@@ -15,6 +15,8 @@ import ajuste
 from looped import each
 
 PACKAGE: Final = Path(ajuste.__file__).parent
+ROOT: Final = PACKAGE.parents[1]
+PACKAGES: Final = (PACKAGE, *sorted(ROOT.glob("packages/*/src/*")))
 FAMILY: Final = "AjusteError"
 WRONG_REQUEST: Final = "RequestError"
 
@@ -75,11 +77,9 @@ class Raised(NamedTuple):
 @cache
 def modules() -> tuple[tuple[str, tuple[ast.AST, ...]], ...]:
     """Return the name and all nodes of each module."""
-    files = sorted(PACKAGE.rglob("*.py"))
+    files = [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in files)
-    return tuple(
-        (str(file.relative_to(PACKAGE)), tuple(ast.walk(tree))) for file, tree in zip(files, trees, strict=True)
-    )
+    return tuple((str(file.relative_to(ROOT)), tuple(ast.walk(tree))) for file, tree in zip(files, trees, strict=True))
 
 
 def _family() -> frozenset[str]:
@@ -144,7 +144,7 @@ def _helps() -> Iterator[Site]:
                 words = [word.value for word in node.keywords if word.arg in ("help", "description")]
                 words += node.args[:1] if _called(node.func) == "option" else []
                 yield from (Site(f"{where}:{node.lineno}", _text(word)) for word in words if _text(word))
-            if where.startswith("cli/") and isinstance(node, ast.FunctionDef) and node.decorator_list:
+            if ("/cli/" in where or "/commands" in where) and isinstance(node, ast.FunctionDef) and node.decorator_list:
                 yield Site(f"{where}:{node.lineno}", ast.get_docstring(node) or "")
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.model.origin import IMPORTED
-from ajuste.model.origin import IMPORTED
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line

@@ -44,7 +44,7 @@ class Budget:
         if self.trials is not None and self.trials < FEWEST_TRIALS:
             raise RequestError(
                 f"--max-trials {self.trials}: too few to find and to prove anything",
-                hint=f"allow at least {FEWEST_TRIALS}",
+                hint=f"give at least {FEWEST_TRIALS}",
             )
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Budget:
             minutes = math.ceil(2 * trial_s * blocks / (SCREEN * parallel) / 60)
             raise RequestError(
                 f"a trial takes {duration(trial_s)}: too long to try anything in {duration(self.seconds)}",
-                hint=f"allow at least {count_of(minutes, 'minute')}: --max-time {minutes}m",
+                hint=f"give at least {count_of(minutes, 'minute')}: --max-time {minutes}m",
             )
         return most - 1
 

@@ -90,7 +90,7 @@ def _check_goal(study: Study, question: Question) -> None:
     if metric.direction == "none" and question.direction is None:
         raise RequestError(
             f"{metric.name} has no better direction, so nothing can be advised",
-            hint=f"say which is better: --metric {metric.name}=lower, or =higher",
+            hint=f"name the better one: --metric {metric.name}=lower, or =higher",
             place=Place(f"--metric {metric.name}"),
         )
     resolve_goal(question.goal, [find_metric(name, study, question.catalogue) for name in question.metrics])

@@ -72,7 +72,7 @@ def show(request: Request) -> Response:
     """Return the advice, or how far it is."""
     job = request_lab(request).service.jobs.find(request.path_params["job"])
     if not job.study.startswith(STUDY):
-        raise RequestError(f"job {job.id} is no advice", hint="list them on the page Advice")
+        raise RequestError(f"job {job.id} has nothing to do with advice", hint="list them on the page Advice")
     advice = advice_of(job)
     if advice is not None:
         return document_page(request, advice_report(advice))

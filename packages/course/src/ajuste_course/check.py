@@ -71,7 +71,7 @@ def _check_values(step: AskStep) -> None:
         for word in value.split("|"):
             if word not in words:  # type: ignore[operator]
                 raise RequestError(
-                    f"{step.name}: values: {word!r} is no {step.figure.of if step.figure else ''}"
+                    f"{step.name}: values: found {word!r} for {step.figure.of if step.figure else ''}"
                     f"{nearest(word, list(words or ()))}; expected {', '.join(words or ())}"
                 )
 

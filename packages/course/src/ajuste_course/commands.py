@@ -205,7 +205,7 @@ def measure(
     if name is None:
         steps = [step.name for step in plain.kind(MeasureStep)]
         if not steps:
-            raise RequestError(f"{plain.name} measures nothing")
+            raise RequestError(f"{plain.name} measures nothing", hint=f"see ajuste course open {plain.name}")
         name = next((step for step in steps if step not in workbook.runs), steps[0])
     step = plain.find_kind(name, MeasureStep)
     workbook = _measured(plain, step, workbook, shelf, jobs=jobs, quiet=quiet, as_json=as_json)
@@ -270,7 +270,8 @@ def hand_in(
     lacking = missing(plain, workbook)
     if lacking and not unfinished:
         raise RequestError(
-            f"not done yet: {', '.join(lacking)}", hint=f"go on with ajuste course open {sheet}, or add --unfinished"
+            f"not done yet: {', '.join(lacking)}",
+            hint=f"finish it with ajuste course open {sheet}, or add --unfinished",
         )
     file = output or Path(f"{plain.name}-{workbook.student}{SUFFIX}")
     with Store(home().store_url) as store:
@@ -322,7 +323,7 @@ def mark(
 
     plain = read_sheet(find_sheet(sheet))
     if not plain.has_key:
-        raise RequestError(f"{sheet} is a copy for students, without the key", hint="mark with the sheet that has one")
+        raise RequestError(f"{sheet} is a copy for students, without the key", hint="use the sheet that has one")
     if output is not None:
         _check_output(output, force=force)
     marking = Marking(

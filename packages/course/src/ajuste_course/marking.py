@@ -143,7 +143,7 @@ def read_points(file: Path) -> dict[tuple[str, str], float]:
     rows = _rows(file, "--points")
     head = [cell.strip().casefold() for cell in rows[0]]
     if lacking := [name for name in ("student", "question", "points") if name not in head]:
-        raise RequestError(f"--points {file}: column {lacking[0]} not found", hint="fill in to-mark.csv of --output")
+        raise RequestError(f"--points {file}: column {lacking[0]} not found", hint="use to-mark.csv of --output")
     points: dict[tuple[str, str], float] = {}
     for number, row in enumerate(rows[1:], 2):
         cells = {name: row[place].strip() if place < len(row) else "" for place, name in enumerate(head)}
@@ -155,7 +155,8 @@ def read_points(file: Path) -> dict[tuple[str, str], float]:
             value = math.nan
         if not 0 <= value <= 100:
             raise RequestError(
-                f"--points {file}: row {number}: {visible(cells['points'][:40])!r} is no number of points from 0 to 100"
+                f"--points {file}: row {number}: found {visible(cells['points'][:40])!r}; "
+                "expected points between 0 and 100"
             )
         points[cells["student"].removeprefix("'"), cells["question"]] = value
     return points
@@ -260,10 +261,10 @@ def mark_one(
     if (workbook.version, workbook.digest) != (sheet.version, sheet.digest):
         raise RequestError(
             f"{opened.file} is of version {workbook.version} of {sheet.name} ({workbook.digest[:12]}); "
-            f"this sheet is version {sheet.version} ({sheet.digest[:12]})"
+            f"expected version {sheet.version} ({sheet.digest[:12]})"
         )
     if marking.students and workbook.student not in marking.students:
-        raise RequestError(f"{opened.file}: no student of the class has the number {visible(workbook.student)}")
+        raise RequestError(f"{opened.file}: found student {visible(workbook.student)}; expected one of the class")
     check_student(sheet, workbook.student)
     findings = [*digest_findings(opened), *_of_clock(opened)]
     outcomes: dict[str, Outcome] = {}

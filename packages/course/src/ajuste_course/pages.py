@@ -40,7 +40,10 @@ def show(request: Request) -> Response:
     student = check_student(plain, request.query_params.get("student", ""))
     language = request.query_params.get("language", plain.language)
     if language not in (plain.language, *languages(file)):
-        raise RequestError(f"{plain.name} has no translation to {language[:10]}")
+        raise RequestError(
+            f"{plain.name} has no translation to {language[:10]}; expected one of "
+            f"{', '.join((plain.language, *languages(file)))}"
+        )
     workbook = Shelf(home()).begin(plain, student, language)
     return _page(request, plain, translated(file, language), workbook)
 

@@ -54,7 +54,9 @@ def made_data(sheet: Sheet, step: SimulateStep, student: str, seed: int) -> Made
         blocks, noise = int(values["blocks"]), float(values["noise"])
         ratio, drift = float(values["ratio"]), float(values["drift"])
     except (TypeError, ValueError):
-        raise RequestError(f"step {step.name} of {sheet.name}: blocks, noise, ratio and drift are numbers") from None
+        raise RequestError(
+            f"step {step.name} of {sheet.name}: expected numbers of blocks, noise, ratio and drift"
+        ) from None
     if not (3 <= blocks <= _MOST_BLOCKS and 0 < noise < 2 and 0.01 <= ratio <= 100 and -0.9 <= drift <= 10):
         raise RequestError(
             f"step {step.name} of {sheet.name}: expected 3 to {_MOST_BLOCKS} blocks, noise between 0 and 2, a ratio "

@@ -104,10 +104,10 @@ def _messages(file: Path) -> Mapping[str, str]:
     try:
         content = file.read_bytes()
         if len(content) > _LARGEST:
-            raise RequestError(f"has more than {_LARGEST} bytes", place=Place(file))
+            raise RequestError(f"expected at most {_LARGEST} bytes", place=Place(file))
         catalog = read_po(BytesIO(content), abort_invalid=True)
     except OSError as failure:
-        raise RequestError(f"cannot read the translation {file}: {failure.strerror}") from None
+        raise RequestError(f"cannot read the translation {file}: {failure.strerror}", hint="check the file") from None
     except (PoFileError, ValueError) as failure:
         raise RequestError(f"not a gettext file: {failure}", hint="check it with msgfmt", place=Place(file)) from None
     return {str(message.id): str(message.string) for message in catalog if message.id and message.string}

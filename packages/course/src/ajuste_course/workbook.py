@@ -122,7 +122,7 @@ def read_prediction(direction: str, size: str, why: str) -> Prediction:
     """Return a prediction from words: a size is ``30%`` or ``3x``. Raises RequestError."""
     known: Direction | None = next((each for each in get_args(Direction) if each == direction), None)
     if known is None:
-        raise RequestError(f"{visible(direction[:40])!r} is no direction; expected rises, falls or same")
+        raise RequestError(f"found {visible(direction[:40])!r}; expected rises, falls or same")
     return Prediction(direction=known, ratio=_ratio(known, size), why=why[:LONGEST_TEXT], made=now())
 
 
@@ -132,20 +132,20 @@ def _ratio(direction: Direction, size: str) -> float:
     match = _SIZE.fullmatch(size.strip().lstrip("+-−"))
     if match is None:
         raise RequestError(
-            f"{visible(size)!r} is no size; expected how much it {direction}, such as 30% or 3x",
-            hint="3x: three times as much, or a third",
+            f"found {visible(size)!r}; expected how much it {direction}, such as 30% or 3x",
+            hint="give 3x for three times as much, or a third",
         )
     number = float(match["number"].replace(",", "."))
     if match["unit"] in (None, "%"):
         if direction == "falls" and number >= 100:
             raise RequestError(
-                f"it cannot fall by {number:g} %; expected less than 100 %", hint="a tenth is 90%, or 10x"
+                f"it cannot fall by {number:g} %; expected less than 100 %", hint="give 90% or 10x for a tenth"
             )
         ratio = 1 + number / 100 if direction == "rises" else 1 - number / 100
     else:
         ratio = number if direction == "rises" else 1 / number if number else 0
     if not 1e-6 <= ratio <= 1e6 or ratio == 1 or (ratio > 1) != (direction == "rises"):
-        raise RequestError(f"{visible(size)!r} is no change; expected how much it {direction}, such as 30% or 3x")
+        raise RequestError(f"found {visible(size)!r}; expected how much it {direction}, such as 30% or 3x")
     return ratio
 
 
@@ -161,17 +161,17 @@ def read_answer(step: AskStep, text: str) -> int | float | str:
             return int(words)
         if words in step.choices:
             return step.choices.index(words) + 1
-        raise RequestError(f"{step.name}: {visible(words[:60])!r} is no choice; expected 1 to {len(step.choices)}")
+        raise RequestError(f"{step.name}: found {visible(words[:60])!r}; expected 1 to {len(step.choices)}")
     number = words.removesuffix(step.unit).strip() if step.unit else words
     try:
         value = float(number.replace("−", "-").replace(",", "."))
     except ValueError:
         unit = f" in {step.unit}" if step.unit else ""
-        raise RequestError(f"{step.name}: {visible(words[:60])!r} is no number; expected one{unit}") from None
+        raise RequestError(f"{step.name}: found {visible(words[:60])!r}; expected a number{unit}") from None
     if math.isnan(value):
-        raise RequestError(f"{step.name}: {visible(words[:60])!r} is no number")
+        raise RequestError(f"{step.name}: found {visible(words[:60])!r}; expected a number")
     if not abs(value) < 1e15:
-        raise RequestError(f"{step.name}: {visible(words[:60])!r} is too large a number")
+        raise RequestError(f"{step.name}: found {visible(words[:60])!r}; expected a number of at most 15 digits")
     return value
 
 
@@ -270,4 +270,4 @@ class Shelf:
             return Workbook.model_validate_json(file.read_bytes())
         except (OSError, ValueError) as failure:
             why = first_problem(failure) if isinstance(failure, ValidationError) else str(failure)
-            raise RequestError(f"{file} is damaged: {why}", hint="move it away, and begin again") from None
+            raise RequestError(f"{file} is damaged: {why}", hint="rename it, and begin again") from None
