@@ -48,7 +48,7 @@ def test_nothing_is_measured_before_its_prediction(light: Path) -> None:
     with pytest.raises(RequestError, match="switches"):
         sheet.measure("levels")
     assert sheet.missing() == ["switches", "levels", "mean", "turn", "verdict", "why"]
-    with pytest.raises(RequestError, match="size"):
+    with pytest.raises(RequestError, match="how much it falls"):
         sheet.predict("switches", "falls", "a lot", "because of the tick")
 
 
