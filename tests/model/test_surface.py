@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from ajuste.model.results import Results
+from ajuste.model.facets import FACETS
+from ajuste.model.surface import CORRELATIONS, SURFACES
 
 
 def test_results_without_a_surface_have_none() -> None:
-    assert Results.model_fields["surfaces"].default == Results.model_fields["correlations"].default == ()
+    assert {SURFACES, CORRELATIONS} <= set(FACETS)
+    assert SURFACES.document(SURFACES.absent) | CORRELATIONS.document(CORRELATIONS.absent) == {
+        "surfaces": [],
+        "correlations": [],
+    }

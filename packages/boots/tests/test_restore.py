@@ -66,7 +66,8 @@ def test_a_state_that_cannot_be_read_is_named_and_stays(interrupted: Path, ajust
 def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand for a core without the package."""
     others = {name: plugin for name, plugin in plugins("testbeds").items() if name != "reboots"}
-    monkeypatch.setattr("ajuste.run.testbed.plugins", lambda _: others)
+    for module in ("ajuste.run.testbed", "ajuste.machine.home"):
+        monkeypatch.setattr(f"{module}.plugins", lambda _: others)
     monkeypatch.setattr("ajuste.machine.home.find_spec", lambda _: None)
 
 
