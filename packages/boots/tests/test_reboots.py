@@ -29,8 +29,6 @@ from ajuste_boots.loader import find_program, run_tool
 from ajuste_boots.model import FINDINGS, KeptBoots
 from ajuste_boots.report import sections
 from ajuste_boots.session import BootSession, RebootWanted, is_signed, plan_entries
-from ajuste_profiles.formats import renderers
-from ajuste_profiles.winner import configuration_export
 from tiers import slow
 
 pytestmark = pytest.mark.skipif(find_program("grub-editenv") is None, reason="requires grub-editenv (grub-common)")
@@ -307,11 +305,12 @@ def test_a_word_that_helps_is_exported_as_one_of_the_kernels_command_line(machin
     name = "boot.mitigations=off"
     update = {"verdict": "improves", "estimate": 0.9, "low": 0.85, "high": 0.95, "blocks": 6}
     verdicts = tuple(verdict.model_copy(update=update) for verdict in results.verdicts)
-    exported = configuration_export(results.model_copy(update={"verdicts": verdicts}), study, (), name)
+    formats, winner = (pytest.importorskip(f"ajuste_profiles.{name}") for name in ("formats", "winner"))
+    exported = winner.configuration_export(results.model_copy(update={"verdicts": verdicts}), study, (), name)
     assert exported.kernel_arguments == ("mitigations=off",)
     assert any("6 rounds of boots" in line for line in exported.evidence)
-    assert "cmdline_ajuste_played=+mitigations=off\n" in renderers()["tuned"](exported).files[0].text
-    assert [omitted.what for omitted in renderers()["shell"](exported).left_out] == ["mitigations=off"]
+    assert "cmdline_ajuste_played=+mitigations=off\n" in formats.renderers()["tuned"](exported).files[0].text
+    assert [omitted.what for omitted in formats.renderers()["shell"](exported).left_out] == ["mitigations=off"]
 
 
 def test_what_others_change_in_the_boot_files_meanwhile_stays(machine: PlayedMachine) -> None:

@@ -8,6 +8,8 @@ from statistics import geometric_mean
 
 import pytest
 
+pytest.importorskip("ajuste_analyse")
+
 from ajuste.catalogue.loader import catalogue
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs import parser

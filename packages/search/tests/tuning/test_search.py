@@ -20,7 +20,6 @@ from ajuste.report.results import results_report
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
-from ajuste_profiles.winner import supported
 from ajuste_search.tuning.model import tuning_of
 
 ELAPSED = Search(objectives=("elapsed",), trials=60)
@@ -50,7 +49,8 @@ def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_sa
     assert {check.configuration for check in checks} == {BEST}
     assert min(check.block for check in checks) > max(step.block for step in tuning.steps if step.phase != "check")
     assert results.tally.trials <= 60
-    assert supported(results) == BEST
+    winner = pytest.importorskip("ajuste_profiles.winner")
+    assert winner.supported(results) == BEST
     assert tuning.importance[0].factor == "sched_min_granularity_ns"
     drawn = [
         picture.plot.name for picture in results_report(results).pictures if picture.plot.name.startswith("search-")
@@ -112,8 +112,9 @@ def test_what_nothing_satisfies_is_said_with_the_nearest(tmp_path: Path) -> None
     assert tuning.winner is None
     assert results.answer.startswith("None of ")
     assert "The nearest is sched_min" in results.answer
+    winner = pytest.importorskip("ajuste_profiles.winner")
     with pytest.raises(RequestError):
-        supported(results)
+        winner.supported(results)
 
 
 @pytest.mark.slow
