@@ -21,6 +21,7 @@ from ajuste_advise.answer import answer_sentence, effect_text
 from ajuste_advise.budget import ABLATION, FEWEST_TRIALS, MIN_BLOCKS, PROOF, SCREEN, SEARCH, Budget
 from ajuste_advise.candidates import Choice, within
 from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, gain
+from ajuste_advise.proof import ablation_study
 from ajuste_advise.question import Question
 from ajuste_advise.trying import Screen, fewest, screen_blocks, smallest_seen
 from ajuste_search.tuning.model import KeptLimit
@@ -140,9 +141,17 @@ def test_no_advice_takes_more_trials_than_were_allowed(trials: int, lines: int) 
     lines = min(lines, combinations.bit_length() - 1)
     stages = [(SCREEN, screened, MIN_BLOCKS), (SEARCH, combinations, MIN_BLOCKS), (PROOF, 2, 5)]
     if lines > 1:
-        stages.append((ABLATION, 4 if lines == 2 else 2 + 2 * lines, MIN_BLOCKS))
+        stages.append((ABLATION, 2**lines, MIN_BLOCKS))  # a block holds every combination of so few
     tables = [(number, budget.table(share, number, min_blocks=least)) for share, number, least in stages]
     assert 3 + sum(number * table["max_blocks"] for number, table in tables) <= trials
+
+
+def test_taking_four_lines_apart_stays_within_its_trials(tmp_path: Path) -> None:
+    """A block holds every combination of so few lines: 16 trials."""
+    asking = replace(question(tmp_path, 600), budget=Budget(trials=600))
+    lines = {"nice": "-10", "policy": "batch", "cgroup_weight": "1000", "vm.swappiness": "10"}
+    study = ablation_study(asking, lines)
+    assert 16 * study.budget.max_blocks <= ABLATION * 600
 
 
 def test_too_few_trials_are_refused() -> None:

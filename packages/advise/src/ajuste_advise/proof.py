@@ -12,12 +12,14 @@ from ajuste.model.tunable import Tunable
 from ajuste.model.verdict import LINES, LineEffect, Verdict
 from ajuste.model.wording import change
 from ajuste.run.experiment import MeasuredExperiment
+from ajuste.study.schema import Study
 from ajuste_advise.budget import ABLATION, MIN_BLOCKS, PROOF
 from ajuste_advise.model import Line, Stage
 from ajuste_advise.question import Question, setting_factor, together
 from ajuste_advise.trying import stage_of
 from ajuste_search.tuning.limits import kept_limits
 from ajuste_search.tuning.model import KeptLimit
+from ajuste_stats.subsets import of_block
 
 FACTOR: Final = "settings"
 # Far from the seeds of all other stages, so that none of the proof's trials repeats one that chose.
@@ -57,7 +59,8 @@ def prove(question: Question, lines: Mapping[str, str]) -> Proof:
     remaining = dict(lines)
     if len(remaining) > 1:
         question.say("4/4 prove: which lines matter")
-        results = _ablation(question, remaining)
+        with question.measured(ablation_study(question, remaining)) as measurement:
+            results = measurement.results()
         stages.append(stage_of("ablation", results))
         effects = {effect.line: effect for effect in LINES.of(results) if effect.kind == "line"}
         shares = {line: _share(effect) for line, effect in effects.items()}
@@ -91,21 +94,15 @@ def _checked(question: Question, measurement: MeasuredExperiment, results: Resul
     return kept_limits(question.limits(measurement), names, results.verdicts, trials, alpha)
 
 
-def _ablation(question: Question, lines: Mapping[str, str]) -> Results:
-    study = question.study(
+def ablation_study(question: Question, lines: Mapping[str, str]) -> Study:
+    """Return the study that takes ``lines`` apart, within its share of the budget."""
+    return question.study(
         "ablation",
         [setting_factor(setting, [level]) for setting, level in lines.items()],
         analysis={"metrics": [question.objective]},
         design={"combine": "ablation"},
-        budget=question.budget.table(ABLATION, _ablated(len(lines)), min_blocks=MIN_BLOCKS),
+        budget=question.budget.table(ABLATION, len(of_block(len(lines), 0)), min_blocks=MIN_BLOCKS),
     )
-    with question.measured(study) as measurement:
-        return measurement.results()
-
-
-def _ablated(lines: int) -> int:
-    # All and none, each alone and all without each; of two lines each alone is all without the other.
-    return 4 if lines == 2 else 2 + 2 * lines
 
 
 def _matters(effect: LineEffect | None) -> bool:
