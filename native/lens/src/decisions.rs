@@ -165,7 +165,8 @@ impl Decisions {
         }
         if decision.is_idle {
             let idle_ns = self.clock.as_ref().map_or(0, Clock::idle_ns);
-            self.idle_ns = idle_ns.saturating_sub(self.idle_ns_before);
+            // Several CPUs that run at once carry out more than their time has room for.
+            self.idle_ns = self.idle_ns.max(idle_ns.saturating_sub(self.idle_ns_before));
         }
         let path = decision.frame.map_or(-1, |frame| self.path(decision.task, frame, tree));
         let now_ns = self.now_ns();

@@ -324,6 +324,7 @@ impl Lens {
                     self.tasks.get_mut(process).role = Some(role);
                 }
                 if role == Role::Workload && self.window == Window::Ahead {
+                    parallel::begin_pauses();
                     self.open();
                 }
             }

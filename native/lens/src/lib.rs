@@ -2,8 +2,9 @@
 //!
 //! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
 //! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided. With `machine=…` it
-//! models one, which may keep the guest's time. With nothing but `depth=halts` it only keeps the clock of guests with several CPUs right. `turn=NS` makes
-//! their turns shorter.
+//! models one, which may keep the guest's time. With nothing but `depth=halts` it only keeps the clock of guests with
+//! several CPUs right. `turn=NS` makes their turns shorter; `parallel=NS` gives each CPU a clock of its own, by which
+//! `pauses=FILE` has some stand still for a while.
 
 mod arguments;
 mod block;
@@ -27,6 +28,7 @@ mod misses;
 mod model;
 mod modelled;
 mod parallel;
+mod pauses;
 mod predictor;
 mod running;
 mod sites;
@@ -40,11 +42,13 @@ mod turns;
 mod walk;
 
 use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use arguments::Arguments;
 use interface::{About, Id, Interface, RawBlock};
 use lens::Lens;
+use mark::Marks;
 
 /// Which version of the interface the lens asks for. QEMU reads it right after it has loaded the library.
 #[unsafe(no_mangle)]
@@ -91,14 +95,26 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     }
     let interface = Interface::find(about)?;
     let (turns, words): (Vec<&String>, Vec<&String>) =
-        words.iter().partition(|word| word.starts_with(TURN) || word.starts_with(PARALLEL));
-    for turn in turns {
-        match turn.starts_with(TURN) {
-            true => turns::shorten(arguments::whole(turn, TURN)?)?,
-            false => parallel::prepare(arguments::whole(turn, PARALLEL)?, interface.cpus)?,
-        }
+        words.iter().partition(|word| [TURN, PARALLEL, PAUSES].iter().any(|name| word.starts_with(name)));
+    let paused = turns.iter().any(|word| word.starts_with(PAUSES));
+    let pauses = match turns.iter().find_map(|word| word.strip_prefix(PAUSES)) {
+        Some(file) => pauses::read(Path::new(file), interface.cpus as usize)?,
+        None => Vec::new(),
+    };
+    if let Some(turn) = turns.iter().find(|word| word.starts_with(TURN)) {
+        turns::shorten(arguments::whole(turn, TURN)?)?;
     }
-    if words == [HALTS_ONLY] {
+    if let Some(turn) = turns.iter().find(|word| word.starts_with(PARALLEL)) {
+        parallel::prepare(arguments::whole(turn, PARALLEL)?, interface.cpus, pauses)?;
+    } else if !pauses.is_empty() {
+        return Err("pauses need CPUs that run at once".to_owned());
+    }
+    if words.iter().any(|word| *word == HALTS_ONLY) {
+        if paused {
+            let file =
+                |name| words.iter().find_map(|word| word.strip_prefix(name)).ok_or("pauses need events and plan");
+            pauses::await_start(Marks::open(Path::new(file("events=")?), Path::new(file("plan=")?))?);
+        }
         interface.on_translation(id, may_halt);
         return Ok(());
     }
@@ -120,11 +136,13 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
 const HALTS_ONLY: &str = "depth=halts";
 const TURN: &str = "turn=";
 const PARALLEL: &str = "parallel=";
+const PAUSES: &str = "pauses=";
 
 extern "C" fn may_halt(_: Id, block: *mut RawBlock) {
     // SAFETY: QEMU passed the block for this callback.
     let block = unsafe { interface::Block::new(block) };
     keep_time(&block);
+    pauses::watch(&block);
 }
 
 fn keep_time(block: &interface::Block) {

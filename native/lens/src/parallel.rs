@@ -9,7 +9,8 @@
 //! Where a modelled machine keeps the time (`follow`), a CPU's local time is what its instructions take there, and what
 //! they wait for. Each wait takes from what its turn may still carry out. A line that another CPU has taken ends the
 //! turn, so that CPUs that share one take it from each other as often as they access it. The last block of a turn may
-//! wait for longer than was left: then that CPU has no turn until the others have come there.
+//! wait for longer than was left: then that CPU has no turn until the others have come there. The same holds for a CPU
+//! that stands still for a while (`pauses`): what interrupts it meanwhile waits for it.
 //!
 //! QEMU asks for the time through pointers in a table of its accelerator, which are replaced here; it is found by the
 //! functions that it names. How far a CPU may go, QEMU takes from the time until the next timer: it is told the time that
@@ -27,6 +28,7 @@ use crate::exports::required;
 use crate::interface::{self, interface};
 use crate::machine::Times;
 use crate::model::Stall;
+use crate::pauses::Pauses;
 
 type State = *mut c_void;
 type Time = extern "C" fn() -> i64;
@@ -69,14 +71,6 @@ struct Functions {
     find: unsafe extern "C" fn(c_int) -> State,
 }
 
-/// What ends a CPU's turn.
-#[derive(Clone, Copy)]
-struct Ending {
-    budget: Budget,
-    /// Have it leave what it carries out.
-    exit: OfState,
-}
-
 /// Where a CPU's structure says how many instructions it may still carry out: `whole` of them, of which `later` and
 /// `now` are the parts that are left. Source: include/hw/core/cpu.h, `icount_budget`, `icount_extra`, `icount_decr`.
 #[derive(Clone, Copy)]
@@ -110,6 +104,10 @@ struct Cpu {
     pauses: Cell<(i64, i64)>,
     /// Whether its turn ended with a line that another CPU had taken: the next one begins when the others have come there.
     shares: Cell<bool>,
+    /// When it stands still.
+    still: Pauses,
+    /// When it goes on after its last pause.
+    goes_on: Cell<i64>,
 }
 
 struct Parallel {
@@ -118,7 +116,12 @@ struct Parallel {
     shift: i64,
     /// None: instructions take as long as QEMU says.
     pace: Cell<Option<Pace>>,
-    ending: OnceLock<Ending>,
+    budget: OnceLock<Budget>,
+    /// Have a CPU leave what it carries out.
+    exit: OfState,
+    /// Of each CPU, until it has its structure; they count from `began` on, which is `NEVER` before.
+    pauses: Cell<Vec<Pauses>>,
+    began: Cell<i64>,
     /// What the CPU whose turn it is has waited for since its local time was set, and how much of that was not yet taken
     /// from its turn.
     stalled_fs: Cell<i64>,
@@ -152,8 +155,9 @@ struct Parallel {
     rests: AtomicBool,
 }
 
-/// Have CPUs run at once, in quanta of so many ns of the guest's time. The error says what this QEMU lacks.
-pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
+/// Have CPUs run at once, in quanta of so many ns of the guest's time, with those `pauses`, if any. The error says what
+/// this QEMU lacks.
+pub fn prepare(quantum_ns: u64, cpus: c_int, pauses: Vec<Pauses>) -> Result<(), String> {
     if !(1..=MOST_CPUS as c_int).contains(&cpus) {
         return Err(format!("{cpus} CPUs cannot run at once; 1 to {MOST_CPUS} can"));
     }
@@ -184,7 +188,10 @@ pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
         quantum: Cell::new(quantum_ns as i64),
         shift,
         pace: Cell::new(None),
-        ending: OnceLock::new(),
+        budget: OnceLock::new(),
+        exit: required(c"cpu_exit")?,
+        pauses: Cell::new(pauses),
+        began: Cell::new(NEVER),
         stalled_fs: Cell::new(0),
         owed_fs: Cell::new(0),
         bias,
@@ -218,7 +225,7 @@ pub fn prepare_stalls() -> Result<(), String> {
     };
     // SAFETY: no other thread uses the clock yet.
     let budget = unsafe { Budget::find(&parallel.functions, parallel.counted)? };
-    let _ = parallel.ending.set(Ending { budget, exit: required(c"cpu_exit")? });
+    let _ = parallel.budget.set(budget);
     Ok(())
 }
 
@@ -284,6 +291,13 @@ impl Budget {
 pub fn follow(times: &Times) {
     if let Some(parallel) = parallel() {
         parallel.follow(times);
+    }
+}
+
+/// From the next µs on CPUs stand still at their times.
+pub fn begin_pauses() {
+    if let (Some(parallel), Some(now)) = (parallel(), now_ns()) {
+        parallel.begin_pauses(now as i64);
     }
 }
 
@@ -451,6 +465,7 @@ impl Parallel {
         let current = unsafe { &*required::<*const AtomicPtr<c_void>>(c"current_cpu")? };
         // SAFETY: a number of one of its CPUs.
         let found = |number| unsafe { (self.functions.find)(number) };
+        let mut pauses = self.pauses.take().into_iter();
         let cpus: Vec<Cpu> = (0..interface().cpus)
             .map(|number| Cpu {
                 state: found(number),
@@ -458,6 +473,8 @@ impl Parallel {
                 rest_fs: Cell::new(0),
                 pauses: Cell::new((0, 0)),
                 shares: Cell::new(false),
+                still: pauses.next().unwrap_or_default(),
+                goes_on: Cell::new(NEVER),
             })
             .collect();
         if cpus.iter().any(|cpu| cpu.state.is_null()) {
@@ -638,7 +655,7 @@ impl Parallel {
 
     #[inline(always)]
     fn stall(&self, stall: Stall) {
-        let (Some(pace), Some(ending)) = (self.pace.get(), self.ending.get()) else { return };
+        let (Some(pace), Some(budget)) = (self.pace.get(), self.budget.get()) else { return };
         let Some(runs) = self.running().filter(|_| self.is_on.load(Relaxed)) else { return };
         let fs = stall.fs as i64;
         self.stalled_fs.set(self.stalled_fs.get() + fs);
@@ -650,7 +667,7 @@ impl Parallel {
         }
         let instructions = if ends { i64::MAX } else { owed_fs / pace.instruction_fs };
         // SAFETY: this CPU calls here from within a block.
-        unsafe { ending.budget.take(runs, instructions) }
+        unsafe { budget.take(runs, instructions) }
     }
 
     /// Timers may run now: at the guest's time, which follows the CPUs.
@@ -702,17 +719,53 @@ impl Parallel {
         }
         self.is_alone.set(self.running_cpus().all(|other| other.state == state));
         let end = if self.is_alone.get() { due } else { due.min(self.horizon.get()) };
-        let local = cpu.local.get().max(now);
+        let (local, stops) = self.after_pauses(cpu, cpu.local.get().max(now));
         cpu.local.set(local);
-        let Some(pace) = self.pace.get() else { return due - (end - local).max(LEAST_INSTRUCTIONS << self.shift) };
+        let end = end.min(stops);
+        let Some(pace) = self.pace.get() else {
+            if local >= end && local == cpu.goes_on.get() {
+                self.leave(state, now);
+            }
+            return due - (end - local).max(LEAST_INSTRUCTIONS << self.shift);
+        };
         let fitting = pace.fitting(self.end_among_others(cpu, end) - local, cpu.rest_fs.get());
-        if let Some(ending) = self.ending.get().filter(|_| fitting <= 0) {
-            // SAFETY: it leaves before it carries anything out.
-            unsafe { (ending.exit)(state) };
-            self.followed.set((now, NEVER));
+        if fitting <= 0 {
+            self.leave(state, now);
         }
         self.owed_fs.set(0);
         due - (fitting.max(LEAST_INSTRUCTIONS) << self.shift)
+    }
+
+    fn begin_pauses(&self, now: i64) {
+        if self.began.get() != NEVER || self.cpus().iter().all(|cpu| cpu.still.are_none()) {
+            return;
+        }
+        // What a block has carried out is known at its end only, and where that is depends on how deep the lens looks.
+        self.began.set((now / 1000 + 1) * 1000);
+        if let Some(runs) = self.running() {
+            // SAFETY: the turn ends with this block: the next one knows of the pauses.
+            unsafe { (self.exit)(runs) };
+        }
+    }
+
+    /// The CPU whose turn it would be carries nothing out.
+    fn leave(&self, state: State, now: i64) {
+        // SAFETY: it leaves before it carries anything out.
+        unsafe { (self.exit)(state) };
+        self.followed.set((now, NEVER));
+    }
+
+    /// When a CPU that would go on at that time does, and when it stands still next.
+    fn after_pauses(&self, cpu: &Cpu, time: i64) -> (i64, i64) {
+        let began = self.began.get();
+        if began == NEVER {
+            return (time, i64::MAX);
+        }
+        let (goes_on, stops) = cpu.still.after(time - began);
+        if goes_on > time - began {
+            cpu.goes_on.set(goes_on + began);
+        }
+        (goes_on + began, stops.saturating_add(began))
     }
 
     /// CPUs that take a line from each other have their turns in the order of their times.

@@ -201,6 +201,16 @@ class Perturbation(ClosedModel):
     start_delay_ns: int = Field(default=0, ge=0)
 
 
+class CpuPause(ClosedModel):
+    """A CPU of a guest stands still from ``at_ns`` on for ``for_ns``, as it does on real machines while firmware or a
+    hypervisor has it: what interrupts it waits until then. ``at_ns`` counts from the guest's snapshot.
+    """
+
+    cpu: int = Field(ge=0, le=15, description="The number of the CPU.")
+    at_ns: int = Field(ge=0, lt=2**53, description="When it stands still, in ns of the guest's time from its snapshot.")
+    for_ns: int = Field(ge=1, le=10**10, description="For how long, in ns.")
+
+
 # Sources of a sampler: /proc/vmstat, …, /proc/pressure/{cpu,io,memory}, /proc/stat; `process` reads the files of the
 # workload's own process (stat, io, schedstat, status).
 SamplerSource = Literal[

@@ -58,6 +58,7 @@ OF_A_GUEST = (
     "turn_us",
     "parallel",
     "topology",
+    "perturbation",
     "modules",
     "packages",
     "prove",

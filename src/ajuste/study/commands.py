@@ -52,8 +52,9 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
     """Return what one trial writes, runs and counts. It follows from study, slot and attempt alone."""
     resolved = study.find(slot.configuration)
     table = study.study.workload
-    disturbed = perturbation(slot.seed)
     on_host = study.study.target.on_host
+    same = study.study.target.perturbation
+    disturbed = perturbation(slot.seed) if same is None else same.of_trials
     return Plan(
         id=f"b{slot.block}p{slot.position}a{attempt}",
         writes=resolved.writes,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
-from ajuste.model.plan import MemoryNode, find_problem
+from ajuste.model.plan import CpuPause, MemoryNode, Perturbation, find_problem
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, Time, TurnUs
 from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.study.job import Argument, Claimed, StudyTable, Whole
@@ -24,6 +24,28 @@ class MachineTable(StudyTable):
     model: str = Field(
         min_length=1, description="zen4-8c, skylake-server, textbook, or a TOML file beside the study: ./mine.toml."
     )
+
+
+class PerturbationTable(StudyTable):
+    """The same chance in every trial, instead of another one in each block: what `ajuste hunt` found."""
+
+    entropy: Whole = Field(default=0, ge=0, lt=2**64, description="Mixed into the kernel's random pool.")
+    environment_bytes: Whole = Field(
+        default=0, ge=0, le=65536, description="The size of a variable that is added to the environment of programs."
+    )
+    start_delay_ns: Whole = Field(
+        default=0, ge=0, le=10**10, description="How long a trial waits before its start, in ns."
+    )
+    pauses: tuple[CpuPause, ...] = Field(
+        default=(), alias="pause", max_length=10_000, description="When CPUs of the guest stand still."
+    )
+
+    @property
+    def of_trials(self) -> Perturbation:
+        """Return what a plan has of it: pauses are the machine's."""
+        return Perturbation(
+            entropy=self.entropy, environment_bytes=self.environment_bytes, start_delay_ns=self.start_delay_ns
+        )
 
 
 class TargetTable(StudyTable):
@@ -97,6 +119,11 @@ class TargetTable(StudyTable):
         exclude_if=lambda topology: topology is None,
         description="Where the CPUs of the guest are. The guest has it, and a machine to model uses it.",
     )
+    perturbation: PerturbationTable | None = Field(
+        default=None,
+        exclude_if=lambda perturbation: perturbation is None,
+        description="The chance that all trials have alike.",
+    )
 
     @property
     def on_host(self) -> bool:
@@ -136,11 +163,21 @@ class TargetTable(StudyTable):
             raise ValueError("turn_us requires the virtual clock and at least 2 cpus")
         if self.parallel is not None and (self.clock != "virtual" or self.cpus < 2):
             raise ValueError("parallel requires the virtual clock and at least 2 cpus")
+        if self.perturbation is not None:
+            self._check_perturbation(self.perturbation)
         if self.time == "modelled" and (self.clock != "virtual" or self.machine is None):
             raise ValueError('time = "modelled" requires the virtual clock and a machine to model ([target.machine])')
         if self.time == "modelled" and self.parallel is False:
             raise ValueError('time = "modelled" conflicts with parallel = false: each CPU has a clock of its own')
         return self
+
+    def _check_perturbation(self, perturbation: PerturbationTable) -> None:
+        if self.clock != "virtual":
+            raise ValueError("perturbation requires the virtual clock")
+        if self.parallel is False and perturbation.pauses:
+            raise ValueError("pauses conflict with parallel = false: each CPU needs a clock of its own")
+        if beyond := [pause.cpu for pause in perturbation.pauses if pause.cpu >= self.cpus]:
+            raise ValueError(f"CPU {beyond[0]} has a pause; expected CPUs from 0 to {self.cpus - 1}")
 
 
 def _size_of_nodes(target: dict[str, Any]) -> dict[str, int]:

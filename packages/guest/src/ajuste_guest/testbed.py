@@ -190,6 +190,7 @@ class GuestTestbed(KernelTestbed):
             self.options.say,
             topology=target.topology,
             paced=target.time == "modelled",
+            perturbed=target.perturbation is not None,
         )
         marks = file_marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
         modules = built_modules(resolved, images, self.options.home, self.options.say)
@@ -284,6 +285,7 @@ class GuestTestbed(KernelTestbed):
             "turn_us": table.turn_us,
             "parallel": table.parallel,
             "topology": table.topology,
+            "pauses": table.perturbation.pauses if table.perturbation else None,
             "paced_by": resolved.paced_by,
             "say": self.options.say,
         }

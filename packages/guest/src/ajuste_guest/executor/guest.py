@@ -6,6 +6,7 @@ import os
 import shlex
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
-from ajuste.model.plan import MemoryNode, Plan
+from ajuste.model.plan import CpuPause, MemoryNode, Plan
 from ajuste.model.results import (
     DEFAULT_INSTRUCTION_NS,
     DEFAULT_QUANTUM_US,
@@ -63,6 +64,8 @@ from ajuste_guest.executor.qemu import (
 from ajuste_guest.executor.snapshot import Booted, BootFailure, Damaged, NotRestored, Snapshot, restore
 
 _BOOT_PLAN = Plan(id="boot")
+_PACED = ("with the time of a modelled machine", 'time = "modelled"')
+_PAUSED = ("with a perturbation", "perturbation")
 _PROBE_LIMIT = MachineLimit(host_s=30)
 _MEMORY_OF_QEMU_MIB = 150
 # QEMU records no machine that has carried out 2^31 instructions: unpacking takes about 2.2 for each byte.
@@ -98,6 +101,7 @@ class GuestOptions(TypedDict):
     turn_us: TurnUs | None
     parallel: bool | None
     topology: Topology | None
+    pauses: tuple[CpuPause, ...] | None
     paced_by: ModelledMachine | None
     say: Say
 
@@ -110,7 +114,8 @@ class GuestExecutor(Executor):
     the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
     memory; a ``topology`` says where the CPUs are. Several CPUs run at once under the virtual clock, in quanta of
     ``turn_us``, if QEMU supports that; with ``parallel=False`` they take turns. From the gate on the time of each CPU
-    is that of the modelled machine ``paced_by``, if any. ``jobs`` limits how many guests run at once. Entering raises
+    is that of the modelled machine ``paced_by``, if any; with ``pauses``, which may be none, even a single CPU has a
+    clock of its own, by which it can stand still. ``jobs`` limits how many guests run at once. Entering raises
     RequestError for a kernel that does not boot, or files that it cannot be given.
     """
 
@@ -132,6 +137,7 @@ class GuestExecutor(Executor):
         turn_us: TurnUs | None = None,
         parallel: bool | None = None,
         topology: Topology | None = None,
+        pauses: tuple[CpuPause, ...] | None = None,
         paced_by: ModelledMachine | None = None,
         say: Say = lambda _: None,
     ) -> None:
@@ -150,11 +156,13 @@ class GuestExecutor(Executor):
         self._in_parallel = parallel
         self._layout = checked_layout(GuestLayout(memory_mib, nodes, topology), cpus)
         self._paced_by = paced_by
-        if paced_by is not None and not snapshot:
+        self._pauses = pauses
+        if not snapshot and (paced_by is not None or pauses is not None):
             # A trial after a boot in the same QEMU is another one than from a snapshot, which only repeats itself.
+            what, field = _PACED if pauses is None else _PAUSED
             raise RequestError(
-                "a guest with the time of a modelled machine starts every trial from a snapshot",
-                hint='remove --no-snapshot, or time = "modelled" from [target]',
+                f"a guest {what} starts every trial from a snapshot",
+                hint=f"remove --no-snapshot, or {field} from [target]",
             )
         self._say = say
         self._stack = ExitStack()
@@ -189,6 +197,7 @@ class GuestExecutor(Executor):
                 self._say,
                 topology=self._layout.topology,
                 paced=self._paced_by is not None,
+                perturbed=self._pauses is not None,
             )
             session = stack.enter_context(MachineSession(self._home))
             hold(stack, self._home, self._image.vmlinuz, emulator.binary)
@@ -215,6 +224,12 @@ class GuestExecutor(Executor):
 
     def run(self, plan: Plan) -> Observation:
         return self._run(plan, None)
+
+    def run_paused(self, plan: Plan, pauses: Sequence[CpuPause], depth: Depth | None = None) -> Observation:
+        """Carry out ``plan`` with these pauses instead of the guest's own, and count to that ``depth``, if any."""
+        assert self._pauses is not None, "its CPUs have no clocks of their own"
+        counting = None if depth is None else Counting(self._lens(depth, self._paced_by), self._paced_by)
+        return self._run(plan, counting, pauses)
 
     def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
         if self._clock == "wall":
@@ -248,14 +263,16 @@ class GuestExecutor(Executor):
     def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
         return name_decisions(decisions, costs, self._instruction_ns, self._entered.names)
 
-    def _run(self, plan: Plan, counting: Counting | None) -> Observation:
-        ready = self._entered
+    def _run(self, plan: Plan, counting: Counting | None, pauses: Sequence[CpuPause] | None = None) -> Observation:
+        ready, pauses = self._entered, (self._pauses or ()) if pauses is None else pauses
         try:
-            return self._carry_out(plan, ready, counting)
+            return self._carry_out(plan, ready, counting, pauses)
         except NotRestored as error:
-            return self._carry_out(plan, self._renewed(ready, error), counting)
+            return self._carry_out(plan, self._renewed(ready, error), counting, pauses)
 
-    def _carry_out(self, plan: Plan, ready: _Ready, counting: Counting | None) -> Observation:
+    def _carry_out(
+        self, plan: Plan, ready: _Ready, counting: Counting | None, pauses: Sequence[CpuPause]
+    ) -> Observation:
         began = time.monotonic()
         lens = counting.lens if counting else None
         if lens is None and self._paced_by is not None:
@@ -264,7 +281,9 @@ class GuestExecutor(Executor):
             require_intact(self._checksums(ready.machine, ready.initramfs))
         restored = ready.snapshot is not None
         key = new_key()
-        with RunningMachine(ready.machine, ready.session, with_key(plan, key), restored=restored, lens=lens) as running:
+        with RunningMachine(
+            ready.machine, ready.session, with_key(plan, key), restored=restored, lens=lens, pauses=pauses
+        ) as running:
             before = b""
             if ready.snapshot is not None:
                 restore(running, ready.snapshot)
@@ -339,7 +358,7 @@ class GuestExecutor(Executor):
 
     def _machine(self, emulator: Emulator, initramfs: Initramfs, accelerator: Literal["tcg", "kvm"]) -> GuestMachine:
         is_counted = self._clock == "virtual"
-        has_clocks = self._cpus > 1 or self._paced_by is not None
+        has_clocks = self._cpus > 1 or self._paced_by is not None or self._pauses is not None
         unrecorded = has_clocks or initramfs.size_bytes > _MOST_RECORDED_BYTES
         lens = lens_of_turns(emulator, self._turn_us) if is_counted and unrecorded else None
         at_once = is_counted and has_clocks and self._runs_at_once(emulator, lens)
@@ -366,8 +385,9 @@ class GuestExecutor(Executor):
         if self._in_parallel is False:
             return False
         lacking = why_not_at_once(emulator) if lens else "the lens cannot be loaded"
-        if lacking and (self._in_parallel or self._paced_by):
+        if lacking and (self._in_parallel or self._paced_by or self._pauses is not None):
             instead = 'remove time = "modelled" from' if self._paced_by else "set parallel = false in"
+            instead = instead if self._pauses is None else "remove perturbation from"
             raise RequestError(
                 f"CPUs of a guest cannot run at once here: {lacking}",
                 hint=f"unset AJUSTE_QEMU to fetch a QEMU that fits; or {instead} [target]",

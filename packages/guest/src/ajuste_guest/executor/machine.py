@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 from calendar import timegm
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
@@ -29,7 +29,7 @@ from ajuste.machine.files import file_sha256, holding
 from ajuste.machine.home import Home
 from ajuste.machine.session import MachineSession
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.plan import Plan
+from ajuste.model.plan import CpuPause, Plan
 from ajuste.model.results import Clock
 from ajuste_guest.executor.qemu import Channels, GuestMachine, Lens, command_line
 
@@ -77,7 +77,8 @@ _LOOKS_UNTIL_HALTED = 3
 _HALTED_CPU_SECONDS = 0.02
 _EVENT_REST_SECONDS = 1.5
 _END_SECONDS = 30.0
-_FILES: tuple[str, ...] = ("plan.json", "console.log", "events.jsonl", "qemu.log")
+_PAUSES = "pauses"
+_FILES: tuple[str, ...] = ("plan.json", _PAUSES, "console.log", "events.jsonl", "qemu.log")
 _FILES += tuple(f"{name}.{end}" for name in ("costs", "decisions") for end in ("json", "new"))
 _NUMBERS = itertools.count()
 
@@ -138,11 +139,13 @@ class RunningMachine:
         *,
         restored: bool = False,
         lens: Lens | None = None,
+        pauses: Sequence[CpuPause] = (),
     ) -> None:
         self._machine = machine
         self._restored = restored
         self._plan = plan
         self._lens = lens
+        self._pauses = pauses
         number = next(_NUMBERS)
         self._directory = session.directory / str(number)
         self._pid_file = session.directory / f"{number}.pid"
@@ -157,6 +160,9 @@ class RunningMachine:
             stack.callback(self._remove_files)
             self._directory.mkdir()
             (self._directory / "plan.json").write_bytes(self._plan)
+            if self._pauses:
+                lines = (f"{pause.cpu} {pause.at_ns} {pause.for_ns}\n" for pause in self._pauses)
+                (self._directory / _PAUSES).write_text("".join(lines))
             ours, theirs = socket.socketpair()
             with theirs:
                 stack.callback(ours.close)
@@ -293,6 +299,7 @@ class RunningMachine:
             lens=self._lens,
             costs=self.costs,
             decisions=self.decisions,
+            pauses=self._directory / _PAUSES if self._pauses else None,
         )
         self.arguments = command_line(self._machine, channels, restored=self._restored)
         command = [

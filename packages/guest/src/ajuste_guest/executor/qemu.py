@@ -76,6 +76,7 @@ def choose_emulator(
     *,
     topology: Topology | None = None,
     paced: bool = False,
+    perturbed: bool = False,
 ) -> Emulator:
     """Return the QEMU for such a machine: ``AJUSTE_QEMU``, the installed one if new enough, else a fetched one.
 
@@ -83,17 +84,19 @@ def choose_emulator(
     8.1: where one CPU changes code while another one's is translated, older ones keep the old translation, and a guest
     whose kernel patches itself can hang for good (QEMU's commit deba78709ae8, "Always lock pages before translation").
     Who shares a cache can be chosen since 9.2; a ``topology`` is tested with 10.0. A guest that is ``paced`` by a
-    modelled machine needs what several CPUs need.
+    modelled machine, or ``perturbed``, needs what several CPUs need.
     """
     require_guests()
-    oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 or paced else _OLDEST
+    oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 or paced or perturbed else _OLDEST
     if topology is not None:
         oldest = max(oldest, _OLDEST_FOR_A_TOPOLOGY)
     chosen = environment.get("AJUSTE_QEMU")
     if chosen:
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
-            needs = "modelled time requires" if paced else f"{cpus} CPUs under the {clock} clock require"
+            needs = f"{cpus} CPUs under the {clock} clock require"
+            if paced or perturbed:
+                needs = "modelled time requires" if paced else "a perturbation requires"
             if topology is not None:
                 needs = "a topology requires"
             raise RequestError(
@@ -271,7 +274,7 @@ class Lens:
 @dataclass(frozen=True)
 class Channels:
     """The files that one QEMU reads its plan from and writes to, and the inherited socket of its monitor. With a
-    ``lens`` it counts, and writes the ``costs`` and perhaps the ``decisions``.
+    ``lens`` it counts, and writes the ``costs`` and perhaps the ``decisions``. ``pauses`` has when CPUs stand still.
     """
 
     plan: Path
@@ -279,6 +282,7 @@ class Channels:
     events: Path
     monitor: int
     lens: Lens | None = None
+    pauses: Path | None = None
     costs: Path = Path("costs")
     decisions: Path = Path("decisions")
 
@@ -313,9 +317,13 @@ def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
     lens = channels.lens
     turn = (f"turn={machine.turn_us * 1000}",) if machine.turn_us else ()
     turn = (f"parallel={machine.quantum_us * 1000}",) if machine.quantum_us else turn
+    said = {"events": channels.events, "plan": channels.plan}
     if lens is None:
-        return ("-plugin", ",".join((_escaped(machine.lens), "depth=halts", *turn))) if machine.lens else ()
-    files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}
+        files = said | {"pauses": channels.pauses} if channels.pauses else {}
+        options = (f"{name}={_escaped(file)}" for name, file in files.items())
+        return ("-plugin", ",".join((_escaped(machine.lens), "depth=halts", *options, *turn))) if machine.lens else ()
+    files = said | {"symbols": lens.symbols, "costs": channels.costs}
+    files |= {"pauses": channels.pauses} if channels.pauses else {}
     files |= {"decisions": channels.decisions} if lens.decides else {}
     if lens.machine:
         files["machine"] = lens.machine
