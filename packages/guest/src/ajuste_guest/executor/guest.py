@@ -16,7 +16,6 @@ import psutil
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.stream import new_key, read_trial, with_key
 from ajuste.machine.home import Home
-from ajuste.machine.session import MachineSession
 from ajuste.model.cost import Costs, NamedCosts
 from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError
@@ -61,6 +60,7 @@ from ajuste_guest.executor.qemu import (
     choose_emulator,
 )
 from ajuste_guest.executor.snapshot import Booted, BootFailure, Damaged, NotRestored, Snapshot, restore
+from ajuste_guest.session import MachineSession
 
 _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = MachineLimit(host_s=30)
