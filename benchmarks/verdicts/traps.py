@@ -21,14 +21,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.history import histories
+from ajuste.analysis.block_values import Promise
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.summary import precisions
-from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste_analyse.comparison import compare_samples
+from ajuste_ci.versions.histories import histories
+from ajuste_search.surface.surfaces import surfaces
 from ajuste_stats.decision import verdict_word
 from ajuste_stats.effects import Effect, effect, margin
 from ajuste_stats.pairs import Pairs

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ajuste.analysis.block_values import measured_points, tabulate_blocks
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.surface.surfaces import measured_points, tabulate_blocks
 from ajuste.analysis.verdict import judge
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric

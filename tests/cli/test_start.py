@@ -85,9 +85,11 @@ def test_what_is_not_found_loads_no_tables_and_nothing_of_trials() -> None:
 
 def test_a_comparison_loads_nothing_of_profiles_reboots_recordings_and_surfaces() -> None:
     loaded = loaded_by("compare")
-    few = ("profile.placing", "model.explanation", "model.cost", "analysis.surface", "cli.plan")
+    few = ("profile.placing", "model.explanation", "model.cost", "cli.plan")
     assert "ajuste.run.experiment" in loaded
-    assert not loaded.intersection((*(f"ajuste.{name}" for name in few), "ajuste_boots.session", "tomlkit"))
+    assert not loaded.intersection(
+        (*(f"ajuste.{name}" for name in few), "ajuste_boots.session", "ajuste_search.surface.surfaces", "tomlkit")
+    )
 
 
 def test_the_list_of_settings_loads_nothing_that_asks_a_machine() -> None:

@@ -7,16 +7,17 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from ajuste.analysis.block_values import Promise
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.surface.surfaces import Promise, correlations, surfaces
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
-from ajuste.model.surface import Surface
+from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.model.verdict import Verdict
 
@@ -95,7 +96,7 @@ def simulate(study: Simulated, /, **about: Any) -> Results:
         if metric is not CYCLES
         for name in names[1:]
     )
-    shapes = _surfaces(study, measured, trials, verdicts)
+    shapes, correlated = _surfaces(study, measured, trials, verdicts)
     defaults: dict[str, Any] = {
         "study": "simulated",
         "title": "A simulated study",
@@ -117,7 +118,7 @@ def simulate(study: Simulated, /, **about: Any) -> Results:
         "metrics": study.metrics,
         "trials": trials,
         "surfaces": shapes,
-        "correlations": correlations(measured, study.deciding, study.metrics, 0.95) if shapes else (),
+        "correlations": correlated,
         "created": "2026-03-01T12:00:00Z",
         "ajuste": "0.1.0",
     }
@@ -147,7 +148,12 @@ def _trials(study: Simulated, levels: list[dict[str, str]], names: list[str]) ->
 
 def _surfaces(
     study: Simulated, measured: tuple[Measured, ...], points: tuple[Point, ...], verdicts: tuple[Verdict, ...]
-) -> tuple[Surface, ...]:
+) -> tuple[tuple[Surface, ...], tuple[Correlation, ...]]:
+    if find_spec("ajuste_search") is None:
+        return (), ()
+    from ajuste_search.surface.rank_correlations import correlations
+    from ajuste_search.surface.surfaces import surfaces
+
     trials = [
         Trial(
             slot=Slot(
@@ -165,7 +171,7 @@ def _surfaces(
     ]
     configurations = [Configuration(name=m.name, levels=m.levels, baseline=m.baseline) for m in measured]
     others = [metric for metric in study.metrics if metric not in study.deciding]
-    return surfaces(
+    shapes = surfaces(
         study.factors,
         configurations,
         clean_trials(trials),
@@ -174,6 +180,7 @@ def _surfaces(
         verdicts,
         Promise(0.95, study.smallest_effect, order_matters=False),
     )
+    return shapes, correlations(measured, study.deciding, study.metrics, 0.95) if shapes else ()
 
 
 def _summaries(trials: list[Point], metrics: tuple[Metric, ...]) -> dict[str, Summary]:

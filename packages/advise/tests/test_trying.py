@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.goal import resolve_goal
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
@@ -24,6 +23,7 @@ from ajuste_advise.model import Candidate, Line, Look, Stage, TimeShare, Tried, 
 from ajuste_advise.proof import ablation_study
 from ajuste_advise.question import Question
 from ajuste_advise.trying import Screen, fewest, screen_blocks, smallest_seen
+from ajuste_search.tuning.goal import resolve_goal
 from ajuste_search.tuning.model import KeptLimit
 
 LOOK = Look(

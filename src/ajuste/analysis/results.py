@@ -26,7 +26,6 @@ from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import NO_MACHINES, Record, select_points, sort_trials, tally
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.summary import (
-    AsRun,
     as_run,
     measured,
     precisions,
@@ -41,13 +40,11 @@ from ajuste.analysis.verdict import family, judge
 from ajuste.model.diagnostic import DIAGNOSTICS
 from ajuste.model.explained import EXPLAINED, Explained
 from ajuste.model.facets import DESIGN
-from ajuste.model.history import HISTORIES, History
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.prediction import PREDICTIONS, RULE
 from ajuste.model.relevance import NO_CHANCE, NoChance
-from ajuste.model.results import Measured, Results
-from ajuste.model.surface import CORRELATIONS, SURFACES, Correlation, Surface
+from ajuste.model.results import Results
 from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste.model.timeline import TIMELINES
 from ajuste.model.trial import Configuration, Trial
@@ -222,7 +219,6 @@ def assemble(
     factorial = _effects(resolved, clean, machines)
     factor_sentence = factor_answer(averaged, factorial.findings, study.analysis.smallest_effect)
     run_as = as_run(resolved.factors, made, summaries)
-    shapes = _surfaces(resolved, run_as, clean, judged)
     described = study.design.judges_effects
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
@@ -254,7 +250,6 @@ def assemble(
             **EFFECTS.document(factorial.findings),
             **EFFECTS_CORRECTION.document(factorial.correction),
             **CELLS.document(factorial.cells),
-            **HISTORIES.document(_histories(resolved, made, clean)),
             **MACHINES.document(across),
             **DIAGNOSTICS.document(diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect)),
             **THREE_SIGMA.document(
@@ -267,8 +262,6 @@ def assemble(
             **TIMELINES.document(timelines(resolved, record)),
             **EXPLAINED.document(tuple(_with_initial(e, columns) for e in resolved.explained)),
             **NO_CHANCE.document(idle),
-            **SURFACES.document(shapes),
-            **CORRELATIONS.document(_correlations(resolved, summaries, mean_metrics(metrics)) if shapes else ()),
         },
     )
 
@@ -282,33 +275,6 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
         return trend(resolved.factors, made, clean, metric, alpha, unit, order_matters=_order_matters(resolved))
 
     return {metric.name: metric_trend for metric in resolved.deciding if (metric_trend := of(metric)) is not None}
-
-
-def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, judged: Sequence[Verdict]) -> tuple[Surface, ...]:
-    # None of a screening design or an ablation: these have only the corners. Fewer than three levels span none.
-    few = all(len(factor.levels) < 3 for factor in run_as.factors)
-    if few or resolved.study.design.judges_effects:
-        return ()
-    from ajuste.analysis.surface.surfaces import Promise, surfaces
-
-    analysis = resolved.study.analysis
-    return surfaces(
-        run_as.factors,
-        run_as.configurations,
-        clean,
-        mean_metrics(resolved.deciding),
-        mean_metrics(resolved.described),
-        judged,
-        Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
-    )
-
-
-def _correlations(
-    resolved: ResolvedStudy, summaries: Sequence[Measured], metrics: Sequence[Metric]
-) -> tuple[Correlation, ...]:
-    from ajuste.analysis.surface.surfaces import correlations
-
-    return tuple(correlations(summaries, mean_metrics(resolved.deciding), metrics, resolved.study.analysis.confidence))
 
 
 def _rankings(
@@ -327,17 +293,6 @@ def _rankings(
         order_matters=_order_matters(resolved),
         across=across,
     )
-
-
-def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean) -> tuple[History, ...]:
-    analysis = resolved.study.analysis
-    if not any(factor.has_versions for factor in resolved.factors) or resolved.study.design.judges_effects:
-        return ()
-    from ajuste.analysis.history import histories
-    from ajuste.analysis.surface.surfaces import Promise
-
-    promise = Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved))
-    return histories(resolved.factors, made, clean, mean_metrics(resolved.deciding), promise)
 
 
 def mean_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:

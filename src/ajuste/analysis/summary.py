@@ -61,7 +61,7 @@ def as_run(factors: Sequence[Factor], configurations: Sequence[Configuration], m
         (name, level): read[configuration.name][name]
         for configuration in configurations
         for name, level in configuration.levels.items()
-        if name in ranged and _is_another_number(level, read[configuration.name].get(name, level))
+        if name in ranged and _is_another_number(level, read.get(configuration.name, {}).get(name, level))
     }
     if not became:
         return AsRun(tuple(factors), tuple(configurations))

@@ -47,8 +47,8 @@ from ajuste.report.method import (
     other_notes,
     settings_parts,
 )
+from ajuste.report.pictures import metric_pictures
 from ajuste.report.plots.trials import small_plot
-from ajuste.report.sections import history_sections, metric_pictures
 from ajuste.report.tables import (
     deciding_metrics,
     described,
@@ -104,7 +104,6 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *unsettled_sections(results, labels),
         *listing_sections(subset, labels),
         *facet_sections(results, labels, "metrics"),
-        *history_sections(results, labels),
         *_metrics(decided, pictures, lead),
         *facet_sections(results, labels, "last"),
         *noise[-1:],

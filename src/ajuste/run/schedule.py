@@ -304,7 +304,7 @@ class BestSchedule(NarrowingSchedule):
 
     def _contenders_after(self, number: int) -> tuple[str, ...]:
         if number not in self._contenders:
-            from ajuste.analysis.surface.surfaces import contenders
+            from ajuste.analysis.block_values import contenders
 
             self._contenders[number] = contenders(self.study, self.history.trials(number))
         return self._contenders[number]

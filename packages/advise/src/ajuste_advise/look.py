@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from ajuste.analysis.relevance import Activity
 from ajuste.catalogue.loader import figure_sources
-from ajuste.design.goal import Constraint, resolve_goal
 from ajuste.model.cause import Cause
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.event import Exited, parse_event
@@ -25,6 +24,7 @@ from ajuste.study.schema import Study
 from ajuste_advise.budget import LOOK
 from ajuste_advise.model import HotSpot, Look, TimeShare, Where
 from ajuste_advise.question import Question
+from ajuste_search.tuning.goal import Constraint, resolve_goal
 from ajuste_stats.terms import Direction
 
 TRIALS: Final = 3

@@ -11,7 +11,7 @@ from typing import Any, Final
 import typer
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.goal import Constraint, constrained_metric, resolve_goal
+from ajuste.design.goal import constrained_metric
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
@@ -25,6 +25,7 @@ from ajuste.study.command_line.study import AS_IT_IS, adhoc_document
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
 from ajuste_advise.budget import Budget
+from ajuste_search.tuning.goal import Constraint, resolve_goal
 from ajuste_stats.terms import Direction
 
 NAME: Final = "advise"

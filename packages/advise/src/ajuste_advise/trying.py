@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.design.goal import Constraint
 from ajuste.model.error import RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
@@ -18,6 +17,7 @@ from ajuste_advise.budget import LIMIT, MIN_BLOCKS, SCREEN, SEARCH
 from ajuste_advise.candidates import STAGE, Choice
 from ajuste_advise.model import Candidate, Stage, StageName, Tried, better_by, gain
 from ajuste_advise.question import Question, named_level, one_factor, setting_factor
+from ajuste_search.tuning.goal import Constraint
 
 MOST_SCREEN_BLOCKS: Final = 20
 MOST_TOGETHER: Final = 4

@@ -16,14 +16,12 @@ from ajuste.outputs.format import (
     DocumentFormat,
     ResultSource,
     TextFormat,
-    apart,
-    joined,
     parse_document,
-    require_runs,
     utf8,
 )
 from ajuste.outputs.programs import document_formats, text_formats
 from ajuste_analyse import comma_separated
+from ajuste_analyse.joining import apart, joined
 from ajuste_stats.terms import Direction
 
 # The formats that are known, and which of them a file is in.
@@ -102,7 +100,8 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), request: FileRe
     if not all(name.strip() for name in names):
         raise RequestError("--name: found an empty name; expected a name for each file")
     wanted = request or FileRequest()
-    require_runs(wanted.runs, files[0])
+    if wanted.runs is not None and wanted.runs < 2:
+        raise RequestError(f"--runs {wanted.runs}: expected at least 2", place=Place(files[0]))
     chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
     groups: dict[str, list[Path]] = {}
     for path, name in zip(files, chosen, strict=True):

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -24,7 +24,6 @@ from ajuste.outputs.format import (
     ResultSource,
     TextFormat,
     in_beginning,
-    lists,
     number_at,
     parse_document,
     utf8,
@@ -518,6 +517,16 @@ def read_pytest_benchmark(document: DocumentNode, name: str, file: Path) -> Meas
             continue
         collector.add(name, metric, stats.need("mean").number())
     return collector.table()
+
+
+def lists(name: str, field: str) -> Callable[[DocumentNode], bool]:
+    """Return what recognises a document whose member ``name`` is a list of objects that have ``field``."""
+
+    def recognise(document: DocumentNode) -> bool:
+        rows = document.value.get(name) if isinstance(document.value, dict) else None
+        return isinstance(rows, list) and all(isinstance(row, dict) and field in row for row in rows)
+
+    return recognise
 
 
 TEXTS: Final = (

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from scipy.special import bdtrc, ndtri
 
-from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 from ajuste.model.cost import function_words
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.explanation import EXPLANATIONS
@@ -30,6 +29,7 @@ from ajuste_ci.model import (
     worst,
 )
 from ajuste_ci.project import CONFIDENCE, SIDES, BenchmarkTable, ReproducerTable
+from ajuste_stats.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 from ajuste_stats.terms import LimitWord
 
 _OUTCOMES: Final[dict[LimitWord, Outcome]] = {"beyond": "there", "within": "absent", "undecided": "undecided"}

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from ajuste.analysis.history import histories
+from ajuste.analysis.block_values import Promise
 from ajuste.analysis.pairs import Clean, clean_trials
-from ajuste.analysis.surface.surfaces import Promise
 from ajuste.analysis.verdict import judge
 from ajuste.model.measurements import Gathering
 from ajuste.model.results import Results
 from ajuste.model.trial import Configuration
 from ajuste.model.wording import count_of
+from ajuste_ci.versions.histories import histories
 
 
 def of_layouts(results: Sequence[Results], *, confidence: float, limit: float) -> Results:

@@ -244,8 +244,8 @@ class GuestTestbed(KernelTestbed):
         return proofs[0].model_copy(update={"features": features}) if proofs else None
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
-        from ajuste.run.relevance import GuestObserver
         from ajuste_guest.kernel.symbols import kernel_symbols
+        from ajuste_guest.relevance import GuestObserver
 
         def names_of(machine: Machine) -> frozenset[str]:
             return frozenset(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.design.bisection import Outcome
 from ajuste.model.error import RequestError
 from ajuste_kernels.bisection.revisions import bisect_revisions, count_between, revision_ends
+from ajuste_stats.bisection import Outcome
 
 
 class Repository:

@@ -6,11 +6,11 @@ import io
 
 from rich.console import Console
 
-from ajuste.design.bisection import Outcome
 from ajuste.model.verdict import Verdict
 from ajuste.report.terminal import print_report
 from ajuste_kernels.bisection.session import BisectionResult, Step
 from ajuste_kernels.commands.bisect import bisection_report
+from ajuste_stats.bisection import Outcome
 
 
 def step(candidate: str, outcome: Outcome, ratio: float | None, note: str = "") -> Step:

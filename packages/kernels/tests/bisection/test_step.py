@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.design.bisection import Outcome
 from ajuste.model.verdict import Verdict
 from ajuste_kernels.bisection.session import is_difference, outcome_of
+from ajuste_stats.bisection import Outcome
 from ajuste_stats.terms import Scale, Word
 
 

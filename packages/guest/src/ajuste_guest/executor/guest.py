@@ -17,7 +17,6 @@ import psutil
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.stream import new_key, read_trial, with_key
 from ajuste.machine.home import Home
-from ajuste.machine.session import MachineSession
 from ajuste.model.cost import Costs, NamedCosts
 from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError
@@ -62,6 +61,7 @@ from ajuste_guest.executor.qemu import (
     choose_emulator,
 )
 from ajuste_guest.executor.snapshot import Booted, BootFailure, Damaged, NotRestored, Snapshot, restore
+from ajuste_guest.session import MachineSession
 
 _BOOT_PLAN = Plan(id="boot")
 _PACED = ("with the time of a modelled machine", 'time = "modelled"')

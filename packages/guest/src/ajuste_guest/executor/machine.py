@@ -27,11 +27,11 @@ from qemu.qmp.protocol import Runstate
 from ajuste.catalogue.programs import install_hint
 from ajuste.machine.files import file_sha256, holding
 from ajuste.machine.home import Home
-from ajuste.machine.session import MachineSession
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import CpuPause, Plan
 from ajuste.model.results import Clock
 from ajuste_guest.executor.qemu import Channels, GuestMachine, Lens, command_line
+from ajuste_guest.session import MachineSession
 
 # The files that a guest was started with: they stay in the cache, and must not change.
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ajuste.design.bisection import Changes, Outcome, minimal_changes, steps_needed
 from ajuste.kernel.builder import BuildWatcher
 from ajuste.kernel.spec import BUILT, PackagedKernel, is_to_build, parse_spec
 from ajuste.machine.home import Home
@@ -34,6 +33,8 @@ from ajuste_kernels.difference import (
     named_by_kernel,
     named_config,
 )
+from ajuste_stats.bisection import Outcome, steps_needed
+from ajuste_stats.delta_debugging import Changes, minimal_changes
 
 # Bisection over the options in which two kernels differ.
 

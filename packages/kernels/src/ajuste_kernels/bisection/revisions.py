@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ajuste.design.bisection import Outcome, culprits, next_candidate
 from ajuste.kernel.spec import PackagedKernel
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
 from ajuste_guest.kernel.fetch import available_kernels, fetch_kernel
 from ajuste_kernels.building.sources import revision_source
+from ajuste_stats.bisection import Outcome, culprits, next_candidate
 
 FORM: Final = "git:DIR@REVISION"
 _SHORT: Final = 12

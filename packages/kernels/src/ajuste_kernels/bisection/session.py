@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.trial import KERNEL_FACTOR, Trial
@@ -24,6 +23,7 @@ from ajuste.study.factors import SCHED_EXT
 from ajuste.study.metrics import deciding_metrics
 from ajuste.study.schema import FactorTable, SchedulerTable, Study
 from ajuste_kernels.building.configuration import OptionsConflict
+from ajuste_stats.bisection import Outcome, confidence_of_each
 from ajuste_stats.sign_intervals import fewest_blocks
 
 Kind = Literal["versions", "options", "revisions"]

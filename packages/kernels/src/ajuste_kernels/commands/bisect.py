@@ -11,7 +11,6 @@ import typer
 
 from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed, example
 from ajuste.cli.showing import command_line
-from ajuste.design.bisection import Outcome
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of
@@ -21,6 +20,7 @@ from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
 from ajuste_kernels.bisection.session import STALLS, BisectionResult, BisectionSession, Step
+from ajuste_stats.bisection import Outcome
 from ajuste_stats.terms import Scale
 
 

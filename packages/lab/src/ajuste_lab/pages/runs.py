@@ -19,11 +19,12 @@ from starlette.routing import Route
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
-from ajuste.report.side_by_side import SideBySide, side_by_side, side_by_side_document, side_by_side_report
+from ajuste.report.side_by_side import SideBySide, side_by_side, side_by_side_document
 from ajuste.report.verdicts import ORDER, word_badge
 from ajuste.store.head import PINNED, Head
 from ajuste_lab.access import IMPORT, LARGEST_BUNDLE
 from ajuste_lab.index import NOTHING_KNOWN, RunFacts
+from ajuste_lab.pages.side_by_side import side_by_side_report
 from ajuste_lab.rendering import Form, document_page, handled, page, request_lab
 
 KEPT: Final = "keep"

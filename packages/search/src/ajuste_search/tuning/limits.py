@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.design.goal import Constraint
 from ajuste.model.verdict import Verdict
+from ajuste_search.tuning.goal import Constraint
 from ajuste_search.tuning.model import KeptLimit
 from ajuste_stats.precision import estimate_interval
 

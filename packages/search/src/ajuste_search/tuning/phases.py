@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.design.goal import Constraint, Goal
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.tunable import same_value
+from ajuste_search.tuning.goal import Constraint, Goal
 from ajuste_search.tuning.model import ExpectedMap, Importance
 from ajuste_search.tuning.sampler import Point, Space, Tried, front
 from ajuste_search.tuning.surrogate import Surrogate, Table, first_points

@@ -16,7 +16,6 @@ from ajuste.analysis.record import Record
 from ajuste.analysis.results import assemble
 from ajuste.analysis.summary import measured, with_quantile_columns, with_quantiles
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.goal import Goal, resolve_goal
 from ajuste.design.stopping import Why
 from ajuste.model.facets import DESIGN
 from ajuste.model.measurements import measurements
@@ -28,6 +27,7 @@ from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import RANKINGS, Ranking, Verdict
 from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.tuning.goal import Goal, resolve_goal
 from ajuste_search.tuning.limits import kept_limits
 from ajuste_search.tuning.model import ExpectedMap, Importance, KeptLimit, SearchStep, Tuning
 from ajuste_search.tuning.phases import (

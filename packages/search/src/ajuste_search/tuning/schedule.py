@@ -8,7 +8,6 @@ from itertools import product, takewhile
 from typing import Protocol, runtime_checkable
 
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.goal import Goal, resolve_goal
 from ajuste.design.stopping import Stop, StoppingLimits, hopeless
 from ajuste.model.error import RunError
 from ajuste.model.search import Leg, Search
@@ -19,6 +18,7 @@ from ajuste.outputs.trial_status import why_lost
 from ajuste.run.schedule import BlockWatcher, Schedule, TrialHistory
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.tuning.goal import Goal, resolve_goal
 from ajuste_search.tuning.limits import kept_limits
 from ajuste_search.tuning.model import Standing
 from ajuste_search.tuning.phases import (

@@ -6,7 +6,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
-from ajuste.design.goal import constrained_metric, resolve_goal, split_objective
+from ajuste.design.goal import constrained_metric, split_objective
 from ajuste.model.error import RequestError
 from ajuste.model.search import Search
 from ajuste.study.metrics import find_metric
@@ -14,6 +14,7 @@ from ajuste.study.ranges import factor_numbers, factor_span
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
+from ajuste_search.tuning.goal import resolve_goal
 
 # Number of levels of a range that are searched, besides those of the study.
 FINE: Final = 20

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from ajuste.analysis.block_values import Promise
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.analysis.verdict import judge
 from ajuste.design.combinations import combinations
 from ajuste.model.metric import Metric
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste_search.surface.surfaces import surfaces
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
 SWITCHES = Metric(name="voluntary-switches", title="switches", unit="", direction="none", scale="difference")

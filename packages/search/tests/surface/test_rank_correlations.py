@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.analysis.surface.surfaces import correlations
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
+from ajuste_search.surface.rank_correlations import correlations
 
 ELAPSED, SWITCHES, FAULTS = (Metric(name=name, title=name, unit="", direction="none") for name in "esf")
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from ajuste.analysis.history import histories
+from ajuste.analysis.block_values import Promise
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.surface.surfaces import Promise
 from ajuste.model.history import History
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste_ci.versions.histories import histories
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 CLOUD = ("debian:6.12", "debian:5.10", "debian:6.1", "debian:7.3", "debian:6.16", "debian:6.18.15")

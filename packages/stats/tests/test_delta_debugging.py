@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from ajuste.design.bisection import Changes, Outcome, Test, minimal_changes
+from ajuste_stats.bisection import Outcome
+from ajuste_stats.delta_debugging import Changes, Test, minimal_changes
 
 CHANGES = tuple("abcdefgh")
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 from tests.report.plotted import checked
+from tests.report.simulated import HOSTILE
 
 from ajuste.model.history import History, VersionChange, VersionPoint
 from ajuste.model.results import Results
 from ajuste.report.document import Paragraph, Picture, Section
 from ajuste.report.format import result_labels
 from ajuste.report.plots.plot import figure_json
-from ajuste.report.sections import history_sections
-
-from .simulated import HOSTILE
+from ajuste_ci.versions.sections import sections as history_sections
 
 VERSIONS = {"5.10": ("CFS", 2.0), "6.1": ("CFS", 2.02), "6.12": ("EEVDF", 1.5)}
 

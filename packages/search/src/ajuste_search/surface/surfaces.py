@@ -10,75 +10,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.surface.axes import surface_axes
+from ajuste.analysis.block_values import Promise, measured_points, surface_margin, tabulate_blocks
+from ajuste.analysis.pairs import Clean
 from ajuste.model.metric import Metric
-from ajuste.model.results import Measured
-from ajuste.model.surface import Correlation, Curve, Region, Surface, SurfaceAxis, SurfacePoint
+from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import Verdict
-from ajuste.study.resolved import ResolvedStudy
+from ajuste_search.surface.axes import surface_axes
 from ajuste_stats.best_sets import best_set
-from ajuste_stats.block_tables import Blocks, at_least_pooled, level_half_widths, moderated, tabulate
-from ajuste_stats.ranks import correlation_interval, rank_correlation
+from ajuste_stats.block_tables import Blocks, at_least_pooled, moderated
 from ajuste_stats.regions import FEWEST_POINTS, GridLine, Stretch, regions
 
 Array = NDArray[np.float64]
-
-
-def tabulate_blocks(clean: Clean, names: Sequence[str], metric: Metric, *, order_matters: bool) -> Blocks | None:
-    """Return the clean figures of ``metric`` of those of ``names`` that have any; ``None`` with fewer than two."""
-    column = clean.measured.metrics.get(metric.column)
-    if column is None:
-        return None
-    places = np.stack([clean.places(name) for name in names])
-    values = np.where(places >= 0, column[places], np.nan)
-    measured = np.any(np.isfinite(values), axis=1)
-    if np.count_nonzero(measured) < 2:
-        return None
-    places, values = places[measured], values[measured]
-    used = np.any(np.isfinite(values), axis=0)
-    places, values = places[:, used], values[:, used]
-    order = None
-    if order_matters:  # What is repeated runs after all that is not.
-        trials = clean.measured
-        when = trials.attempt[places] * (int(np.max(trials.position, initial=0)) + 1) + trials.position[places]
-        order = np.asarray(when, dtype=np.float64)
-    rows = tuple(name for name, is_measured in zip(names, measured, strict=True) if is_measured)
-    return tabulate(rows, values, metric, order)
-
-
-FEWEST: Final = 6
-"""Minimum number of configurations: of fewer a rank correlation tells nothing."""
-
-
-def correlations(
-    configurations: Sequence[Measured], deciding: Sequence[Metric], metrics: Sequence[Metric], confidence: float
-) -> tuple[Correlation, ...]:
-    """Return each of ``deciding`` with every other of ``metrics`` that varies, the strongest first."""
-    strongest: list[Correlation] = []
-    for metric in deciding:
-        usable = []
-        for other in metrics:
-            if other == metric:
-                continue
-            both = [c.metrics for c in configurations if metric.name in c.metrics and other.name in c.metrics]
-            first, second = (np.array([m[name].mean for m in both]) for name in (metric.name, other.name))
-            if _varies(first) and _varies(second):
-                usable.append((other.name, first, second))
-        alpha = (1 - confidence) / max(1, len(usable))
-        rows = []
-        for name, first, second in usable:
-            rho, n = rank_correlation(first, second), len(first)
-            low, high = correlation_interval(rho, n, alpha)
-            rows.append(Correlation(metric=metric.name, other=name, rho=rho, low=low, high=high, n=n, level=confidence))
-        strongest += sorted(rows, key=lambda row: -abs(row.rho))
-    return tuple(strongest)
-
-
-def _varies(values: Array) -> bool:
-    return len(values) >= FEWEST and bool(np.ptp(values) > 0)
-
 
 EXPLAINING: Final = ("voluntary-switches", "involuntary-switches")
 """Metrics that are shown beside a deciding one, because they say why."""
@@ -89,20 +32,19 @@ _SMALLEST_ERROR: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Promise:
-    """``confidence`` that all surfaces together hold with; what is smaller than ``smallest_effect`` does not matter."""
+class SurfaceSlice:
+    """The configurations in which the factors besides ``axes`` have the levels ``fixed``."""
 
-    confidence: float
-    smallest_effect: float
-    order_matters: bool = True
-
-
-@dataclass(frozen=True)
-class _Slice:
-    # The configurations in which the factors besides `axes` have the levels `fixed`.
     axes: tuple[SurfaceAxis, ...]
     fixed: dict[str, str]
     configurations: tuple[Configuration, ...]
+
+
+def surface_slices(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> Sequence[SurfaceSlice]:
+    """Return the parts of a design that span surfaces; none where these would be too many."""
+    axes = surface_axes(factors)
+    slices = list(_slices(axes, configurations)) if axes else []
+    return slices if len(slices) <= MOST_SLICES else []
 
 
 def surfaces(
@@ -115,11 +57,8 @@ def surfaces(
     promise: Promise,
 ) -> tuple[Surface, ...]:
     """Return a surface of each mean for each combination of the levels of factors that are no axis."""
-    axes = surface_axes(factors)
-    slices = list(_slices(axes, configurations)) if axes else []
-    if not 0 < len(slices) <= MOST_SLICES:
-        return ()
-    shares = max(1, len(deciding)) * len(slices)
+    slices = surface_slices(factors, configurations)
+    shares = max(1, len(deciding)) * max(1, len(slices))
     drawn = []
     for metric in (*deciding, *(m for m in described if m.name in EXPLAINING)):
         judged = [v for v in verdicts if v.metric == metric.name] if metric in deciding else None
@@ -128,7 +67,7 @@ def surfaces(
     return tuple(drawn)
 
 
-def _slices(axes: Sequence[SurfaceAxis], configurations: Sequence[Configuration]) -> Iterator[_Slice]:
+def _slices(axes: Sequence[SurfaceAxis], configurations: Sequence[Configuration]) -> Iterator[SurfaceSlice]:
     # Yield that of the baseline first; those with too few configurations for a curve are left out.
     along = {axis.factor for axis in axes}
     groups: dict[tuple[tuple[str, str], ...], list[Configuration]] = {}
@@ -138,11 +77,11 @@ def _slices(axes: Sequence[SurfaceAxis], configurations: Sequence[Configuration]
     varied = {name for key in groups for name, level in key if any((name, level) not in other for other in groups)}
     for key, group in groups.items():
         if len(group) >= FEWEST_POINTS:
-            yield _Slice(tuple(axes), {name: level for name, level in key if name in varied}, tuple(group))
+            yield SurfaceSlice(tuple(axes), {name: level for name, level in key if name in varied}, tuple(group))
 
 
 def _surface(
-    part: _Slice, clean: Clean, metric: Metric, verdicts: Sequence[Verdict] | None, promise: Promise, alpha: float
+    part: SurfaceSlice, clean: Clean, metric: Metric, verdicts: Sequence[Verdict] | None, promise: Promise, alpha: float
 ) -> Surface | None:
     blocks = tabulate_blocks(clean, [c.name for c in part.configurations], metric, order_matters=promise.order_matters)
     if blocks is None:
@@ -167,29 +106,6 @@ def _surface(
         within=within,
         level=promise.confidence,
         blocks=blocks.values.shape[1],
-    )
-
-
-def surface_margin(blocks: Blocks, reference: float, promise: Promise) -> float:
-    """Return the smallest effect that matters, on the scale of ``blocks``."""
-    share = promise.smallest_effect
-    return math.log1p(share) if blocks.scale == "ratio" else share * abs(reference)
-
-
-def measured_points(blocks: Blocks, place: int, reference: float, alpha: float) -> tuple[SurfacePoint, ...]:
-    """Return values relative to the figure at ``place`` with the mean ``reference``, as in the verdicts."""
-    levels = blocks.levels + (math.log(reference) - blocks.levels[place] if blocks.scale == "ratio" else 0.0)
-    natural = np.exp if blocks.scale == "ratio" else np.asarray
-    halves = level_half_widths(blocks, alpha)
-    bounds = zip(natural(levels - halves), natural(levels + halves), strict=True)
-    return tuple(
-        SurfacePoint(
-            configuration=name,
-            value=float(value),
-            low=float(low) if math.isfinite(half) else None,
-            high=float(high) if math.isfinite(half) else None,
-        )
-        for name, value, half, (low, high) in zip(blocks.names, natural(levels), halves, bounds, strict=True)
     )
 
 
@@ -258,14 +174,3 @@ def _region(stretch: Stretch, levels: Sequence[str], y: Array, blocks: Blocks) -
         change=math.exp(change) if as_ratio else change,
         span=math.exp(span) if as_ratio else span,
     )
-
-
-def contenders(resolved: ResolvedStudy, trials: Trials) -> tuple[str, ...]:
-    """Return the configurations that may have the best mean of the first deciding metric; all while unknown."""
-    metric, analysis = resolved.deciding[0], resolved.study.analysis
-    order_matters = resolved.study.target.clock == "wall"
-    blocks = tabulate_blocks(clean_trials(trials), resolved.names, metric, order_matters=order_matters)
-    if blocks is None:
-        return resolved.names
-    best = best_set(blocks, metric.direction, (1 - analysis.confidence) / len(resolved.deciding))
-    return tuple(blocks.names[place] for place in best.members)

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from ajuste.design.goal import resolve_goal
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.search import Search
+from ajuste_search.tuning.goal import resolve_goal
 
 ELAPSED = Metric(name="elapsed", title="Elapsed", unit="s", direction="lower")
 RATE = Metric(name="rate", title="Rate", unit="1/s", direction="higher")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
+from ajuste_stats.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 
 Oracle = Callable[[int], Outcome]
 

@@ -15,13 +15,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from ajuste.analysis.block_values import Promise, measured_points, surface_margin, tabulate_blocks
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.surface.surfaces import (
-    Promise,
-    measured_points,
-    surface_margin,
-    tabulate_blocks,
-)
 from ajuste.model.history import History, VersionChange, VersionPoint
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric

@@ -1,0 +1,1 @@
+"""A metric over the versions of a kernel or a project."""
