@@ -19,7 +19,7 @@ impl Depth {
 
 /// `events` is the file that QEMU writes the agent's events to, `plan` begins with the key of each event's line,
 /// `symbols` are the kernel's, and the document is written to `costs`; what the scheduler decided to `decisions`. `machine`
-/// describes the one that is modelled, if any.
+/// describes the one that is modelled, if any, and `shared` gets when tasks access memory that they share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub depth: Depth,
@@ -29,14 +29,15 @@ pub struct Arguments {
     pub costs: PathBuf,
     pub decisions: Option<PathBuf>,
     pub machine: Option<PathBuf>,
+    pub shared: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Read the words. The error says which is missing or wrong.
     pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Arguments, String> {
         let (mut depth, mut decisions) = (None, None);
-        let mut files = [const { None }; 5];
-        const NAMES: [&str; 5] = ["events", "plan", "symbols", "costs", "machine"];
+        let mut files = [const { None }; 6];
+        const NAMES: [&str; 6] = ["events", "plan", "symbols", "costs", "machine", "shared"];
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=VALUE"))?;
             match (name, NAMES.iter().position(|known| *known == name)) {
@@ -50,7 +51,7 @@ impl Arguments {
             return Err("decisions need depth=functions".to_owned());
         }
         let missing = |name: &str| format!("the argument {name} is missing");
-        let machine = files[4].take();
+        let (machine, shared) = (files[4].take(), files[5].take());
         let mut file = |place: usize| files[place].take().ok_or_else(|| missing(NAMES[place]));
         Ok(Arguments {
             depth: depth.ok_or_else(|| missing("depth"))?,
@@ -60,6 +61,7 @@ impl Arguments {
             costs: file(3)?,
             decisions,
             machine,
+            shared,
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::mark::{Mark, Marks};
 use crate::misses::{BySpace, add_since};
 use crate::model::Model;
 use crate::parallel;
+use crate::sharing::Sharing;
 use crate::sites::Sites;
 use crate::symbols::{Symbols, Vector};
 use crate::task::{Role, TaskId, Tasks};
@@ -86,6 +87,7 @@ pub struct Lens {
     pub sites: Option<Sites>,
     decisions: Option<Decisions>,
     pub model: Option<Model>,
+    sharing: Option<Sharing>,
 }
 
 impl Lens {
@@ -93,6 +95,7 @@ impl Lens {
     pub fn new(arguments: Arguments) -> Result<Lens, String> {
         let symbols = Symbols::read(&arguments.symbols)?;
         let decisions = arguments.decisions.clone().map(Decisions::new);
+        let sharing = arguments.shared.clone().map(Sharing::new);
         let machine = arguments.machine.as_deref().map(Machine::read).transpose()?;
         Ok(Lens {
             sites: if decisions.is_some() { Some(Sites::read(&arguments.symbols, &symbols)?) } else { None },
@@ -110,6 +113,7 @@ impl Lens {
             faulted: 0,
             began: 0,
             model: machine.map(Model::new),
+            sharing,
         })
     }
 
@@ -300,6 +304,24 @@ impl Lens {
         self.cpu(cpu).doubts.end();
     }
 
+    pub fn shares(&self) -> bool {
+        self.sharing.is_some()
+    }
+
+    /// A program accesses memory.
+    pub fn access(&mut self, cpu: usize, address: u64, is_store: bool) {
+        if self.window != Window::Open {
+            return;
+        }
+        let task = self.cpu(cpu).task;
+        if self.tasks.get_mut(task).role == Some(Role::Agent) {
+            return;
+        }
+        if let Some(sharing) = self.sharing.as_mut() {
+            sharing.access((task, cpu), address, is_store, || parallel::now_ns().unwrap_or(0));
+        }
+    }
+
     /// Something may have been put out.
     pub fn output(&mut self, cpu: usize) {
         if self.window == Window::Over {
@@ -348,6 +370,9 @@ impl Lens {
         if let Some(decisions) = self.decisions.as_mut() {
             decisions.open();
         }
+        if let Some(sharing) = self.sharing.as_mut() {
+            sharing.open(parallel::now_ns().unwrap_or(0));
+        }
         self.window = Window::Open;
     }
 
@@ -360,6 +385,11 @@ impl Lens {
         let costs = Costs::of(&self.tasks, self.arguments.depth, self.faulted, self.model.is_some());
         if let Err(error) = costs.write(&self.arguments.costs) {
             eprintln!("lens: {}: {error}", self.arguments.costs.display());
+        }
+        if let Some(sharing) = self.sharing.as_ref() {
+            if let Err(error) = sharing.write() {
+                eprintln!("lens: {:?}: {error}", self.arguments.shared);
+            }
         }
         let instructions = self.instructions();
         if let Some(decisions) = self.decisions.as_mut() {

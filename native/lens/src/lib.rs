@@ -31,6 +31,7 @@ mod parallel;
 mod pauses;
 mod predictor;
 mod running;
+mod sharing;
 mod sites;
 mod symbols;
 mod tables;
@@ -164,6 +165,7 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     if interface::interface().cpus > 1 || parallel::is_on() {
         keep_time(&block);
     }
-    translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());
+    let (depth, shares) = (lens.depth(), lens.shares());
+    translation::instrument(&block, depth, &lens.symbols, &mut lens.blocks, lens.sites.as_ref(), shares);
     modelled::instrument(&block);
 }

@@ -28,6 +28,7 @@ pub fn instrument(
     symbols: &Symbols,
     blocks: &mut Blocks,
     sites: Option<&Sites>,
+    shares: bool,
 ) {
     let pieces: Vec<Piece> = block.instructions().map(piece).collect();
     let Some(first) = pieces.first() else { return };
@@ -43,7 +44,7 @@ pub fn instrument(
             watch_decisions(&pieces, sites.at(place), place.function);
         }
     } else {
-        watch_user(&pieces);
+        watch_user(&pieces, shares);
     }
     let (sure, unsure) = pieces.split_at(pieces.len() - usize::from(may_be_left_out(&pieces)));
     count(sure, in_kernel);
@@ -140,9 +141,14 @@ fn watch_decisions(pieces: &[Piece], site: Option<Site>, function: u64) {
     }
 }
 
-fn watch_user(pieces: &[Piece]) {
-    for piece in pieces.iter().filter(|piece| piece.shape == Shape::Output) {
-        piece.instruction.on_execution(callbacks::output, told(0));
+fn watch_user(pieces: &[Piece], shares: bool) {
+    for piece in pieces {
+        if piece.shape == Shape::Output {
+            piece.instruction.on_execution(callbacks::output, told(0));
+        }
+        if shares && piece.shape.may_fault() {
+            piece.instruction.on_access(callbacks::shared, told(0));
+        }
     }
 }
 

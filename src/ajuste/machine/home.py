@@ -64,6 +64,7 @@ EXTRAS: Final = MappingProxyType(
         "course": ("ajuste_course", "babel", "nbformat", "typst"),
         "doctor": ("ajuste_doctor",),
         "guest": ("ajuste_guest", "debian", "elftools", "pysequoia", "qemu"),
+        "hunt": ("ajuste_hunt",),
         "kernels": ("ajuste_kernels", "kconfiglib"),
         "live": ("ajuste_live",),
         "mcp": ("ajuste_lab", "mcp"),

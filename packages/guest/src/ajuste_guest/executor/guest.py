@@ -6,7 +6,7 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +45,7 @@ from ajuste_guest.executor.lens import (
     name_costs,
     name_decisions,
     read_counted,
+    read_moments,
     require_fit,
     require_plugins,
     why_not_at_once,
@@ -242,6 +243,17 @@ class GuestExecutor(Executor):
             )
         return self._run(plan, Counting(self._lens(depth, machine), machine))
 
+    def shared_moments(self, plan: Plan) -> tuple[tuple[int, int], ...]:
+        """Return when tasks of user space access memory that they share, in a trial without pauses: pairs of a CPU and
+        ns since the workload's start. Raises RequestError where the lens lacks something.
+        """
+        moments: list[tuple[int, int]] = []
+        lens = replace(self._lens("counts", self._paced_by), shares=True)
+        self._run(
+            plan, Counting(lens, self._paced_by), (), lambda running: moments.extend(read_moments(running.shared))
+        )
+        return tuple(moments)
+
     def _lens(self, depth: Depth, machine: ModelledMachine | None) -> Lens:
         if machine is not None:
             require_fit(machine, self._cpus, self._layout)
@@ -263,15 +275,26 @@ class GuestExecutor(Executor):
     def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
         return name_decisions(decisions, costs, self._instruction_ns, self._entered.names)
 
-    def _run(self, plan: Plan, counting: Counting | None, pauses: Sequence[CpuPause] | None = None) -> Observation:
+    def _run(
+        self,
+        plan: Plan,
+        counting: Counting | None,
+        pauses: Sequence[CpuPause] | None = None,
+        read: Callable[[RunningMachine], None] = lambda _: None,
+    ) -> Observation:
         ready, pauses = self._entered, (self._pauses or ()) if pauses is None else pauses
         try:
-            return self._carry_out(plan, ready, counting, pauses)
+            return self._carry_out(plan, ready, counting, pauses, read)
         except NotRestored as error:
-            return self._carry_out(plan, self._renewed(ready, error), counting, pauses)
+            return self._carry_out(plan, self._renewed(ready, error), counting, pauses, read)
 
     def _carry_out(
-        self, plan: Plan, ready: _Ready, counting: Counting | None, pauses: Sequence[CpuPause]
+        self,
+        plan: Plan,
+        ready: _Ready,
+        counting: Counting | None,
+        pauses: Sequence[CpuPause],
+        read: Callable[[RunningMachine], None],
     ) -> Observation:
         began = time.monotonic()
         lens = counting.lens if counting else None
@@ -303,6 +326,7 @@ class GuestExecutor(Executor):
             costs, decisions = None, None
             if counting and plan.workload and not problem:
                 costs, decisions, problem = read_counted(running, counting)
+                read(running)
         return Observation(
             lines=stream.lines,
             events=stream.events,

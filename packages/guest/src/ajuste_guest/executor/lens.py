@@ -194,6 +194,15 @@ def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> Non
 
 
 @functools.cache
+def read_moments(file: Path) -> Iterator[tuple[int, int]]:
+    """Yield the CPU and the time of each moment at which a task accessed memory that it shares; none without a file."""
+    if not file.is_file() or file.stat().st_size > LARGEST_BYTES:
+        return
+    for line in file.read_text().splitlines():
+        cpu, at_ns = line.split()
+        yield int(cpu), int(at_ns)
+
+
 def require_plugins(emulator: Emulator) -> None:
     """Raise RequestError where this QEMU does not take plugins."""
     command = [emulator.binary, *(("-L", emulator.firmware) if emulator.firmware else ()), "-plugin", "help"]

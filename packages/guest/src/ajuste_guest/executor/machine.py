@@ -78,7 +78,7 @@ _HALTED_CPU_SECONDS = 0.02
 _EVENT_REST_SECONDS = 1.5
 _END_SECONDS = 30.0
 _PAUSES = "pauses"
-_FILES: tuple[str, ...] = ("plan.json", _PAUSES, "console.log", "events.jsonl", "qemu.log")
+_FILES: tuple[str, ...] = ("plan.json", _PAUSES, "shared", "shared.new", "console.log", "events.jsonl", "qemu.log")
 _FILES += tuple(f"{name}.{end}" for name in ("costs", "decisions") for end in ("json", "new"))
 _NUMBERS = itertools.count()
 
@@ -196,6 +196,11 @@ class RunningMachine:
         return self._directory / "decisions.json"
 
     @property
+    def shared(self) -> Path:
+        """... and when tasks accessed memory that they share."""
+        return self._directory / "shared"
+
+    @property
     def exit_code(self) -> int | None:
         """Return QEMU's exit code; negative: the signal that killed it. ``None`` while it runs."""
         return None if self._process is None else self._process.poll()
@@ -299,6 +304,7 @@ class RunningMachine:
             lens=self._lens,
             costs=self.costs,
             decisions=self.decisions,
+            shared=self.shared,
             pauses=self._directory / _PAUSES if self._pauses else None,
         )
         self.arguments = command_line(self._machine, channels, restored=self._restored)

@@ -262,6 +262,7 @@ class GuestMachine(BaseModel):
 class Lens:
     """The plugin of QEMU that counts instructions: its ``library``, how deep it looks, the kernel's ``symbols``, and
     whether it writes down what the scheduler decides, and the description of the ``machine`` that is modelled, if any.
+    With ``shares`` it also writes down when tasks access memory that they share.
     """
 
     library: Path
@@ -269,6 +270,7 @@ class Lens:
     symbols: Path
     decides: bool = False
     machine: Path | None = None
+    shares: bool = False
 
 
 @dataclass(frozen=True)
@@ -285,6 +287,7 @@ class Channels:
     pauses: Path | None = None
     costs: Path = Path("costs")
     decisions: Path = Path("decisions")
+    shared: Path = Path("shared")
 
 
 def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -> list[str]:
@@ -325,6 +328,7 @@ def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
     files = said | {"symbols": lens.symbols, "costs": channels.costs}
     files |= {"pauses": channels.pauses} if channels.pauses else {}
     files |= {"decisions": channels.decisions} if lens.decides else {}
+    files |= {"shared": channels.shared} if lens.shares else {}
     if lens.machine:
         files["machine"] = lens.machine
     options = (f"{name}={_escaped(file)}" for name, file in files.items())

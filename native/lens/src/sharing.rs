@@ -1,0 +1,101 @@
+//! When tasks of user space access memory that they share: there an unlucky moment changes what comes out.
+//!
+//! Memory is told apart by its virtual address, in words of eight bytes: threads have the same ones, and so do processes
+//! that were forked. A word counts if one task has stored to it and another one has accessed it.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::task::TaskId;
+
+const WORD_BYTES: u64 = 8;
+/// Accesses of one word that are kept: the first ones.
+const MOST_OF_WORD: usize = 256;
+const MOST_WORDS: usize = 1 << 20;
+const MOST_WRITTEN: usize = 100_000;
+
+#[derive(Default)]
+struct Word {
+    first: Option<TaskId>,
+    is_shared: bool,
+    is_stored: bool,
+    /// Of which CPU, and when.
+    accesses: Vec<(usize, u64)>,
+}
+
+pub struct Sharing {
+    file: PathBuf,
+    began_ns: u64,
+    words: HashMap<u64, Word>,
+}
+
+impl Sharing {
+    pub fn new(file: PathBuf) -> Sharing {
+        Sharing { file, began_ns: 0, words: HashMap::new() }
+    }
+
+    /// The window begins.
+    pub fn open(&mut self, now_ns: u64) {
+        self.began_ns = now_ns;
+    }
+
+    /// A task accesses an address; `now_ns` is asked only where that is kept.
+    pub fn access(&mut self, (task, cpu): (TaskId, usize), address: u64, is_store: bool, now_ns: impl Fn() -> u64) {
+        let number = address / WORD_BYTES;
+        if self.words.len() >= MOST_WORDS && !self.words.contains_key(&number) {
+            return;
+        }
+        let word = self.words.entry(number).or_default();
+        word.is_stored |= is_store;
+        word.is_shared |= *word.first.get_or_insert(task) != task;
+        if word.accesses.len() < MOST_OF_WORD {
+            word.accesses.push((cpu, now_ns().saturating_sub(self.began_ns)));
+        }
+    }
+
+    /// The accesses of words that are shared, in the order of their time, each moment of a CPU once.
+    fn moments(&self) -> Vec<(u64, usize)> {
+        let shared = self.words.values().filter(|word| word.is_shared && word.is_stored);
+        let mut moments: Vec<(u64, usize)> =
+            shared.flat_map(|word| word.accesses.iter().map(|(cpu, at_ns)| (*at_ns, *cpu))).collect();
+        moments.sort_unstable();
+        moments.dedup();
+        moments.truncate(MOST_WRITTEN);
+        moments
+    }
+
+    /// Write it all at once.
+    pub fn write(&self) -> io::Result<()> {
+        let mut text = String::new();
+        for (at_ns, cpu) in self.moments() {
+            let _ = writeln!(text, "{cpu} {at_ns}");
+        }
+        let new = self.file.with_extension("new");
+        fs::write(&new, text)?;
+        fs::rename(new, &self.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_counts_that_one_task_stores_and_another_accesses() {
+        let mut sharing = Sharing::new(PathBuf::new());
+        sharing.open(1000);
+        let mut access = |task, cpu, address, is_store, now_ns| {
+            sharing.access((task, cpu), address, is_store, || now_ns);
+        };
+        access(1, 0, 0x1000, true, 1010); // stored by one and loaded by another one
+        access(2, 1, 0x1004, false, 1030);
+        access(1, 0, 0x2000, true, 1020); // its own
+        access(1, 1, 0x2000, false, 1021);
+        access(1, 0, 0x3000, false, 1022); // only loaded
+        access(2, 1, 0x3000, false, 1023);
+        assert_eq!(sharing.moments(), [(10, 0), (30, 1)]);
+    }
+}

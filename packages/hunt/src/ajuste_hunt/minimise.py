@@ -1,0 +1,52 @@
+"""The fewest and shortest pauses that still show what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ajuste.model.plan import CpuPause
+from ajuste_hunt.chance import SHORTEST_NS, Chance
+from ajuste_stats.delta_debugging import minimal_changes
+
+Shows = Callable[[Chance], bool]
+"""Carries out a trial with that chance, and says whether it shows the goal; False once there is no budget left."""
+_HALVINGS: Final = 6
+
+
+def minimal(found: Chance, shows: Shows) -> Chance:
+    """Return a chance with a part of the pauses of ``found``, none of which can be left out, none longer than need be
+    by more than a factor of two; and with the seed 0, if that is enough.
+    """
+    for seed in dict.fromkeys((0, found.seed)):
+        without = Chance(seed)
+        if shows(without):
+            return without
+    if found.seed != 0 and shows(same := Chance(0, found.pauses, found.way)):
+        found = same
+    pauses = _fewest(found, shows)
+    return Chance(found.seed, _shortest(found.seed, pauses, shows), found.way)
+
+
+def _fewest(found: Chance, shows: Shows) -> tuple[CpuPause, ...]:
+    def of(places: Sequence[str]) -> tuple[CpuPause, ...]:
+        return tuple(found.pauses[int(place)] for place in places)
+
+    numbers = [str(place) for place in range(len(found.pauses))]
+    left = minimal_changes(numbers, lambda part: "there" if shows(Chance(found.seed, of(part))) else "absent")
+    return of(left)
+
+
+def _shortest(seed: int, pauses: tuple[CpuPause, ...], shows: Shows) -> tuple[CpuPause, ...]:
+    shortest = list(pauses)
+    for place in range(len(shortest)):
+        for _ in range(_HALVINGS):
+            pause = shortest[place]
+            half = pause.model_copy(update={"for_ns": pause.for_ns // 2})
+            if half.for_ns < SHORTEST_NS:
+                break
+            attempt = [*shortest[:place], half, *shortest[place + 1 :]]
+            if not shows(Chance(seed, tuple(attempt))):
+                break
+            shortest = attempt
+    return tuple(shortest)

@@ -1,0 +1,107 @@
+"""The report of a hunt, for terminal, page and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ajuste.model.plan import CpuPause
+from ajuste.model.wording import count_of
+from ajuste.report.document import (
+    Block,
+    Column,
+    CommandBlock,
+    Fact,
+    Facts,
+    Notes,
+    Paragraph,
+    Report,
+    Row,
+    Section,
+    Table,
+)
+from ajuste_hunt.chance import LARGEST_SHARE
+from ajuste_hunt.model import Found, Hunt
+
+
+def answer(hunt: Hunt) -> str:
+    """Return the answer in one or two sentences."""
+    found = hunt.found
+    if found is None:
+        return (
+            f"{hunt.goal} was not seen in {count_of(hunt.trials, 'trial')}, in which CPUs stood still for up to "
+            f"{hunt.longest_pause_us:g} µs. That is no proof that it cannot happen."
+        )
+    if hunt.outcome == "at-once":
+        return f"{hunt.goal} is no rare case: {hunt.shown_plain} of {hunt.plain} trials show it as they are."
+    if not found.pauses:
+        return f"Found in trial {found.trial}: {found.ending}. The seed alone shows it: no CPU has to stand still."
+    return f"Found in trial {found.trial}: {found.ending}, when {_pauses(found)}."
+
+
+def _pauses(found: Found) -> str:
+    if len(found.pauses) == 1:
+        return _pause(found.pauses[0])
+    first = _pause(found.pauses[0])
+    return f"{first}, and {count_of(len(found.pauses) - 1, 'more pause')}"
+
+
+def _pause(pause: CpuPause) -> str:
+    return f"CPU {pause.cpu} stands still for {pause.for_ns / 1000:.3g} µs, {pause.at_ns / 1e6:.4g} ms after the start"
+
+
+def hunt_report(hunt: Hunt) -> Report:
+    """Return the answer, what is needed to show it, its story, and how the search went."""
+    sections = [section for section in (*_needed(hunt), *_story(hunt), _search(hunt)) if section.blocks]
+    return Report(f"Hunt for {hunt.goal}: {hunt.study}", answer(hunt), tuple(sections), stem="hunt")
+
+
+def _needed(hunt: Hunt) -> Iterator[Section]:
+    if hunt.found is None:
+        return
+    blocks: list[Block] = []
+    if hunt.found.pauses:
+        running = {then.pause: then.running for then in hunt.story.pauses} if hunt.story else {}
+        columns = (Column("CPU"), Column("from, ms"), Column("for, µs"), Column("while", figure=False))
+        rows = [
+            Row((str(pause.cpu), f"{pause.at_ns / 1e6:.6f}", f"{pause.for_ns / 1000:.3f}", running.get(pause, "")))
+            for pause in hunt.found.pauses
+        ]
+        blocks.append(Table.of(columns, rows, name="pauses"))
+    if hunt.reproducer:
+        blocks.append(CommandBlock("again", (f"ajuste run {hunt.reproducer}",)))
+    yield Section("What shows it", tuple(blocks))
+
+
+def _story(hunt: Hunt) -> Iterator[Section]:
+    story = hunt.story
+    if story is None:
+        return
+    if story.parts is not None:
+        yield Section(
+            "Against a trial of the same seed without pauses",
+            (*map(Paragraph, story.parts.sentences), *_notes(story.parts.notes)),
+        )
+    if story.waiting:
+        facts = tuple(Fact(then.name, then.doing) for then in story.waiting)
+        yield Section("Who waits at the end", (Facts(facts, name="waiting"),))
+
+
+def _search(hunt: Hunt) -> Section:
+    found = hunt.found
+    pairs = [
+        ("trials", f"{hunt.trials}, of which {hunt.plain} had no pauses; {hunt.kinds} ran as none before them"),
+        ("a trial", f"{hunt.run_ms:.4g} ms on {count_of(hunt.cpus, 'CPU')}, {hunt.kernel}"),
+        ("pauses", f"up to {hunt.longest_pause_us:g} µs each, at most {LARGEST_SHARE:.0%} of a CPU's time"),
+        ("guests ran for", f"{hunt.host_seconds:.0f} s"),
+    ]
+    if hunt.nearest and found is None:
+        pairs.append(("nearest", hunt.nearest))
+    if found is not None:
+        pairs.append(("repeated", f"{found.replays} of {found.attempts} alike to the byte"))
+        if found.pauses_then != len(found.pauses):
+            pairs.append(("left out", f"{found.pauses_then - len(found.pauses)} of {found.pauses_then} pauses"))
+    return Section("The search", (Facts(tuple(Fact(*pair) for pair in pairs), name="search"), *_notes(hunt.notes)))
+
+
+def _notes(texts: tuple[str, ...]) -> tuple[Notes, ...]:
+    return (Notes(texts),) if texts else ()
