@@ -135,9 +135,9 @@ pub extern "C" fn accessed(cpu: c_uint, _: u32, _: u64, _: *mut c_void) {
     lens.accessed(cpu);
 }
 
-pub extern "C" fn shared(cpu: c_uint, access: u32, address: u64, _: *mut c_void) {
+pub extern "C" fn shared(cpu: c_uint, access: u32, address: u64, by: *mut c_void) {
     let (lens, cpu) = with(cpu);
-    lens.access(cpu, address, interface().is_store(access));
+    lens.access(cpu, (address, number(by)), interface().is_store(access));
 }
 
 pub extern "C" fn output(cpu: c_uint, _: *mut c_void) {

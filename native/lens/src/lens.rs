@@ -309,7 +309,7 @@ impl Lens {
     }
 
     /// A program accesses memory.
-    pub fn access(&mut self, cpu: usize, address: u64, is_store: bool) {
+    pub fn access(&mut self, cpu: usize, (address, by): (u64, u64), is_store: bool) {
         if self.window != Window::Open {
             return;
         }
@@ -318,7 +318,7 @@ impl Lens {
             return;
         }
         if let Some(sharing) = self.sharing.as_mut() {
-            sharing.access((task, cpu), address, is_store, || parallel::now_ns().unwrap_or(0));
+            sharing.access((task, cpu), (address, by), is_store, || parallel::now_ns().unwrap_or(0));
         }
     }
 

@@ -4,7 +4,7 @@
 //! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided. With `machine=…` it
 //! models one, which may keep the guest's time. With nothing but `depth=halts` it only keeps the clock of guests with
 //! several CPUs right. `turn=NS` makes their turns shorter; `parallel=NS` gives each CPU a clock of its own, by which
-//! `pauses=FILE` has some stand still for a while.
+//! `pauses=FILE` has some stand still for a while, and `places=FILE` whichever comes to a place of a program.
 
 mod arguments;
 mod block;
@@ -96,8 +96,14 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     }
     let interface = Interface::find(about)?;
     let (turns, words): (Vec<&String>, Vec<&String>) =
-        words.iter().partition(|word| [TURN, PARALLEL, PAUSES].iter().any(|name| word.starts_with(name)));
-    let paused = turns.iter().any(|word| word.starts_with(PAUSES));
+        words.iter().partition(|word| [TURN, PARALLEL, PAUSES, PLACES].iter().any(|name| word.starts_with(name)));
+    let paused = turns.iter().any(|word| word.starts_with(PAUSES) || word.starts_with(PLACES));
+    if paused {
+        pauses::want();
+    }
+    if let Some(file) = turns.iter().find_map(|word| word.strip_prefix(PLACES)) {
+        pauses::read_sites(Path::new(file))?;
+    }
     let pauses = match turns.iter().find_map(|word| word.strip_prefix(PAUSES)) {
         Some(file) => pauses::read(Path::new(file), interface.cpus as usize)?,
         None => Vec::new(),
@@ -138,6 +144,7 @@ const HALTS_ONLY: &str = "depth=halts";
 const TURN: &str = "turn=";
 const PARALLEL: &str = "parallel=";
 const PAUSES: &str = "pauses=";
+const PLACES: &str = "places=";
 
 extern "C" fn may_halt(_: Id, block: *mut RawBlock) {
     // SAFETY: QEMU passed the block for this callback.

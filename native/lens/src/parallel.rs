@@ -28,7 +28,7 @@ use crate::exports::required;
 use crate::interface::{self, interface};
 use crate::machine::Times;
 use crate::model::Stall;
-use crate::pauses::Pauses;
+use crate::pauses::{self, Pauses};
 
 type State = *mut c_void;
 type Time = extern "C" fn() -> i64;
@@ -108,6 +108,8 @@ struct Cpu {
     still: Pauses,
     /// When it goes on after its last pause.
     goes_on: Cell<i64>,
+    /// How long it is to stand still after this turn.
+    owes_ns: Cell<i64>,
 }
 
 struct Parallel {
@@ -301,6 +303,13 @@ pub fn begin_pauses() {
     }
 }
 
+/// The CPU whose turn it is stands still for so long after its block.
+pub fn pause_after(length: i64) {
+    if let Some(parallel) = parallel() {
+        parallel.pause_after(length);
+    }
+}
+
 /// The CPU whose turn it is waits.
 pub fn stall(stall: Stall) {
     if let Some(parallel) = parallel() {
@@ -475,6 +484,7 @@ impl Parallel {
                 shares: Cell::new(false),
                 still: pauses.next().unwrap_or_default(),
                 goes_on: Cell::new(NEVER),
+                owes_ns: Cell::new(0),
             })
             .collect();
         if cpus.iter().any(|cpu| cpu.state.is_null()) {
@@ -736,8 +746,24 @@ impl Parallel {
         due - (fitting.max(LEAST_INSTRUCTIONS) << self.shift)
     }
 
+    fn number_of(&self, cpu: &Cpu) -> usize {
+        self.cpus().iter().position(|other| ptr::eq(other, cpu)).unwrap_or(0)
+    }
+
+    /// The CPU whose turn it is stands still for so long, once its block has ended.
+    fn pause_after(&self, length: i64) {
+        if self.began.get() == NEVER {
+            return;
+        }
+        if let Some(runs) = self.running() {
+            self.cpus()[self.turn.get()].owes_ns.set(length);
+            // SAFETY: the turn ends with this block.
+            unsafe { (self.exit)(runs) };
+        }
+    }
+
     fn begin_pauses(&self, now: i64) {
-        if self.began.get() != NEVER || self.cpus().iter().all(|cpu| cpu.still.are_none()) {
+        if self.began.get() != NEVER || !pauses::are_wanted() {
             return;
         }
         // What a block has carried out is known at its end only, and where that is depends on how deep the lens looks.
@@ -761,7 +787,11 @@ impl Parallel {
         if began == NEVER {
             return (time, i64::MAX);
         }
-        let (goes_on, stops) = cpu.still.after(time - began);
+        let owes_ns = cpu.owes_ns.replace(0);
+        if owes_ns > 0 {
+            pauses::made(self.number_of(cpu), time - began, owes_ns);
+        }
+        let (goes_on, stops) = cpu.still.after(time - began + owes_ns);
         if goes_on > time - began {
             cpu.goes_on.set(goes_on + began);
         }

@@ -1,10 +1,13 @@
 //! Times at which CPUs stand still, as they do on real machines while firmware or a hypervisor has them.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ffi::{c_uint, c_void};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::Path;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
 use crate::instruction::{Shape, shape};
@@ -15,6 +18,89 @@ use crate::symbols::is_kernel;
 use crate::task::Role;
 
 static MARKS: OnceLock<Mutex<Marks>> = OnceLock::new();
+static ARE_WANTED: AtomicBool = AtomicBool::new(false);
+static SITES: OnceLock<Mutex<Sites>> = OnceLock::new();
+
+/// Places of a program after which CPUs stand still, by chance: where pauses were, is written to `log`.
+///
+/// The first line of their file has the seed, how many of a thousand times one stands still, the shortest and the longest
+/// pause, and the sum of all; each other line the address of an instruction.
+struct Sites {
+    addresses: HashSet<u64>,
+    log: File,
+    state: u64,
+    of_thousand: u64,
+    shortest: f64,
+    longest: f64,
+    left: i64,
+}
+
+impl Sites {
+    fn parse(text: &str, log: File) -> Option<Sites> {
+        let mut lines = text.lines();
+        let numbers: Vec<u64> = lines.next()?.split(' ').map_while(|word| word.parse().ok()).collect();
+        let [seed, of_thousand, shortest, longest, left] = numbers[..] else { return None };
+        let addresses = lines.map(|line| line.parse().ok()).collect::<Option<HashSet<u64>>>()?;
+        let (shortest, longest) = (shortest as f64, longest as f64);
+        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Some(Sites { addresses, log, state, of_thousand, shortest, longest, left: i64::try_from(left).ok()? })
+    }
+
+    /// Marsaglia's xorshift of 64 bits.
+    fn random(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+
+    /// For how long a CPU stands still that has come to one of the places.
+    fn draw(&mut self) -> Option<i64> {
+        if self.random() % 1000 >= self.of_thousand {
+            return None;
+        }
+        let share = (self.random() >> 11) as f64 / (1_u64 << 53) as f64;
+        let length = (self.shortest * (self.longest / self.shortest).powf(share)) as i64;
+        if length > self.left {
+            return None;
+        }
+        self.left -= length;
+        Some(length.max(1))
+    }
+}
+
+/// Read the places, and where to log. The error says what is wrong.
+pub fn read_sites(file: &Path) -> Result<(), String> {
+    let says = |error: std::io::Error| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(says)?;
+    let log = File::create(file.with_extension("made")).map_err(says)?;
+    let sites = Sites::parse(&text, log).ok_or_else(|| format!("{}: no places", file.display()))?;
+    let _ = SITES.set(Mutex::new(sites));
+    Ok(())
+}
+
+pub fn want() {
+    ARE_WANTED.store(true, Relaxed);
+}
+
+pub fn are_wanted() -> bool {
+    ARE_WANTED.load(Relaxed)
+}
+
+/// A pause was made.
+pub fn made(cpu: usize, at: i64, length: i64) {
+    if let Some(Ok(mut sites)) = SITES.get().map(Mutex::lock) {
+        let _ = writeln!(sites.log, "{cpu} {at} {length}");
+    }
+}
+
+extern "C" fn reached(_: c_uint, _: *mut c_void) {
+    let Some(Ok(mut sites)) = SITES.get().map(Mutex::lock) else { return };
+    if let Some(length) = sites.draw() {
+        drop(sites);
+        parallel::pause_after(length);
+    }
+}
 
 /// A CPU stands still from `at` on for so long, in ns since the agent said that the workload has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,10 +117,6 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    pub fn are_none(&self) -> bool {
-        self.listed.is_empty()
-    }
-
     /// When a CPU that would go on at `time` goes on, and until when nothing stops it then.
     pub fn after(&self, mut time: i64) -> (i64, i64) {
         while let Some(pause) = self.listed.get(self.next.get()).filter(|pause| pause.at <= time) {
@@ -54,6 +136,11 @@ pub fn await_start(marks: Marks) {
 pub fn watch(block: &interface::Block) {
     if MARKS.get().is_none() || block.instructions().next().is_none_or(|first| is_kernel(first.address())) {
         return;
+    }
+    if let Some(Ok(sites)) = SITES.get().map(Mutex::lock) {
+        if block.instructions().any(|instruction| sites.addresses.contains(&instruction.address())) {
+            block.on_execution(reached, ptr::null_mut());
+        }
     }
     for instruction in block.instructions().filter(|instruction| shape(&instruction.bytes()) == Shape::Output) {
         instruction.on_execution(output, ptr::null_mut());

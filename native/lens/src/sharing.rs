@@ -22,8 +22,8 @@ struct Word {
     first: Option<TaskId>,
     is_shared: bool,
     is_stored: bool,
-    /// Of which CPU, and when.
-    accesses: Vec<(usize, u64)>,
+    /// When, of which CPU, and by which instruction.
+    accesses: Vec<(u64, usize, u64)>,
 }
 
 pub struct Sharing {
@@ -42,8 +42,14 @@ impl Sharing {
         self.began_ns = now_ns;
     }
 
-    /// A task accesses an address; `now_ns` is asked only where that is kept.
-    pub fn access(&mut self, (task, cpu): (TaskId, usize), address: u64, is_store: bool, now_ns: impl Fn() -> u64) {
+    /// A task accesses an address by the instruction at `by`; `now_ns` is asked only where that is kept.
+    pub fn access(
+        &mut self,
+        (task, cpu): (TaskId, usize),
+        (address, by): (u64, u64),
+        is_store: bool,
+        now_ns: impl Fn() -> u64,
+    ) {
         let number = address / WORD_BYTES;
         if self.words.len() >= MOST_WORDS && !self.words.contains_key(&number) {
             return;
@@ -52,15 +58,14 @@ impl Sharing {
         word.is_stored |= is_store;
         word.is_shared |= *word.first.get_or_insert(task) != task;
         if word.accesses.len() < MOST_OF_WORD {
-            word.accesses.push((cpu, now_ns().saturating_sub(self.began_ns)));
+            word.accesses.push((now_ns().saturating_sub(self.began_ns), cpu, by));
         }
     }
 
     /// The accesses of words that are shared, in the order of their time, each moment of a CPU once.
-    fn moments(&self) -> Vec<(u64, usize)> {
+    fn moments(&self) -> Vec<(u64, usize, u64)> {
         let shared = self.words.values().filter(|word| word.is_shared && word.is_stored);
-        let mut moments: Vec<(u64, usize)> =
-            shared.flat_map(|word| word.accesses.iter().map(|(cpu, at_ns)| (*at_ns, *cpu))).collect();
+        let mut moments: Vec<(u64, usize, u64)> = shared.flat_map(|word| word.accesses.iter().copied()).collect();
         moments.sort_unstable();
         moments.dedup();
         moments.truncate(MOST_WRITTEN);
@@ -70,8 +75,8 @@ impl Sharing {
     /// Write it all at once.
     pub fn write(&self) -> io::Result<()> {
         let mut text = String::new();
-        for (at_ns, cpu) in self.moments() {
-            let _ = writeln!(text, "{cpu} {at_ns}");
+        for (at_ns, cpu, by) in self.moments() {
+            let _ = writeln!(text, "{cpu} {at_ns} {by}");
         }
         let new = self.file.with_extension("new");
         fs::write(&new, text)?;
@@ -88,7 +93,7 @@ mod tests {
         let mut sharing = Sharing::new(PathBuf::new());
         sharing.open(1000);
         let mut access = |task, cpu, address, is_store, now_ns| {
-            sharing.access((task, cpu), address, is_store, || now_ns);
+            sharing.access((task, cpu), (address, 7), is_store, || now_ns);
         };
         access(1, 0, 0x1000, true, 1010); // stored by one and loaded by another one
         access(2, 1, 0x1004, false, 1030);
@@ -96,6 +101,6 @@ mod tests {
         access(1, 1, 0x2000, false, 1021);
         access(1, 0, 0x3000, false, 1022); // only loaded
         access(2, 1, 0x3000, false, 1023);
-        assert_eq!(sharing.moments(), [(10, 0), (30, 1)]);
+        assert_eq!(sharing.moments(), [(10, 0, 7), (30, 1, 7)]);
     }
 }

@@ -147,7 +147,7 @@ fn watch_user(pieces: &[Piece], shares: bool) {
             piece.instruction.on_execution(callbacks::output, told(0));
         }
         if shares && piece.shape.may_fault() {
-            piece.instruction.on_access(callbacks::shared, told(0));
+            piece.instruction.on_access(callbacks::shared, told(piece.address));
         }
     }
 }
