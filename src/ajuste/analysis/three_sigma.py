@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from scipy.special import stdtr
+import scipy
 
 from ajuste.analysis.pairs import Trials, clean_trials, pairs
 from ajuste.analysis.summary import summarise
@@ -147,7 +147,7 @@ def _too_early(blocks: int, comparisons: int) -> str:
 def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
     """Say how often the rule errs on two samples of ``n`` values; ``freedom`` are Welch's degrees of freedom."""
     many = f", in each of {comparisons} comparisons" if comparisons > 1 else ""
-    share = percent(float(f"{2 * stdtr(freedom, -SIGMAS):.1g}"))
+    share = percent(float(f"{2 * scipy.special.stdtr(freedom, -SIGMAS):.1g}"))
     return (
         f"With {n[0]:,} and {n[1]:,} values the standard deviations are themselves uncertain: the rule finds a "
         f"difference where there is none in {share} of such samples{many}. The verdict allows for all of that."

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scipy.special import bdtrc, ndtri
+import scipy
 
 from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 from ajuste.model.cost import function_words
@@ -240,7 +240,7 @@ def wilson(count: int, of: int) -> tuple[float, float]:
     """Return the interval of the share ``count`` / ``of`` (Wilson 1927, Journal of the American Statistical Association
     22).
     """
-    z = float(ndtri((1 + CONFIDENCE) / 2))
+    z = float(scipy.special.ndtri((1 + CONFIDENCE) / 2))
     share, whole = count / of, 1 + z * z / of
     middle = share + z * z / (2 * of)
     half = z * math.sqrt(share * (1 - share) / of + (z / (2 * of)) ** 2)
@@ -252,7 +252,7 @@ def _rated(figure: NoopFigure, alpha: float) -> NoopFigure:
     if not figure.runs:
         return figure
     low, high = wilson(figure.changed, figure.runs)
-    chance = float(bdtrc(figure.changed - 1, figure.runs, 1 - CONFIDENCE)) if figure.changed else 1.0
+    chance = float(scipy.special.bdtrc(figure.changed - 1, figure.runs, 1 - CONFIDENCE)) if figure.changed else 1.0
     return figure.model_copy(update={"low": low, "high": high, "too_often": chance < alpha})
 
 

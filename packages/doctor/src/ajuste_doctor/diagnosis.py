@@ -13,9 +13,9 @@ from importlib.resources import files
 from typing import Final, Literal, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from scipy.special import chdtri
 
 from ajuste.model.base import BaseModel, ClosedModel
 from ajuste_stats.confidence_sequences import fewest, half_width
@@ -126,7 +126,7 @@ def blocks_for(spread: NoiseSpread, effect_percent: float) -> NoiseEffect:
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)
     sides = [(1 + _RANGE) / 2, (1 - _RANGE) / 2]
-    low, high = (spread.variance * freedom / chdtri(freedom, 1 - side) for side in sides)
+    low, high = (spread.variance * freedom / scipy.special.chdtri(freedom, 1 - side) for side in sides)
     blocks, least, most = (
         blocks_needed(effect_percent / 100, variance, ALPHA) for variance in (spread.variance, low, high)
     )

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma
 
 from ajuste_stats.confidence_sequences import mixture_half_width
 from ajuste_stats.rounding import figure_step, row_errors
@@ -160,15 +160,15 @@ def moderated(variances: Array, freedom: Array) -> tuple[Array, Array]:
 
 def _prior(variances: Array, freedom: Array) -> tuple[float, float]:
     # Return the common variance, and how many degrees of freedom it is worth.
-    logs = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
+    logs = np.log(variances) - scipy.special.digamma(freedom / 2) + np.log(freedom / 2)
     middle = float(np.mean(logs))
     if len(logs) < 2:
         return float(np.exp(middle)), _TINY_FREEDOM
-    excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, freedom / 2)))
+    excess = float(np.var(logs, ddof=1) - np.mean(scipy.special.polygamma(1, freedom / 2)))
     if excess <= 0:
         return float(np.average(variances, weights=freedom)), MOST_FREEDOM
     degrees = min(MOST_FREEDOM, 2 * _trigamma_inverse(excess))
-    return float(np.exp(middle + digamma(degrees / 2) - math.log(degrees / 2))), degrees
+    return float(np.exp(middle + scipy.special.digamma(degrees / 2) - math.log(degrees / 2))), degrees
 
 
 def _trigamma_inverse(value: float) -> float:
@@ -179,8 +179,8 @@ def _trigamma_inverse(value: float) -> float:
         return 1 / value
     root = 0.5 + 1 / value
     for _ in range(50):
-        at = polygamma(1, root)
-        step = at * (1 - at / value) / polygamma(2, root)
+        at = scipy.special.polygamma(1, root)
+        step = at * (1 - at / value) / scipy.special.polygamma(2, root)
         root += step
         if -step / root < 1e-9:
             break

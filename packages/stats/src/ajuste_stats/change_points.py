@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from scipy.special import fdtri
+import scipy
 
 from ajuste_stats.block_tables import Array, Blocks, at_least_pooled, believed
 from ajuste_stats.regions import partition
@@ -38,7 +38,7 @@ def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -
     These have ``freedom`` degrees of freedom. Noise alone makes several stretches with probability ``alpha`` at most.
     """
     # Two stretches can be parted at each place: the best gains as much as the largest of so many F(1, freedom).
-    penalty = fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1))
+    penalty = scipy.special.fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1))
 
     def cost(start: int, end: int) -> float:
         # χ² about the mean.

@@ -22,8 +22,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 MIXTURE: Final = 0.1
 """c²: the prior precision of the mean in standard deviations. 0.1 is close to the narrowest from 4 to 30 values for
@@ -156,7 +156,7 @@ def widened(interval: Interval, error: float) -> Interval:
 
 def log_evidence(k: NDArray[np.float64], n: NDArray[np.float64], p: float) -> NDArray[np.float64]:
     """Return the log of the evidence against probability ``p`` after ``k`` of ``n`` values."""
-    mixed = betaln(p + k, 1 - p + n - k) - betaln(p, 1 - p)
+    mixed = scipy.special.betaln(p + k, 1 - p + n - k) - scipy.special.betaln(p, 1 - p)
     return np.asarray(mixed - k * math.log(p) - (n - k) * math.log1p(-p))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+import scipy
 
 from ajuste_stats.heterogeneity import variance_between
 from ajuste_stats.multiplicity import holm
@@ -197,7 +197,7 @@ def order(residuals: Residuals) -> Finding | None:
     slope, spread = float(np.mean(slopes)), float(np.std(slopes, ddof=1))
     if spread == 0:
         return None
-    p_value = 2 * stdtr(len(slopes) - 1, -abs(slope) / spread * math.sqrt(len(slopes)))
+    p_value = 2 * scipy.special.stdtr(len(slopes) - 1, -abs(slope) / spread * math.sqrt(len(slopes)))
     last = slope * (float(np.max(residuals.position)) - float(np.min(residuals.position)))
     return Finding(
         kind="order",
@@ -256,7 +256,7 @@ def trend_test(values: Floats, places: Floats) -> tuple[float, float]:
     if variance <= 0:
         return 1.0, 0.0
     score = max(0.0, abs(float(np.sum(np.sign(rises)))) - 1) / math.sqrt(variance)
-    return 2 * ndtr(-score), median(rises / (places[second] - places[first]))
+    return 2 * scipy.special.ndtr(-score), median(rises / (places[second] - places[first]))
 
 
 FEWEST_IN_ORDER: Final = 30
@@ -289,7 +289,7 @@ def autocorrelation(residuals: Residuals) -> Finding | None:
     return Finding(
         kind="autocorrelation",
         value=rho,
-        p_value=2 * ndtr(-abs(rho + 1 / n) * math.sqrt(n)),
+        p_value=2 * scipy.special.ndtr(-abs(rho + 1 / n) * math.sqrt(n)),
         naive_error=error_in(detrended)[0] if n >= _LONG else error_of_autocorrelation(bounded),
         verdict_affected=affected,
         figures={"values": float(n), "independent": effective, "of pairs": paired},
@@ -398,7 +398,7 @@ def _first_against_rest(averages: Floats, length: int) -> tuple[float, float]:
     error = math.sqrt(variance * (1 / length + 1 / len(y) + away**2 / spread))
     if error == 0:
         return (0.0 if off else 1.0), off
-    return 2 * stdtr(len(y) - 2, -abs(off) / error), off
+    return 2 * scipy.special.stdtr(len(y) - 2, -abs(off) / error), off
 
 
 ALARMS: Final = 0.05

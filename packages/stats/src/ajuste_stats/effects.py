@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from ajuste_stats.confidence_sequences import Interval, interval_between, mean_interval, quantile_bounds
 from ajuste_stats.fixed_samples import moments
@@ -204,7 +204,7 @@ class Effect:
             return False
         values = _twice(values, np.max)
         mean, error, n = moments(values)
-        return mean + error * float(stdtrit(n - 1, 1 - alpha)) >= 0
+        return mean + error * float(scipy.special.stdtrit(n - 1, 1 - alpha)) >= 0
 
     @property
     def tails(self) -> tuple[Tail, ...]:
@@ -311,7 +311,7 @@ def settled_effect(differences: Array, baseline_first: NDArray[np.bool_]) -> flo
     size = np.linalg.lstsq(table, values)[0]
     variance = float(np.sum((values - table @ size) ** 2)) / freedom
     error = math.sqrt(variance * float(np.linalg.inv(table.T @ table)[1, 1]))
-    if abs(size[1]) <= error * float(stdtrit(freedom, 1 - CARRIES / 2)):
+    if abs(size[1]) <= error * float(scipy.special.stdtrit(freedom, 1 - CARRIES / 2)):
         return None
     return float(np.mean(values) + size[1] * (1 - np.mean(follows)))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import nctdtr, ndtri, stdtr, stdtrit
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class FixedContrast:
         """Return half the width of the two-sided interval of confidence 1 − ``alpha``; infinite if unknown."""
         if not math.isfinite(self.error) or self.freedom <= 0:
             return math.inf
-        return self.error * stdtrit(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
+        return self.error * scipy.special.stdtrit(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
 
     @property
     def p_value(self) -> float:
@@ -41,7 +41,7 @@ class FixedContrast:
             return math.nan
         if self.error == 0:
             return 1.0 if self.difference == 0 else 0.0
-        return float(2 * stdtr(self.freedom, -abs(self.difference) / self.error))
+        return float(2 * scipy.special.stdtr(self.freedom, -abs(self.difference) / self.error))
 
 
 def paired(baseline: Array, other: Array) -> FixedContrast:
@@ -103,7 +103,7 @@ def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, p
     variance = math.fsum(spread**2 for spread in spreads)
     if difference == 0 or variance == 0:
         return None
-    z = ndtri(1 - alpha / 2) + ndtri(power)
+    z = scipy.special.ndtri(1 - alpha / 2) + scipy.special.ndtri(power)
     normal = float(variance * (z / difference) ** 2)  # what it would take were the spread known
     if normal > MOST_VALUES:
         return None
@@ -116,5 +116,5 @@ def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, p
 
 def _power(difference: float, variance: float, freedom: float, n: int, alpha: float) -> float:
     apart = abs(difference) / math.sqrt(variance / n)
-    critical = stdtrit(freedom, 1 - alpha / 2)
-    return float(1 - nctdtr(freedom, apart, critical))
+    critical = scipy.special.stdtrit(freedom, 1 - alpha / 2)
+    return float(1 - scipy.special.nctdtr(freedom, apart, critical))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import chdtrc, fdtrc
 
 
 def equality_p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
@@ -24,7 +24,9 @@ def equality_p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
     b = 48 * a**2
     c = np.sqrt(a * np.log1p(t**2 / freedom))
     z = c + (c**3 + 3 * c) / b - (4 * c**7 + 33 * c**5 + 240 * c**3 + 855 * c) / (b * (10 * b + 8 * c**4 + 1000))
-    p_value = max(chdtrc(len(samples) - 1, float(np.sum(z**2))), _brown_forsythe(averages, freedom + 1, errors))
+    p_value = max(
+        scipy.special.chdtrc(len(samples) - 1, float(np.sum(z**2))), _brown_forsythe(averages, freedom + 1, errors)
+    )
     return None if math.isnan(p_value) else p_value
 
 
@@ -37,7 +39,7 @@ def _brown_forsythe(means: NDArray[np.float64], sizes: NDArray[np.float64], erro
     above = float(
         np.sum(variances**2) + np.sum(sizes * variances / total) ** 2 - 2 * np.sum(sizes * variances**2 / total)
     )
-    return float(fdtrc(within**2 / above, within**2 / np.sum(shares**2 / (sizes - 1)), between / within))
+    return float(scipy.special.fdtrc(within**2 / above, within**2 / np.sum(shares**2 / (sizes - 1)), between / within))
 
 
 def variance_between(values: NDArray[np.float64], groups: NDArray[np.int64]) -> tuple[float, NDArray[np.float64]]:
@@ -49,4 +51,4 @@ def variance_between(values: NDArray[np.float64], groups: NDArray[np.int64]) -> 
     within = float(np.sum((values - averages[groups]) ** 2)) / (len(values) - len(counts))
     if within == 0:
         return (0.0 if between else 1.0), effects
-    return fdtrc(len(counts) - 1, len(values) - len(counts), between / within), effects
+    return scipy.special.fdtrc(len(counts) - 1, len(values) - len(counts), between / within), effects

@@ -6,11 +6,12 @@ It is 5 % if the values are independent and normal.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import nctdtr, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -20,9 +21,14 @@ LEVEL: Final = 0.05
 """The error rate that the naive comparison claims."""
 HARM: Final = 0.06
 """Least error rate at which a defect counts as harmful: a fifth more than promised."""
-_CRITICAL: Final = stdtrit(2 * BATCH - 2, 1 - LEVEL / 2)
 _DRAWS: Final = 2_000
 _MOST_WINDOWS: Final = 5_000
+
+
+@cache
+def _critical() -> float:
+    """Return the t value from which on the naive comparison finds a difference."""
+    return float(scipy.special.stdtrit(2 * BATCH - 2, 1 - LEVEL / 2))
 
 
 def error_of_bias(bias: float, sd: float) -> float:
@@ -32,8 +38,8 @@ def error_of_bias(bias: float, sd: float) -> float:
     shift = abs(bias) / (sd * math.sqrt(2 / BATCH))
     if shift > 30:
         return 1.0
-    freedom = 2 * BATCH - 2
-    return float(1 - nctdtr(freedom, shift, _CRITICAL) + nctdtr(freedom, shift, -_CRITICAL))
+    freedom, critical = 2 * BATCH - 2, _critical()
+    return float(1 - scipy.special.nctdtr(freedom, shift, critical) + scipy.special.nctdtr(freedom, shift, -critical))
 
 
 def error_of_trend(slope: float, sd: float) -> float:
@@ -48,7 +54,7 @@ def error_of_autocorrelation(rho: float) -> float:
     The variance of the difference of means over what the formula claims, from the correlation matrix of the 2n trials;
     the t statistic is wider by its root.
     """
-    return float(2 * stdtr(2 * BATCH - 2, -_CRITICAL / math.sqrt(inflation(rho))))
+    return float(2 * scipy.special.stdtr(2 * BATCH - 2, -_critical() / math.sqrt(inflation(rho))))
 
 
 def inflation(rho: float) -> float:
@@ -69,7 +75,7 @@ def error_of_unequal_spread(ratio: float) -> float:
     """
     q = ratio**2
     freedom = (BATCH - 1) * (1 + q) ** 2 / (1 + q**2)
-    return float(2 * stdtr(freedom, -_CRITICAL))
+    return float(2 * scipy.special.stdtr(freedom, -_critical()))
 
 
 def error_of_shape(values: Floats, random: np.random.Generator) -> float:
@@ -91,5 +97,5 @@ def _significant(batches: Floats, other_batches: Floats) -> NDArray[np.bool_]:
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = np.abs(batches.mean(axis=1) - other_batches.mean(axis=1)) / np.sqrt(both)
         freedom = both**2 / ((first**2 + second**2) / (BATCH - 1))
-        significant = statistic > stdtrit(freedom, 1 - LEVEL / 2)
+        significant = statistic > scipy.special.stdtrit(freedom, 1 - LEVEL / 2)
     return np.asarray(np.where(both > 0, significant, batches.mean(axis=1) != other_batches.mean(axis=1)))

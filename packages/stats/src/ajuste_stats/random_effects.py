@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class RandomEffects:
         return self._around(math.hypot(self.error, math.sqrt(self.variance)), alpha)
 
     def _around(self, error: float, alpha: float) -> tuple[float, float]:
-        half = float(stdtrit(self.freedom, 1 - alpha / 2)) * error
+        half = float(scipy.special.stdtrit(self.freedom, 1 - alpha / 2)) * error
         return self.mean - half, self.mean + half
 
 

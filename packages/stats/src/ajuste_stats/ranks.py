@@ -8,8 +8,8 @@ import math
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def rank_p_value(first: Array, second: Array) -> float:
     ranked = ranks(np.concatenate([first, second]))
     away = abs(float(np.sum(ranked[:m])) - m * (m + n + 1) / 2)
     variance = m * n / (m + n) * float(np.var(ranked, ddof=1))  # ties make it smaller
-    return float(2 * ndtr(-max(away - 0.5, 0.0) / math.sqrt(variance))) if variance > 0 else 1.0
+    return float(2 * scipy.special.ndtr(-max(away - 0.5, 0.0) / math.sqrt(variance))) if variance > 0 else 1.0
 
 
 def rank_correlation(first: Array, second: Array) -> float:
@@ -51,5 +51,5 @@ def correlation_interval(rho: float, n: int, alpha: float) -> tuple[float, float
     """
     most = 1 - 6 / (n * (n * n - 1))
     held = min(max(rho, -most), most)
-    half = ndtri(1 - alpha / 2) * math.sqrt((1 + held**2 / 2) / (n - 3))
+    half = scipy.special.ndtri(1 - alpha / 2) * math.sqrt((1 + held**2 / 2) / (n - 3))
     return min(rho, math.tanh(math.atanh(held) - half)), max(rho, math.tanh(math.atanh(held) + half))

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def rate_ratio(baseline: Array, other: Array, alpha: float) -> RateRatio:
         dispersion = max(1.0, dispersion)
     dispersion = dispersion or 1.0
     few, more = float(np.sum(other)) / dispersion, float(np.sum(baseline)) / dispersion
-    mixed = betaln(few + 0.5, more + 0.5) - betaln(0.5, 0.5) + math.log(alpha)
+    mixed = scipy.special.betaln(few + 0.5, more + 0.5) - scipy.special.betaln(0.5, 0.5) + math.log(alpha)
 
     def bound(direction: float) -> float:
         # The nearest refuted log odds in that direction, by bisection; infinite where none is.

@@ -13,8 +13,8 @@ from itertools import groupby, pairwise
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import fdtri, stdtrit
 
 from ajuste_stats.terms import Shape
 
@@ -76,7 +76,7 @@ def regions(line: GridLine, *, alpha: float, margin: float) -> tuple[Stretch, ..
 
 def _change_points(line: GridLine, alpha: float) -> list[int]:
     steps = len(line.x) - 1
-    penalty = 2 * fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1))
+    penalty = 2 * scipy.special.fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1))
     weights, x, y = 1 / line.error**2, line.x - line.x.mean(), line.y - line.y.mean()
     terms = np.stack([weights, weights * x, weights * y, weights * x * x, weights * x * y, weights * y * y])
     sums = np.concatenate([np.zeros((6, 1)), np.cumsum(terms, axis=1)], axis=1)
@@ -97,7 +97,7 @@ def _part(line: GridLine, start: int, end: int, alpha: float, margin: float) -> 
     across = float(np.sum(weights * (x - middle) ** 2))
     slope = float(np.sum(weights * (x - middle) * y)) / across
     width = float(x[-1] - x[0])
-    doubt = stdtrit(line.freedom, 1 - alpha / 2) * width / np.sqrt(across)
+    doubt = scipy.special.stdtrit(line.freedom, 1 - alpha / 2) * width / np.sqrt(across)
     change = slope * width
     return _Part(start, end, 0 if abs(change) <= max(doubt, margin) else int(np.sign(change)))
 

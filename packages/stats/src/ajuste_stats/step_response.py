@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 Floats = NDArray[np.float64]
 
@@ -61,4 +61,4 @@ def _p_value(responses: Floats, constant: float) -> float:
     if spread == 0:
         return 0.0 if np.any(amplitudes) else 1.0
     t = float(np.mean(amplitudes)) / spread * math.sqrt(len(amplitudes))
-    return float(2 * stdtr(len(amplitudes) - 1, -abs(t)))
+    return float(2 * scipy.special.stdtr(len(amplitudes) - 1, -abs(t)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtr
+import scipy
 
 from ajuste_stats.pairs import Pairs
 
@@ -50,4 +50,4 @@ def pairing_gain(matched: Pairs) -> float:
 
 def chance(n: int) -> float:
     """Return how often the rule calls equal samples of ``n`` values different: Student's t with 2n − 2 degrees."""
-    return float(2 * stdtr(2 * n - 2, -SIGMAS))
+    return float(2 * scipy.special.stdtr(2 * n - 2, -SIGMAS))

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from ajuste.analysis.pairs import Clean, clean_trials, pairs
 from ajuste.model.event import Output, parse_event
@@ -176,7 +176,7 @@ def rare_costs(confirmed: Sequence[ConfirmedPart], proved: Sequence[ConfirmedPar
             baseline, other = (np.concatenate([getattr(pair, side) for pair in both]) for side in ("baseline", "other"))
             worse = (other - baseline) * (-1 if metric.direction == "higher" else 1)
             mean, error, n = moments(np.append(worse, np.max(worse, initial=0.0)))
-            if not mean + error * stdtrit(n - 1, 1 - _SURE) < 0:
+            if not mean + error * scipy.special.stdtrit(n - 1, 1 - _SURE) < 0:
                 return f"a few of {n - 1} trials may cost more {metric.name} than the others save"
     return ""
 

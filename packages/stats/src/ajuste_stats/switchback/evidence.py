@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from ajuste_stats.confidence_sequences import Interval
 from ajuste_stats.sign_intervals import LONG, Floats, Mixture, fewest_blocks, final_log_evidence, interval_around
@@ -42,11 +42,14 @@ class CarryOver:
             return 1.0
         if self.error == 0:
             return 0.0 if self.size else 1.0
-        return float(2 * stdtr(self.freedom, -abs(self.size) / self.error))
+        return float(2 * scipy.special.stdtr(self.freedom, -abs(self.size) / self.error))
 
     def settles(self, effect: float) -> bool:
         """Return whether the settled effect has the sign of ``effect`` at an error rate of ``TURNS``."""
-        return math.copysign(1.0, effect) * self.settled > float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error
+        return (
+            math.copysign(1.0, effect) * self.settled
+            > float(scipy.special.stdtrit(self.freedom, 1 - TURNS)) * self.settled_error
+        )
 
     @property
     def shows_settled(self) -> bool:
@@ -56,7 +59,7 @@ class CarryOver:
     @property
     def times_as_many(self) -> float:
         """Return about how many times as many blocks show that."""
-        return (float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error / self.settled) ** 2
+        return (float(scipy.special.stdtrit(self.freedom, 1 - TURNS)) * self.settled_error / self.settled) ** 2
 
 
 TURNS: Final = 0.1

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import chdtri, ndtri
 
 from ajuste_stats.sign_intervals import fewest_blocks
 from ajuste_stats.switchback.design import STAY, order_of_block, slices_a_block
@@ -98,13 +98,16 @@ def plan_slices(
             return None
         if settled > MOST_VARIANCE:
             return needed * block_slices
-        apart = (float(ndtri(1 - TURNS)) + LUCKY * shortfall) * times * float(np.std(noise.values)) / effect
+        apart = (
+            (float(scipy.special.ndtri(1 - TURNS)) + LUCKY * shortfall) * times * float(np.std(noise.values)) / effect
+        )
         return max(needed, math.ceil(settled * apart**2)) * block_slices
 
-    most = ndtri(POWER)
+    most = scipy.special.ndtri(POWER)
     freedom = max(1, noise.blocks - 1)
     low, high = (
-        both(most, math.sqrt(freedom / chdtri(freedom, 1 - share))) for share in ((1 + SURE) / 2, (1 - SURE) / 2)
+        both(most, math.sqrt(freedom / scipy.special.chdtri(freedom, 1 - share)))
+        for share in ((1 + SURE) / 2, (1 - SURE) / 2)
     )
     return SwitchbackPlan(both(most), both(0.0), low, high, in_stays(most, 1.0) or 0)
 
