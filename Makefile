@@ -89,13 +89,17 @@ gallery: setup ## carry out every study of docs/gallery, and put figures, verdic
 # Two workers more than there are CPUs: some tests sleep (see tests/conftest.py), others wait for browsers and guests.
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 2) --dist loadgroup --no-loadscope-reorder
 
+# Tests are compiled once, and not by every worker and process that they start, whatever the caller's environment says.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 # What `make lint` looks at, and tests need not.
 WORDS := $(addprefix tests/docs/test_,prose.py names.py links.py generated.py)
 NO_WORDS := $(addprefix --ignore=,$(WORDS))
 
-# Packages are installed while cargo compiles.
-RUST_TESTS = @setup/system kernel $(1) & packages=$$!; status=0; $(CARGO) test --quiet --locked --no-run || status=1; \
-	wait $$packages && [ $$status = 0 ] && $(CARGO) test --quiet --locked
+# Packages are installed, and tests compiled for all workers, while cargo compiles.
+RUST_TESTS = @setup/system kernel $(1) & packages=$$!; .venv/bin/pytest -q --collect-only $(NO_WORDS) >/dev/null & \
+	collected=$$!; status=0; $(CARGO) test --quiet --locked --no-run || status=1; \
+	wait $$collected; wait $$packages && [ $$status = 0 ] && $(CARGO) test --quiet --locked
 
 test: setup ## each promise once, on real kernels and in a real browser too: at most ten minutes on two CPUs
 	$(call RUST_TESTS,test)

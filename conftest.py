@@ -38,7 +38,15 @@ STANDS_ALONE = ("tests/studies/test_claims.py::",)
 ASLEEP = ("packages/live/tests/test_live.py::", "packages/live/tests/test_live_installed.py::")
 """Modules that wait most of their time, and for no lock: one worker does them all, while the others compute."""
 
-LONGEST = ("tests/docs/test_commands.py", "packages/guest/tests/executor/test_vm.py")
+LONGEST = (
+    "tests/dist/test_install.py",
+    "tests/docs/test_commands.py",
+    "tests/docs/test_extending.py",
+    "packages/course/tests/test_marking.py",
+    "packages/fleet/tests/test_cluster.py",
+    "packages/guest/tests/executor/test_modelled_time.py",
+    "packages/guest/tests/executor/test_vm.py",
+)
 """Modules that take minutes."""
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,14 @@ def words_of(command: str) -> list[str]:
     return list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
 
 
+@cache
+def _whole_command() -> Any:
+    return typer.main.get_command(whole_application())
+
+
 def parse(words: Sequence[str]) -> None:
     """Raise what is wrong with the words of a command, which is not carried out."""
-    command: Any = typer.main.get_command(whole_application())
+    command = _whole_command()
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
     command.make_context("ajuste", list(words))

@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 
 from ajuste.analysis.answer import factor_answer
 from ajuste.analysis.factor_effects import Effects, factor_effects
@@ -75,6 +73,9 @@ def by_least_squares(trials: Sequence[Trial], metric: Metric, effect: FactorEffe
     """The coefficient in a linear model with all interactions: factors of the effect coded against their baselines, the
     others so that their levels add up to 0.
     """
+    import pandas as pd
+    import statsmodels.formula.api as smf  # it takes two seconds to load, in each process that collects tests
+
     rows = [
         {**dict(zip("abc", trial.slot.configuration.split(), strict=True)), "block": trial.slot.block}
         | {"y": math.log(v) if metric.scale == "ratio" else v}

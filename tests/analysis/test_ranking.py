@@ -109,13 +109,14 @@ def test_ratios_and_intervals_agree_with_an_independent_computation(ranked: Rank
         assert ordinary.high < high
 
 
-@pytest.mark.parametrize("studies", [40, *slow(150)])
+@pytest.mark.parametrize("studies", [20, *slow(150)])
 @pytest.mark.parametrize("means", [(1.0, 1.0, 1.0, 1.0), *slow((1.02, 1.0, 1.02, 1.01), (1.0, 1.002, 1.5, 1.001))])
 def test_set_and_intervals_hold_at_the_stated_rate_though_each_look_may_be_the_last(
     ranked: Ranked, means: tuple[float, ...], studies: int
 ) -> None:
     """A study is wrong if at any look the best is out of the set, or an interval against the winner of that look does
-    not hold the true ratio.
+    not hold the true ratio. One wrong study of 20 is as hard to keep to as two of 40: were a quarter of them wrong, one
+    in 40 such tests would pass.
     """
     best, truth = f"knob={LEVELS[int(np.argmin(means))]}", dict(zip([f"knob={x}" for x in LEVELS], means, strict=True))
     missed, wrong = 0, 0

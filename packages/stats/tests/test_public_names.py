@@ -120,7 +120,7 @@ def test_the_words_load_no_library() -> None:
 
 
 def test_special_functions_load_when_something_is_computed() -> None:
-    """They take longer to load than all modules here, and a plan of an experiment computes nothing with them."""
+    """Loading them takes longer than all modules here, and a plan of an experiment computes nothing with them."""
     script = f"import sys; import {', '.join(MODULES)}; print('scipy.special' in sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

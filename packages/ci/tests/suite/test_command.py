@@ -144,16 +144,15 @@ def test_a_member_that_fails_ends_the_suite_or_is_left_out(suite: Callable[..., 
 
 
 def test_an_interrupted_suite_keeps_what_was_measured_and_resumes(suite: Callable[..., Shell]) -> None:
-    slow = MEMBER.format(name="slow", script="test -e go || sleep 20; echo took 1")
+    slow = MEMBER.format(name="slow", script="touch started; test -e go || sleep 20; echo took 1")
     ajuste = suite(ONE, slow)
     words = ("suite", "mine.toml", "--nice", "0,10")
     process = ajuste.start(*words)
     end = time.monotonic() + 120
-    while not records(ajuste.home):
+    while not (ajuste.directory / "started").exists():
         assert time.monotonic() < end
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
-    time.sleep(1)
     process.send_signal(signal.SIGINT)
     output, complaint = process.communicate(timeout=60)
     assert process.returncode == 130, complaint

@@ -72,7 +72,8 @@ def test_lists_are_fetched_once(lists: Lists, archive: Archive, messages: list[s
     lists.refresh()
     versions(lists)
     assert len(archive.server.requests) == requests
-    assert messages == ["fetching package lists"]
+    # How far a slow machine is follows after a colon.
+    assert [message for message in messages if ":" not in message] == ["fetching package lists"]
 
 
 def test_only_the_suites_that_are_needed_are_fetched(lists: Lists, archive: Archive) -> None:
