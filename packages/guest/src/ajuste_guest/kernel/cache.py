@@ -23,6 +23,13 @@ from ajuste.model.kernel import KernelImage
 
 RECORD = "kernel.json"
 
+NAME: Final = "files.json"
+CHECKSUMS: Final = "checksums.json"
+_SIZES: TypeAdapter[dict[str, int]] = TypeAdapter(dict[str, int])
+_DIGESTS: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
+HINT = "free some space, or set AJUSTE_HOME to a directory on another disk"
+_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG)
+
 
 class CachedKernel(BaseModel):
     """An entry of the cache. ``image`` has absolute paths and the spec that names exactly this kernel."""
@@ -88,13 +95,6 @@ def write_record(directory: Path, image: KernelImage) -> None:
 
 
 # What files a cache entry has and what they hold, so that damage is noticed wherever they are read.
-
-
-NAME: Final = "files.json"
-CHECKSUMS: Final = "checksums.json"
-
-_SIZES: TypeAdapter[dict[str, int]] = TypeAdapter(dict[str, int])
-_DIGESTS: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
 
 
 def write_inventory(directory: Path) -> None:
@@ -174,11 +174,6 @@ def _digest(file: Path) -> str:
 
 
 # Disk space: asked for before anything is fetched.
-
-
-HINT = "free some space, or set AJUSTE_HOME to a directory on another disk"
-
-_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def _mb(size_bytes: int) -> str:

@@ -57,6 +57,16 @@ from ajuste_kernels.kconfig import require_sources_of_root
 
 _KINDS: Final = {b"100644": PLAIN, b"100755": PROGRAM, b"120000": LINK}
 
+# What building in the tree itself leaves at its top.
+_BUILT: Final = (".config", "include/config/auto.conf", "include/generated/autoconf.h")
+
+_PACKAGED: Final = re.compile(r"linux-source-\S+ (\S+)")
+_AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
+PREFIX: Final = "linux-source-"
+_RECORD: Final = "source.json"
+_TREE_BYTES: Final = 2_000_000_000  # 1.6 GB on a disk with blocks of 4 KiB, for 6.1 and for 7.3
+_MOST_ATTEMPTS: Final = 8
+
 
 @dataclass(frozen=True)
 class RevisionSource:
@@ -157,10 +167,6 @@ def _git_in(repository: Path, *arguments: str) -> bytes:
 
 
 # Sources in a directory of somebody's own, which is only read.
-
-
-# What building in the tree itself leaves at its top.
-_BUILT: Final = (".config", "include/config/auto.conf", "include/generated/autoconf.h")
 
 
 @dataclass(frozen=True)
@@ -284,10 +290,6 @@ def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> So
     return directory_source(Path(wanted.text), known, say)
 
 
-_PACKAGED: Final = re.compile(r"linux-source-\S+ (\S+)")
-_AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
-
-
 def source_option(title: str) -> str:
     """Return what ``--source`` takes for the sources that a kernel's record calls ``title``."""
     if match := _PACKAGED.fullmatch(title):
@@ -298,12 +300,6 @@ def source_option(title: str) -> str:
 
 
 # Sources of kernels that a distribution packages, unpacked once.
-
-
-PREFIX: Final = "linux-source-"
-_RECORD: Final = "source.json"
-_TREE_BYTES: Final = 2_000_000_000  # 1.6 GB on a disk with blocks of 4 KiB, for 6.1 and for 7.3
-_MOST_ATTEMPTS: Final = 8
 
 
 class PackagedSource(BaseModel):
