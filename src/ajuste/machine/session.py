@@ -1,4 +1,4 @@
-"""What tells this machine, its boot and its processes from others, and the sessions of which the process is gone.
+"""Identity of this machine, its boot and its processes, and the sessions whose process is gone.
 
 A session is a directory of a process that runs machines (``ajuste_guest.session``).
 """

@@ -270,6 +270,9 @@ def _values(index: int, name: str, study: Study, factor_knob: Knob, catalogue: C
         except RequestError as failure:
             path = ("settings", level, name) if table.settings else ("levels", number)
             raise failure.at(study.place("factor", index, *path)) from None
+    baseline = table.baseline_level
+    if not table.settings and baseline not in values:  # the level of a range, written in another way
+        values[baseline] = catalogue.check_level(factor_knob.tunable, baseline, factor_knob.version)
     return values
 
 

@@ -1,4 +1,4 @@
-"""What the 3-sigma rule says of a run, where somebody asks for it."""
+"""The 3-sigma rule on a run, where somebody asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two inventories, and how much it can matter by the rules of ``importance.toml``."""
+"""Differences between two inventories, and how much each can matter by the rules of ``importance.toml``."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from ajuste.catalogue.programs import install_command, require_git
 from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, kernel_sources, parse_source
 from ajuste.machine.cache import SOURCES, make_room
-from ajuste.machine.files import hold, locked, read_kept, read_sealed, sealed
+from ajuste.machine.files import hold, read_kept, read_sealed, sealed
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.caller import as_caller
@@ -30,8 +30,8 @@ from ajuste_guest.kernel.archive.archive import Archive, PackageGone
 from ajuste_guest.kernel.archive.download import Package
 from ajuste_guest.kernel.cache import (
     CHECKSUMS,
+    cached_entry,
     differs,
-    keeping_in,
     out_of_space,
     put_in_place,
     read_checksums,
@@ -371,16 +371,17 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
     """
     source = kernel_sources()[wanted.source]
     root = home.cache / "sources"
-    with keeping_in(root, "sources of kernels"):
-        if not refresh and (cached := cached_source(wanted, home)):
-            return cached
-        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching sources")):
-            if not refresh and (cached := cached_source(wanted, home)):
-                return cached
-            fetched = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
-            hold(fetched.directory)
-            make_room(SOURCES, home)
-            return fetched
+
+    def fetched() -> PackagedSource:
+        package = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
+        hold(package.directory)
+        make_room(SOURCES, home)
+        return package
+
+    def read(_: Say) -> PackagedSource | None:
+        return None if refresh else cached_source(wanted, home)
+
+    return cached_entry(root, "sources of kernels", "fetching sources", say, read=read, make=fetched)
 
 
 def _is_meant(wanted: PackagedKernel, version: str) -> bool:
