@@ -52,7 +52,7 @@ def mapped_packages() -> tuple[MappedPackage, ...]:
 
 def workspace_map() -> str:
     """Return the map as a table."""
-    rows = [("package", "modules", "lines", "of the core", "late constants", "imports")]
+    rows: list[tuple[str, ...]] = [("package", "modules", "lines", "of the core", "late constants", "imports")]
     for package in mapped_packages():
         core = sum(name.partition(".")[0] == CORE for name in package.imports)
         counts = (len(package.files), package.lines, core, package.late_constants)
