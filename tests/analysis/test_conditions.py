@@ -9,11 +9,11 @@ import pytest
 
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.ranking import rankings
-from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.blocks import members
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration, Trial
+from ajuste_analyse.three_sigma import three_sigma
 from verdicts import verdict
 
 Build = Callable[..., list[Trial]]

@@ -15,19 +15,8 @@ from ajuste.model.wording import in_sentence, number, quantity
 from ajuste.outputs.base import CPU_SHARE
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
-
-@dataclass(frozen=True)
-class Forecast:
-    """A prediction between ``low`` and ``high``, in the metric's unit; ``why`` gives the reason in a few words."""
-
-    configuration: str
-    metric: str
-    low: float
-    high: float
-    why: str = ""
-
-
 LOWEST_NICE: Final = -20
+
 WEIGHTS: Final = (
     *(88761, 71755, 56483, 46273, 36291),
     *(29154, 23254, 18705, 14949, 11916),
@@ -45,6 +34,27 @@ WEIGHT_OF_IDLE: Final = 3
 
 _DEFAULT_CPU_WEIGHT: Final = 100
 _WEIGHT_OF_DEFAULT: Final = 1024
+
+LEFT_BY_REAL_TIME: Final = 5.0
+"""Per cent of each second that a real-time task leaves to others that wait: sched_rt_runtime_us, or the fair server's
+runtime from Linux 6.12 on. A bound: a window that is no whole number of seconds can have less of it."""
+
+EXPIRE: Final = "vm.dirty_expire_centisecs"
+INTERVAL: Final = "vm.dirty_writeback_centisecs"
+
+DEFAULTS: Final = {EXPIRE: 3000, INTERVAL: 500}
+"""The flusher thread's, of mm/page-writeback.c, in hundredths of a second."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A prediction between ``low`` and ``high``, in the metric's unit; ``why`` gives the reason in a few words."""
+
+    configuration: str
+    metric: str
+    low: float
+    high: float
+    why: str = ""
 
 
 def nice_weight(nice: int) -> int:
@@ -64,11 +74,6 @@ def task_weight(attributes: Attributes) -> int:
     if attributes.policy == "idle":
         return WEIGHT_OF_IDLE
     return nice_weight(attributes.nice or 0)
-
-
-LEFT_BY_REAL_TIME: Final = 5.0
-"""Per cent of each second that a real-time task leaves to others that wait: sched_rt_runtime_us, or the fair server's
-runtime from Linux 6.12 on. A bound: a window that is no whole number of seconds can have less of it."""
 
 
 def nice_weights(study: ResolvedStudy) -> Iterator[Forecast]:
@@ -107,12 +112,6 @@ def _forecasts(
     else:
         most = LEFT_BY_REAL_TIME * task_weight(workload) / total
         yield Forecast(name, CPU_SHARE, 0, most, "what a real-time task leaves, 5 % of each second")
-
-
-EXPIRE: Final = "vm.dirty_expire_centisecs"
-INTERVAL: Final = "vm.dirty_writeback_centisecs"
-DEFAULTS: Final = {EXPIRE: 3000, INTERVAL: 500}
-"""The flusher thread's, of mm/page-writeback.c, in hundredths of a second."""
 
 
 def writeback_delay(study: ResolvedStudy) -> Iterator[Forecast]:

@@ -18,6 +18,25 @@ from ajuste.model.results import MOST_REASONS, Point, Tally
 from ajuste.model.trial import Trial
 from ajuste.model.wording import number
 
+NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})
+
+MOST_WORDS: Final = 100_000
+"""Words on single trials: a larger document is too large to be sent or opened."""
+
+# On a trial besides its metrics, in words as long as a figure.
+_WORDS_EACH: Final = 5
+
+MOST_LEFT_OUT: Final = 200
+"""The flagged or failed trials of other blocks that are listed nevertheless."""
+
+MOST_POINTS: Final = 5_000
+"""Maximum number of rows drawn: of more, every nth; verdicts and summaries rest on all of them."""
+
+Row = tuple[str, dict[str, float]]
+"""A block's name, or nothing, and the metrics."""
+
+Points = list[tuple[float, float]]
+
 
 class Record(Protocol):
     """``measurements`` are all figures; what programs printed need not be in memory for all trials at once."""
@@ -56,18 +75,6 @@ class ListedTrials:
 def sort_trials(trials: Iterable[Trial]) -> ListedTrials:
     """Return a record of ``trials``, in whatever order they come."""
     return ListedTrials(in_order(trials))
-
-
-NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})
-
-MOST_WORDS: Final = 100_000
-"""Words on single trials: a larger document is too large to be sent or opened."""
-
-# On a trial besides its metrics, in words as long as a figure.
-_WORDS_EACH: Final = 5
-
-MOST_LEFT_OUT: Final = 200
-"""The flagged or failed trials of other blocks that are listed nevertheless."""
 
 
 def select_points(measured: Measurements, machines: Mapping[int, str] = NO_MACHINES) -> tuple[Point, ...]:
@@ -125,13 +132,6 @@ def _count(which: NDArray[Any]) -> int:
     return int(np.count_nonzero(which))
 
 
-MOST_POINTS: Final = 5_000
-"""Maximum number of rows drawn: of more, every nth; verdicts and summaries rest on all of them."""
-
-Row = tuple[str, dict[str, float]]
-"""A block's name, or nothing, and the metrics."""
-
-
 def points(table: MeasuredTable) -> tuple[tuple[Point, ...], Tally]:
     """Return the rows of all files, and how many there are; of very many some.
 
@@ -183,9 +183,6 @@ def _rows(cells: Mapping[str, Values], step: int) -> Iterator[tuple[int, Row]]:
             seen[block] += 1
     for place, ((block, _), metrics) in list(enumerate(rows.items(), start=1))[::step]:
         yield place, (block, metrics)
-
-
-Points = list[tuple[float, float]]
 
 
 def thin(points: Sequence[tuple[float, float]], most: int) -> Points:

@@ -33,7 +33,6 @@ from ajuste.analysis.summary import (
     with_quantile_columns,
     with_quantiles,
 )
-from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
@@ -45,7 +44,6 @@ from ajuste.model.metric import Metric
 from ajuste.model.prediction import PREDICTIONS, RULE
 from ajuste.model.relevance import NO_CHANCE, NoChance
 from ajuste.model.results import Results
-from ajuste.model.three_sigma import THREE_SIGMA
 from ajuste.model.timeline import TIMELINES
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import (
@@ -252,11 +250,6 @@ def assemble(
             **CELLS.document(factorial.cells),
             **MACHINES.document(across),
             **DIAGNOSTICS.document(diagnose(clean, averaged, study.target.clock, study.analysis.smallest_effect)),
-            **THREE_SIGMA.document(
-                three_sigma(made, clean, averaged, judged, study.analysis.confidence)
-                if study.analysis.three_sigma
-                else ()
-            ),
             **RULE.document(resolved.rule),
             **PREDICTIONS.document(predicted),
             **TIMELINES.document(timelines(resolved, record)),

@@ -50,6 +50,13 @@ _COUNTS = {"k": Fraction(10**3), "M": Fraction(10**6)}
 _COUNTED = frozenset({"", "packets", "pages", "requests", "sectors", "epochs"})
 _DIMENSIONS = (_TIMES, _SIZES, _RATES, _FREQUENCIES)
 
+OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
+ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
+_MASK = re.compile(r"0[xX][0-9a-fA-F]{1,256}|[0-9a-fA-F]{8}(,[0-9a-fA-F]{8}){0,31}")
+
+# Names of files that mean nothing else to any program: fio, for one, takes a colon for the end of a name.
+_FILE = re.compile(r"/?(?!-)[A-Za-z0-9_.+@-]{1,100}(/[A-Za-z0-9_.+@-]{1,100}){0,20}")
+
 
 class WrongStep(ValueError):
     """The quantity lies between two values that the tunable can have."""
@@ -98,14 +105,6 @@ def _factor(source_unit: str | None, unit: str) -> Fraction | None:
         if unit in dimension and source_unit in dimension:
             return dimension[source_unit] / dimension[unit]
     return _COUNTS.get(source_unit) if unit in _COUNTED else None
-
-
-OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
-ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
-
-_MASK = re.compile(r"0[xX][0-9a-fA-F]{1,256}|[0-9a-fA-F]{8}(,[0-9a-fA-F]{8}){0,31}")
-# Names of files that mean nothing else to any program: fio, for one, takes a colon for the end of a name.
-_FILE = re.compile(r"/?(?!-)[A-Za-z0-9_.+@-]{1,100}(/[A-Za-z0-9_.+@-]{1,100}){0,20}")
 
 
 def check_level(tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:

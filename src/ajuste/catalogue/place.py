@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 ALWAYS_ON = {"SCHED_DEBUG": KernelVersion(major=6, minor=15)}
 """Build options that are none any more from a version on: what they did is always there."""
 
+ListFiles = Callable[[str], Iterable[str]]
+"""A function from a directory to the paths of the files in it; none if it is not there."""
+
+CanChange = Callable[[Tunable], bool]
+"""A function that says whether a machine can change a tunable: what it cannot, nothing else changes either."""
+
+FOLDER: Final = "/proc/sys/"
+_SWAPPED: Final = str.maketrans("./", "/.")
+_COUNTED_CPUS = 8
+_NAME = re.compile(r"([^\[\]]+)(?:\[([^\[\]]*)\])?")
+_PLACEHOLDER = re.compile(r"\\\{([a-z]+)\\\}")
+
 
 def needed_options(where: Where, version: KernelVersion) -> tuple[str, ...]:
     """Return the build options that the place needs in a kernel of ``version``."""
@@ -134,14 +146,6 @@ def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVe
 # What the kernel changes along with a tunable, so that all of it can be put back.
 
 
-ListFiles = Callable[[str], Iterable[str]]
-"""A function from a directory to the paths of the files in it; none if it is not there."""
-
-
-CanChange = Callable[[Tunable], bool]
-"""A function that says whether a machine can change a tunable: what it cannot, nothing else changes either."""
-
-
 def companions(
     tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion, files: ListFiles, can_change: CanChange
 ) -> tuple[Location, ...]:
@@ -163,10 +167,6 @@ def companions(
 # Source: sysctl.d(5): dots stand for slashes, and in a part that has a dot of its own it is the other way round.
 
 
-FOLDER: Final = "/proc/sys/"
-_SWAPPED: Final = str.maketrans("./", "/.")
-
-
 @lru_cache(4096)
 def sysctl_name(path: str) -> str | None:
     """Return ``vm.swappiness``, ``net.ipv4.conf.eth0/100.rp_filter``; ``None`` for what is no sysctl."""
@@ -184,9 +184,6 @@ def sysctl_path(name: str) -> str:
 # The value that a kernel gives a tunable at boot.
 
 
-_COUNTED_CPUS = 8
-
-
 def initial_value(tunable: Tunable, version: KernelVersion, cpus: int) -> str | None:
     """Return the value after boot of a kernel of ``version`` on a machine with ``cpus`` CPUs, if known. Scaled ones
     grow with 1 + ⌊log2(CPUs)⌋, CPUs counted up to 8. Source: kernel/sched/fair.c, get_update_sysctl_factor.
@@ -200,9 +197,6 @@ def initial_value(tunable: Tunable, version: KernelVersion, cpus: int) -> str | 
 
 
 # One of several: ``NAME[INSTANCE]``, read and written.
-
-
-_NAME = re.compile(r"([^\[\]]+)(?:\[([^\[\]]*)\])?")
 
 
 def split_name(text: str) -> tuple[str, str | None]:
@@ -251,9 +245,6 @@ def missing(parts: Mapping[str, InstanceKind], tunable: Tunable, there: tuple[st
 
 
 # The names that a tunable goes by: its own, the one that sysctl(8) has for it, and its path.
-
-
-_PLACEHOLDER = re.compile(r"\\\{([a-z]+)\\\}")
 
 
 def find(

@@ -16,6 +16,24 @@ from ajuste.model.tunable import SERVER_KINDS, Risk, Tunable, Where
 if TYPE_CHECKING:
     from ajuste.model.workload import ServiceKind
 
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+
+# A path of at most 107 bytes (unix(7)), without what has another meaning in a name.
+_SOCKET: Final = re.compile(r"(/[A-Za-z0-9_.@:-]{1,100}){1,20}")
+
+_LONGEST_SOCKET: Final = 107
+
+# Numbers with or without a unit, and words: no text has another meaning to a server.
+_LEVEL: Final = r"[A-Za-z0-9+.-][A-Za-z0-9_+.-]{0,63}"
+
+ANY_TEXT: Final = "a number, with or without a unit, or a word"
+"""The levels of a server's setting, in words: only the server knows more."""
+
+# memtoull of Redis' util.c.
+_SIZE: Final = re.compile(r"([0-9]{1,15})(b|k|kb|m|mb|g|gb)", re.IGNORECASE)
+
+_BYTES: Final = {"b": 1, "k": 10**3, "kb": 1 << 10, "m": 10**6, "mb": 1 << 20, "g": 10**9, "gb": 1 << 30}
+
 
 class _Listens(NamedTuple):
     # Where a server listens: by default, and at a port.
@@ -27,17 +45,6 @@ _LISTENS: Final = {
     "redis": _Listens("6379", "127.0.0.1:{}"),
     "postgresql": _Listens("5432", "/var/run/postgresql/.s.PGSQL.{}"),
 }
-_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
-# A path of at most 107 bytes (unix(7)), without what has another meaning in a name.
-_SOCKET: Final = re.compile(r"(/[A-Za-z0-9_.@:-]{1,100}){1,20}")
-_LONGEST_SOCKET: Final = 107
-# Numbers with or without a unit, and words: no text has another meaning to a server.
-_LEVEL: Final = r"[A-Za-z0-9+.-][A-Za-z0-9_+.-]{0,63}"
-ANY_TEXT: Final = "a number, with or without a unit, or a word"
-"""The levels of a server's setting, in words: only the server knows more."""
-# memtoull of Redis' util.c.
-_SIZE: Final = re.compile(r"([0-9]{1,15})(b|k|kb|m|mb|g|gb)", re.IGNORECASE)
-_BYTES: Final = {"b": 1, "k": 10**3, "kb": 1 << 10, "m": 10**6, "mb": 1 << 20, "g": 10**9, "gb": 1 << 30}
 
 
 def is_server_name(name: str) -> bool:

@@ -25,6 +25,33 @@ from ajuste.model.wording import shortened, visible, visible_json, visible_line
 
 INTERRUPTED = 130
 
+_LOG: Final = logging.getLogger(__name__)
+_RED: Final = "\x1b[1;31m"
+_PLAIN: Final = "\x1b[0m"
+_PREFIX: Final = "ajuste: "
+_ORDINARY_COLUMNS: Final = 80
+
+MOST_LINES: Final = 60
+"""Maximum number of lines of an error; a list of problems has a limit of its own and counts the rest."""
+
+# Typer's messages, and ours for them.
+_USAGE: Final = (
+    (r"No such command '(.+?)'\.?", r"command '\1' not found"),
+    (r"No such option: (\S+)", r"option \1 not found"),
+    (r" ?\(Possible options: (.+)\)", r"; did you mean \1?"),
+    (r"\.? Did you mean (.+)\?", r"; did you mean \1?"),
+    (r"Missing (?:argument|option|parameter) '([^' ]+?)(?:\.\.\.)?'.*", r"\1 is required"),
+    (r"Option '([^']+)' requires an argument\.?", r"\1 requires a value"),
+    (r"Got unexpected extra argument(?:s|\(s\))? \((.+)\)", r"unexpected argument: \1"),
+    (r"Invalid value for '([^']+)'[^:]*: ", r"\1: "),
+    (r"Input should be a valid integer.*", "expected a whole number"),
+    (r"Input should be a valid number.*", "expected a number"),
+    (r"Input should be less than or equal to (\S+)", r"expected at most \1"),
+    (r"Input should be greater than or equal to (\S+)", r"expected at least \1"),
+    (r"Input should be (less|greater) than (\S+)", r"expected a number \1 than \2"),
+    (r"Value error, ('.*') is not one of (.+?)\.?$", r"found \1; expected one of \2"),
+)
+
 
 class ServerStopped(Exception):
     """Raised when a person ends a server: nothing is lost, nothing resumes."""
@@ -32,18 +59,6 @@ class ServerStopped(Exception):
 
 class Interrupted(Exception):
     """Raised when a person ends a command. The notes of its cause name what is kept."""
-
-
-_LOG: Final = logging.getLogger(__name__)
-
-_RED: Final = "\x1b[1;31m"
-_PLAIN: Final = "\x1b[0m"
-_PREFIX: Final = "ajuste: "
-_ORDINARY_COLUMNS: Final = 80
-
-
-MOST_LINES: Final = 60
-"""Maximum number of lines of an error; a list of problems has a limit of its own and counts the rest."""
 
 
 def exit_code(work: Callable[[], object]) -> int:
@@ -177,25 +192,6 @@ class QuickEnding:
             with suppress(OSError, ValueError):
                 stream.flush()
         os._exit(self._code)
-
-
-# Typer's messages, and ours for them.
-_USAGE: Final = (
-    (r"No such command '(.+?)'\.?", r"command '\1' not found"),
-    (r"No such option: (\S+)", r"option \1 not found"),
-    (r" ?\(Possible options: (.+)\)", r"; did you mean \1?"),
-    (r"\.? Did you mean (.+)\?", r"; did you mean \1?"),
-    (r"Missing (?:argument|option|parameter) '([^' ]+?)(?:\.\.\.)?'.*", r"\1 is required"),
-    (r"Option '([^']+)' requires an argument\.?", r"\1 requires a value"),
-    (r"Got unexpected extra argument(?:s|\(s\))? \((.+)\)", r"unexpected argument: \1"),
-    (r"Invalid value for '([^']+)'[^:]*: ", r"\1: "),
-    (r"Input should be a valid integer.*", "expected a whole number"),
-    (r"Input should be a valid number.*", "expected a number"),
-    (r"Input should be less than or equal to (\S+)", r"expected at most \1"),
-    (r"Input should be greater than or equal to (\S+)", r"expected at least \1"),
-    (r"Input should be (less|greater) than (\S+)", r"expected a number \1 than \2"),
-    (r"Value error, ('.*') is not one of (.+?)\.?$", r"found \1; expected one of \2"),
-)
 
 
 def in_our_words(text: str) -> str:

@@ -97,6 +97,7 @@ ELSEWHERE: Final = MappingProxyType(
         "gate": "ci",
         "history": "ci",
         "import": "share",
+        "inventory": "doctor",
         "kernel": "kernels",
         "live": "live",
         "mcp": "mcp",

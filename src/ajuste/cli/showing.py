@@ -29,6 +29,33 @@ from ajuste.report.results import results_report
 from ajuste.report.terminal import ONE_SCREEN, print_report
 from ajuste.study.command_line.option import option_words
 
+OF_OUTPUT: Final = frozenset(
+    [
+        "--badge",
+        "--dry-run",
+        "--force",
+        "--fresh",
+        "--html",
+        "--json",
+        "--junit",
+        "--ktap",
+        "--markdown",
+        "--open",
+        "--output",
+        "--quiet",
+        "--report",
+        "--save",
+        "--tap",
+        "--verbose",
+        "--wait",
+    ]
+)
+"""Options that do not change what is measured."""
+
+PROGRAM: Final = "xdg-open"
+_DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
+_PATIENCE_S: Final = 5.0
+
 
 @dataclass(frozen=True)
 class Showing:
@@ -84,30 +111,6 @@ def contents_of(document: BaseModel) -> str:
 # The command line, as reports quote it.
 
 
-OF_OUTPUT: Final = frozenset(
-    [
-        "--badge",
-        "--dry-run",
-        "--force",
-        "--fresh",
-        "--html",
-        "--json",
-        "--junit",
-        "--ktap",
-        "--markdown",
-        "--open",
-        "--output",
-        "--quiet",
-        "--report",
-        "--save",
-        "--tap",
-        "--verbose",
-        "--wait",
-    ]
-)
-"""Options that do not change what is measured."""
-
-
 def command_line(context: typer.Context) -> str:
     """Return the request of a command as one line for a shell, without options that do not change what is measured."""
     arguments: list[str] = []
@@ -133,11 +136,6 @@ def command_line(context: typer.Context) -> str:
 
 
 # ``--open``: show a report in the caller's browser.
-
-
-PROGRAM: Final = "xdg-open"
-_DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
-_PATIENCE_S: Final = 5.0
 
 
 def open_report(

@@ -32,6 +32,18 @@ Why = Literal["decided", "budget", "time", "irrelevant", "interrupted", "failed"
 ``interrupted``.
 """
 
+LOOKS_EACH: Final = 40
+"""Up to so many blocks the trials are looked at after every one."""
+
+RARER: Final = 1.05
+"""Factor between the numbers of blocks at two later looks."""
+
+REVIEW: Final = 1.1
+"""Least factor of the numbers of blocks between two reviews of what is still measured."""
+
+# So many times what was measured is the most that is expected to be left.
+_FARTHEST: Final = 12
+
 
 @dataclass(frozen=True)
 class StoppingLimits:
@@ -237,16 +249,6 @@ def up_to_a_look(wanted: int, measured: int, limits: StoppingLimits) -> int:
 # run end as an undisturbed one.
 
 
-LOOKS_EACH: Final = 40
-"""Up to so many blocks the trials are looked at after every one."""
-
-RARER: Final = 1.05
-"""Factor between the numbers of blocks at two later looks."""
-
-REVIEW: Final = 1.1
-"""Least factor of the numbers of blocks between two reviews of what is still measured."""
-
-
 def looks() -> Iterator[int]:
     """Yield the numbers of measured blocks after which there is a look, without end."""
     yield from range(1, LOOKS_EACH)
@@ -327,10 +329,6 @@ def remaining(
         if end is not None
     }
     return Remaining(blocks, trials_missing, at_most)
-
-
-# So many times what was measured is the most that is expected to be left.
-_FARTHEST: Final = 12
 
 
 def _likely(finding: Finding) -> int | None:

@@ -43,6 +43,16 @@ KEY_BYTES = 32
 _REPLACEMENT_BYTES = 3
 _EXCERPT_BYTES = 100
 
+_FIRST = (Hello, Gate, Accepted)
+
+# Readings at the start, at the workload's end, at the observation's end, and one for a partial interval.
+_EXTRA_READINGS = 4
+
+# Extra time for a workload that does not die at once at its time limit.
+_SLACK_NS = 30_000_000_000
+
+_LARGEST = 2**64
+
 
 @dataclass(frozen=True)
 class Boot:
@@ -164,9 +174,6 @@ def _excerpt(raw: bytes) -> str:
     return f"{text} …" if len(raw) > _EXCERPT_BYTES else text
 
 
-_FIRST = (Hello, Gate, Accepted)
-
-
 def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> None:
     if not before:
         if isinstance(event, Failed):
@@ -250,13 +257,6 @@ def _check_complete(kinds: EventsByKind, plan: Plan) -> None:
 
 
 # Checks that samples of an agent are possible under the plan.
-
-
-# Readings at the start, at the workload's end, at the observation's end, and one for a partial interval.
-_EXTRA_READINGS = 4
-# Extra time for a workload that does not die at once at its time limit.
-_SLACK_NS = 30_000_000_000
-_LARGEST = 2**64
 
 
 def _problem_of_samples(kinds: EventsByKind, plan: Plan) -> str:

@@ -29,6 +29,37 @@ from ajuste.model.wording import split_at
 
 T = TypeVar("T", bound=BaseModel)
 
+FORMS = (
+    "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME, build:debian:6.1+NUMA=n or "
+    "path:VMLINUZ,modules=DIR"
+)
+
+SOURCE_FORMS = "debian:6.1, a directory, or git:DIR@REVISION"
+
+BUILT = "mine"
+"""Kernels that were built here (``ajuste kernel build``)."""
+
+TO_BUILD = "build"
+"""Kernels that are built when they are needed."""
+
+_NUMBER = r"(?:0|[1-9][0-9]{0,3})"
+_VERSION = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,2}}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+
+CONFIGS = ("lab", "lab-ext", "distro")
+"""Configurations by name; a file is none of a specification."""
+
+WITH_SCHEDULERS = "lab-ext"
+"""The one that is built with the BPF schedulers of its sources."""
+
+_CONFIG = "config="
+_RELEASE = re.compile(rf"{_NUMBER}\.{_NUMBER}[+~.\-0-9a-zA-Z]*")
+_OPTION = re.compile(r"[A-Za-z0-9_]+")
+_VALUE = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
+
+# What follows the + in the version of a package, such as 6.12.94+deb13-cloud-amd64.
+_OF_A_PACKAGE = re.compile(r"deb\d+(?:u\d+)?(?:-[a-z0-9-]+)?")
+
 
 class Flavour(ClosedModel):
     """A way in which a distribution configures its kernels. ``suffix`` ends their release."""
@@ -174,31 +205,6 @@ def package_source() -> PackageSource:
     """Return where packages of guests come from."""
     file = next(f for f in _tables() if f.name == "releases.toml")
     return _load(PackageSource, tomllib.loads(file.read_text(encoding="utf-8"))["packages"], file)
-
-
-FORMS = (
-    "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME, build:debian:6.1+NUMA=n or "
-    "path:VMLINUZ,modules=DIR"
-)
-SOURCE_FORMS = "debian:6.1, a directory, or git:DIR@REVISION"
-BUILT = "mine"
-"""Kernels that were built here (``ajuste kernel build``)."""
-TO_BUILD = "build"
-"""Kernels that are built when they are needed."""
-
-_NUMBER = r"(?:0|[1-9][0-9]{0,3})"
-_VERSION = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,2}}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
-CONFIGS = ("lab", "lab-ext", "distro")
-"""Configurations by name; a file is none of a specification."""
-WITH_SCHEDULERS = "lab-ext"
-"""The one that is built with the BPF schedulers of its sources."""
-_CONFIG = "config="
-_RELEASE = re.compile(rf"{_NUMBER}\.{_NUMBER}[+~.\-0-9a-zA-Z]*")
-_OPTION = re.compile(r"[A-Za-z0-9_]+")
-_VALUE = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
-# What follows the + in the version of a package, such as 6.12.94+deb13-cloud-amd64.
-_OF_A_PACKAGE = re.compile(r"deb\d+(?:u\d+)?(?:-[a-z0-9-]+)?")
 
 
 class PackagedKernel(BaseModel):

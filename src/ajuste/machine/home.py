@@ -87,6 +87,19 @@ KINDS: Final = MappingProxyType({"ablation": "search", "live": "live", "refine":
 # `e_machine` of an ELF file (elf.h), as uname(2) names the machine.
 _MACHINES: Final = MappingProxyType({3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"})
 
+_LOG: Final = logging.getLogger(__name__)
+_SQLITE: Final = "sqlite:///"
+_ANOTHER: Final = "set AJUSTE_HOME to another directory; under sudo: sudo AJUSTE_HOME=DIRECTORY ajuste …"
+AGENT = "ajuste-agent"
+WORKLOADS = "ajuste-workloads"
+SERVICE = "ajuste-service"
+WATCH = "ajuste-watch"
+
+LENS = "libajuste_lens.so"
+"""A library of QEMU's, which is found like a program."""
+
+_BUILT = TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
+
 
 def ajuste_version() -> str:
     """Return the installed version; ``unknown`` in a bare tree."""
@@ -244,11 +257,6 @@ def _versions(pattern: bytes, content: bytes) -> list[tuple[int, int]]:
     return [(int(major), int(minor)) for major, minor in re.findall(pattern, content)]
 
 
-_LOG: Final = logging.getLogger(__name__)
-_SQLITE: Final = "sqlite:///"
-_ANOTHER: Final = "set AJUSTE_HOME to another directory; under sudo: sudo AJUSTE_HOME=DIRECTORY ajuste …"
-
-
 @dataclass(frozen=True)
 class Home:
     """``data`` is worth keeping (the store, reports), ``cache`` can be fetched or made again, ``state`` is of this
@@ -391,16 +399,6 @@ def _owner_uid(directory: Path) -> int:
 
 
 # The native programs: where they are on this machine.
-
-
-AGENT = "ajuste-agent"
-WORKLOADS = "ajuste-workloads"
-SERVICE = "ajuste-service"
-WATCH = "ajuste-watch"
-LENS = "libajuste_lens.so"
-"""A library of QEMU's, which is found like a program."""
-
-_BUILT = TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
 
 
 def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Path:

@@ -1,4 +1,4 @@
-"""What tells this machine, its boot and its processes from others, and the sessions of which the process is gone.
+"""Identity of this machine, its boot and its processes, and the sessions whose process is gone.
 
 A session is a directory of a process that runs machines (``ajuste_guest.session``).
 """
@@ -12,6 +12,12 @@ import time
 from pathlib import Path
 
 from ajuste.machine.files import read_kept
+
+_IDENTITIES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+MARKER = ".ajuste-session"
+PREFIX = "vm-"
+_UNMARKED_SECONDS = 600
+
 
 # When this machine booted, so that files of an earlier boot are recognised.
 
@@ -42,9 +48,6 @@ def started_ticks(pid: int) -> int:
 # What tells this machine from every other, so that what was measured on two of them is never taken for one.
 
 
-_IDENTITIES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
-
-
 def machine_marks() -> dict[str, str]:
     """Return kernel, processor and identity of this machine, as far as they matter to measurements. They only ever go
     into a fingerprint: an identity must not be shown as it is (machine-id(5)).
@@ -66,11 +69,6 @@ def _identity() -> bytes:
         except OSError:
             continue
     return platform.node().encode()
-
-
-MARKER = ".ajuste-session"
-PREFIX = "vm-"
-_UNMARKED_SECONDS = 600
 
 
 def stale(sessions: Path) -> list[Path]:

@@ -143,6 +143,47 @@ _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
     "bundle": _GUESTS,
 }
 
+_CALLED: Final[Mapping[Asker, str]] = {
+    "owner": "you",
+    "sudo": "you",
+    "study file": "a study file",
+    "project file": "a project file",
+    "page": "the lab page",
+    "viewer": "a viewer",
+    "agent": "an agent",
+    "worker": "a coordinator",
+    "bundle": "an imported run",
+}
+
+_REFUSED: Final[Mapping[Rule, str]] = {
+    "yes": "",
+    "no": "may not name",
+    "named": "may name only as its owner allowed",
+    "--accept-risk": "may name only with --accept-risk",
+    "--allow-host": "may name only with --allow-host",
+    "--reboots": "may name only with --reboots",
+    "--build": "may name only with --build",
+}
+
+_HINTS: Final[Mapping[Kind, str]] = {
+    "path": "use a guest, or a parameter that names no path",
+    "command": "use a workload of the catalogue, or a guest",
+    "root command": "use a guest",
+    "file system": "use a guest",
+    "device": "use a guest",
+    "boot": "use a guest with other kernel arguments",
+    "adoption": "run it without --adopt; the owner of this machine adopts",
+    "host": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
+    "tunable": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
+    "risk": "use a guest, where there is no risk",
+    "kernel file": "use a kernel package such as debian:6.12",
+    "kernel build": "use a kernel package such as debian:6.12, or one that the owner built: mine:NAME",
+    "kernel source": "use a kernel package such as debian:6.12, or one that the owner built: mine:NAME",
+}
+
+# Environment variable of a child process: for whom it works, and after a colon the tunables that were granted.
+VARIABLE: Final = "AJUSTE_ASKED_BY"
+
 
 def rule(asker: Asker, kind: Kind) -> Rule:
     """Return whether ``asker`` may ask for ``kind``; what is not in the table is refused."""
@@ -189,43 +230,6 @@ class Asked:
         )
 
 
-_CALLED: Final[Mapping[Asker, str]] = {
-    "owner": "you",
-    "sudo": "you",
-    "study file": "a study file",
-    "project file": "a project file",
-    "page": "the lab page",
-    "viewer": "a viewer",
-    "agent": "an agent",
-    "worker": "a coordinator",
-    "bundle": "an imported run",
-}
-_REFUSED: Final[Mapping[Rule, str]] = {
-    "yes": "",
-    "no": "may not name",
-    "named": "may name only as its owner allowed",
-    "--accept-risk": "may name only with --accept-risk",
-    "--allow-host": "may name only with --allow-host",
-    "--reboots": "may name only with --reboots",
-    "--build": "may name only with --build",
-}
-_HINTS: Final[Mapping[Kind, str]] = {
-    "path": "use a guest, or a parameter that names no path",
-    "command": "use a workload of the catalogue, or a guest",
-    "root command": "use a guest",
-    "file system": "use a guest",
-    "device": "use a guest",
-    "boot": "use a guest with other kernel arguments",
-    "adoption": "run it without --adopt; the owner of this machine adopts",
-    "host": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
-    "tunable": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
-    "risk": "use a guest, where there is no risk",
-    "kernel file": "use a kernel package such as debian:6.12",
-    "kernel build": "use a kernel package such as debian:6.12, or one that the owner built: mine:NAME",
-    "kernel source": "use a kernel package such as debian:6.12, or one that the owner built: mine:NAME",
-}
-
-
 def granted(asker: Asker, named: Iterable[str]) -> Asked:
     """Return an asker who may measure on this machine where the owner ``named`` tunables of it, and not otherwise."""
     names = frozenset(named)
@@ -233,10 +237,6 @@ def granted(asker: Asker, named: Iterable[str]) -> Asked:
 
 
 # Rights that a process passes to a child that it starts for somebody else.
-
-
-# Environment variable of a child process: for whom it works, and after a colon the tunables that were granted.
-VARIABLE: Final = "AJUSTE_ASKED_BY"
 
 
 def child_environment(rights: Asked) -> dict[str, str]:

@@ -17,6 +17,32 @@ CONTRACT_VERSION: Final = 1
 
 Policy = Literal["other", "batch", "idle", "fifo", "rr"]
 
+# Name of a network interface (IFNAMSIZ is 16 with the final zero byte).
+DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")]
+
+# A control file of a cgroup v2 controller.
+CgroupFile = Annotated[str, Field(pattern=r"^(cpu|memory|io|pids)\.[a-z]+(\.[a-z]+)*$")]
+
+# Policies whose processes run before all others, by their priority (sched(7)).
+REAL_TIME: Final = ("fifo", "rr")
+
+# Sources of a sampler: /proc/vmstat, …, /proc/pressure/{cpu,io,memory}, /proc/stat; `process` reads the files of the
+# workload's own process (stat, io, schedstat, status).
+SamplerSource = Literal[
+    "vmstat", "meminfo", "diskstats", "schedstat", "pressure", "softirqs", "interrupts", "stat", "process"
+]
+
+# The distance of a node from itself (ACPI 6.5, section 5.2.17, System Locality Information Table).
+NEAREST: Final = 10
+
+# QEMU's distance where none is named (hw/core/numa.c, NUMA_DISTANCE_DEFAULT).
+USUAL_DISTANCE: Final = 20
+
+# Farthest node that can be reached: 255 stands for a node that cannot.
+FARTHEST: Final = 254
+
+_Whole = Annotated[int, Strict()]
+
 
 class FileLocation(ClosedModel):
     """A tunable that is a file of its own: a sysctl, a debugfs or sysfs file."""
@@ -41,10 +67,6 @@ class Choice(ClosedModel):
 
     kind: Literal["choice"] = "choice"
     path: str
-
-
-# Name of a network interface (IFNAMSIZ is 16 with the final zero byte).
-DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")]
 
 
 class DeviceFeature(ClosedModel):
@@ -141,14 +163,6 @@ class Write(ClosedModel):
     companions: tuple[Location, ...] = ()
 
 
-# A control file of a cgroup v2 controller.
-CgroupFile = Annotated[str, Field(pattern=r"^(cpu|memory|io|pids)\.[a-z]+(\.[a-z]+)*$")]
-
-
-# Policies whose processes run before all others, by their priority (sched(7)).
-REAL_TIME: Final = ("fifo", "rr")
-
-
 class Attributes(ClosedModel):
     """The attributes with which a process is run. ``None`` leaves what the kernel would do by itself.
 
@@ -203,19 +217,13 @@ class Perturbation(ClosedModel):
 
 class CpuPause(ClosedModel):
     """A CPU of a guest stands still from ``at_ns`` on for ``for_ns``, as it does on real machines while firmware or a
-    hypervisor has it: what interrupts it waits until then. ``at_ns`` counts from the guest's snapshot.
+    hypervisor has it: what interrupts it waits until then. ``at_ns`` counts from when the
+    agent said that the workload started.
     """
 
     cpu: int = Field(ge=0, le=15, description="The number of the CPU.")
-    at_ns: int = Field(ge=0, lt=2**53, description="When it stands still, in ns of the guest's time from its snapshot.")
+    at_ns: int = Field(ge=0, lt=2**53, description="When it stands still, in ns since the workload started.")
     for_ns: int = Field(ge=1, le=10**10, description="For how long, in ns.")
-
-
-# Sources of a sampler: /proc/vmstat, …, /proc/pressure/{cpu,io,memory}, /proc/stat; `process` reads the files of the
-# workload's own process (stat, io, schedstat, status).
-SamplerSource = Literal[
-    "vmstat", "meminfo", "diskstats", "schedstat", "pressure", "softirqs", "interrupts", "stat", "process"
-]
 
 
 class Sampler(ClosedModel):
@@ -332,16 +340,6 @@ class Plan(ClosedModel):
 
 
 # The nodes of a machine whose memory is not all equally near (NUMA).
-
-
-# The distance of a node from itself (ACPI 6.5, section 5.2.17, System Locality Information Table).
-NEAREST: Final = 10
-# QEMU's distance where none is named (hw/core/numa.c, NUMA_DISTANCE_DEFAULT).
-USUAL_DISTANCE: Final = 20
-# Farthest node that can be reached: 255 stands for a node that cannot.
-FARTHEST: Final = 254
-
-_Whole = Annotated[int, Strict()]
 
 
 class MemoryNode(ClosedModel):

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _LIST = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*")
 _DIGITS_OF_GROUP = 8
 
+MOST_CPUS: Final = 16
+_Whole = Annotated[int, Strict(), Field(ge=1, le=MOST_CPUS)]
+_THREADS: Final = (1, 2, 4, 8)
+
+# Numbers of CPUs, ascending.
+CpuSet = tuple[int, ...]
+
 
 def parse_cpus(text: str) -> tuple[int, ...]:
     """Return the CPU numbers of ``text``, ascending and each once. Raises ValueError for anything else."""
@@ -73,14 +80,6 @@ def cpu_mask(cpus: Iterable[int]) -> str:
 
 def _numbers(bits: int) -> tuple[int, ...]:
     return tuple(cpu for cpu, bit in enumerate(reversed(f"{bits:b}")) if bit == "1")
-
-
-MOST_CPUS: Final = 16
-_Whole = Annotated[int, Strict(), Field(ge=1, le=MOST_CPUS)]
-_THREADS: Final = (1, 2, 4, 8)
-
-# Numbers of CPUs, ascending.
-CpuSet = tuple[int, ...]
 
 
 class Topology(ClosedModel):

@@ -14,18 +14,40 @@ if TYPE_CHECKING:
 # Receiver of a few words on what happens now, e.g. `booting debian:5.10`; for progress displays.
 Say = Callable[[str], None]
 
-
-class Ongoing(str):
-    """The progress of something that was announced before: the next text replaces it, and no log has it."""
-
-    __slots__ = ()
-
-
 _PARTS_OF_SECONDS = {3: "ms", 6: "µs", 9: "ns"}
 _PERCENT_FROM: Final = 0.01
 _PERCENT_TO: Final = 2.0
 _OF_BYTES: Final = ("KiB", "MiB", "GiB", "TiB")
 _OF_A_SECOND: Final = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+_BEFORE_UNITS: Final = re.compile(
+    r"(?<=\d) (?=(?:%|[nµm]?s|min|h|days|[kMG]?Hz|[KMGT]?i?B(?:/s)?|[mb]illion)(?:\W|$))|(?<=±) (?=\d)"
+)
+
+NO_BREAK: Final = "\u00a0"
+_KEPT = frozenset("\n\t")
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_JOINERS = frozenset("\u200c\u200d")  # zero-width (non-)joiners: ordinary spelling in several scripts
+_LINE_BREAKS = frozenset("\u2028\u2029")
+
+# Letters and marks that show nothing (DerivedCoreProperties.txt of Unicode, Default_Ignorable_Code_Point; and the blank
+# of Braille). U+FE0E and U+FE0F choose between a character and its picture, as people write them.
+_IGNORED = (
+    *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0D), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
+)
+
+_EMPTY: Final = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORED) + "]")
+LONGEST_WORD: Final = 200
+LONGEST_VALUE: Final = 100
+_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
+_ANSI_C: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
+
+
+class Ongoing(str):
+    """The progress of something that was announced before: the next text replaces it, and no log has it."""
+
+    __slots__ = ()
 
 
 def number(value: float) -> str:
@@ -109,12 +131,6 @@ def quantity(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit and unit not in ("1", "count") else text
 
 
-_BEFORE_UNITS: Final = re.compile(
-    r"(?<=\d) (?=(?:%|[nµm]?s|min|h|days|[kMG]?Hz|[KMGT]?i?B(?:/s)?|[mb]illion)(?:\W|$))|(?<=±) (?=\d)"
-)
-NO_BREAK: Final = "\u00a0"
-
-
 def unbroken(text: str, space: str = NO_BREAK) -> str:
     """Return a text whose numbers stay on one line with their units; ``space`` is what stands between them."""
     return _BEFORE_UNITS.sub(space, text)
@@ -161,23 +177,6 @@ def first_few(parts: Collection[str], most: int) -> list[str]:
 # Source", 2021). ``visible`` makes them visible; what is printed goes through it (see ``report.console``).
 
 
-_KEPT = frozenset("\n\t")
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-_JOINERS = frozenset("\u200c\u200d")  # zero-width (non-)joiners: ordinary spelling in several scripts
-_LINE_BREAKS = frozenset("\u2028\u2029")
-# Letters and marks that show nothing (DerivedCoreProperties.txt of Unicode, Default_Ignorable_Code_Point; and the blank
-# of Braille). U+FE0E and U+FE0F choose between a character and its picture, as people write them.
-_IGNORED = (
-    *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
-    *((0xFE00, 0xFE0D), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
-)
-
-_EMPTY: Final = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORED) + "]")
-
-LONGEST_WORD: Final = 200
-LONGEST_VALUE: Final = 100
-
-
 def visible(text: str) -> str:
     r"""Return ``text`` with every control, format, unassigned and empty character written as ``\xNN`` or ``\uNNNN``;
     line feeds and tabs stay.
@@ -190,10 +189,6 @@ def visible(text: str) -> str:
 def visible_line(text: str) -> str:
     """Make a text visible on one line: line feeds and tabs are written out too."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
-
-
-_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
-_ANSI_C: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
 
 
 def shell_line(command: str) -> str:

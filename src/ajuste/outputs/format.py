@@ -20,6 +20,33 @@ Parser = Callable[[str], dict[str, float]]
 
 _WHOLE: Final = "give one complete JSON document"
 
+LARGEST: Final = 1e100
+"""Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
+
+MOST_METRICS: Final = 500
+MOST_CONFIGURATIONS: Final = 500
+
+MOST_SAMPLES: Final = 20_000
+"""Maximum number of samples that are compared and drawn: configurations by metrics."""
+
+LONGEST_NAME: Final = 200
+
+LOOKED_AT: Final = 1 << 20
+"""Number of characters from its beginning by which a text is recognised."""
+
+# Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement.
+_NEVER_NEGATIVE: Final = frozenset(
+    {"s", "sec", "secs", "second", "seconds", "ms", "msec", "milliseconds", "us", "µs", "μs", "usec", "microseconds"}
+    | {"ns", "nsec", "nanoseconds", "min", "minutes", "h", "hours", "hz", "khz", "mhz", "ghz", "1/s", "ops/s", "iops"}
+    | {"b", "byte", "bytes", "kb", "mb", "gb", "kib", "mib", "gib", "bytes/s", "kb/s", "mb/s", "mib/s", "kflop/s"}
+    | {"j", "joules", "w", "count", "faults", "switches", "requests", "cycles", "instructions", "events"}
+)
+
+# What columns of times are called, where they say no unit.
+_TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "runtime", "wall", "real", "user", "sys"})
+
+_FIGURE: Final = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,4})?", re.ASCII)
+
 
 class DocumentNode:
     """A value in a document, with its path, so that each error names its place."""
@@ -138,20 +165,6 @@ def in_beginning(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 # Gathering values as a parser finds them, and joining what several files have.
 
 
-LARGEST: Final = 1e100
-"""Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
-
-
-MOST_METRICS: Final = 500
-MOST_CONFIGURATIONS: Final = 500
-MOST_SAMPLES: Final = 20_000
-"""Maximum number of samples that are compared and drawn: configurations by metrics."""
-LONGEST_NAME: Final = 200
-
-LOOKED_AT: Final = 1 << 20
-"""Number of characters from its beginning by which a text is recognised."""
-
-
 @dataclass
 class Collector:
     """Gathers values as a parser finds them; ``table`` is what they come to.
@@ -245,19 +258,6 @@ class Collector:
         )
 
 
-# Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement.
-_NEVER_NEGATIVE: Final = frozenset(
-    {"s", "sec", "secs", "second", "seconds", "ms", "msec", "milliseconds", "us", "µs", "μs", "usec", "microseconds"}
-    | {"ns", "nsec", "nanoseconds", "min", "minutes", "h", "hours", "hz", "khz", "mhz", "ghz", "1/s", "ops/s", "iops"}
-    | {"b", "byte", "bytes", "kb", "mb", "gb", "kib", "mib", "gib", "bytes/s", "kb/s", "mb/s", "mib/s", "kflop/s"}
-    | {"j", "joules", "w", "count", "faults", "switches", "requests", "cycles", "instructions", "events"}
-)
-
-
-# What columns of times are called, where they say no unit.
-_TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "runtime", "wall", "real", "user", "sys"})
-
-
 def require_possible(values: Sequence[float], metric: Metric, places: Sequence[Place]) -> None:
     """Raise RequestError, at the place in ``places``, for a negative value whose unit forbids it."""
     unit = metric.unit.strip().lower()
@@ -304,9 +304,6 @@ def require_computable(value: float, name: str, place: Place) -> None:
         )
     if value and not 1 / LARGEST < abs(value) < LARGEST:
         raise RequestError(f"{name} is {value:g}; expected a number between 1e-100 and 1e100", place=place)
-
-
-_FIGURE: Final = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,4})?", re.ASCII)
 
 
 def number_at(text: str, what: str, place: Place) -> float:

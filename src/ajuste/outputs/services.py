@@ -17,6 +17,30 @@ from ajuste.model.metric import Metric
 
 _STARTS: Final = ('{"ajuste_services":', '{"ajuste_service_failed":')
 
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+_ADVICE: Final = (
+    (r"port \d+ was taken by another program", "run it again, or stop the other program"),
+    (r"port \d+ is already in use by another program", "write {port} instead of the number, or stop the other program"),
+    (r"port \d+ requires root", "write {port} instead of the number, choose a port of 1024 or more, or use sudo"),
+    (
+        r"No space left on device|Disk quota exceeded|could not extend file",
+        "free space where the services' data is: below /var/tmp or /var/lib here, in the memory of a guest (--memory)",
+    ),
+)
+
+_LAST_LINES: Final = 3
+
+# Characters of a line that are shown.
+_LONGEST: Final = 200
+
+_FIGURES: Final = (
+    ("cpu", "CPU time", "s", "cpu_ns", 1e9),
+    ("peak-rss", "Peak memory", "bytes", "peak_rss_bytes", 1),
+    ("voluntary-switches", "Voluntary context switches", "", "voluntary_switches", 1),
+    ("involuntary-switches", "Involuntary context switches", "", "involuntary_switches", 1),
+)
+
 
 class ServiceEnd(ClosedModel):
     """The end of the process of a service."""
@@ -72,9 +96,6 @@ class _Failed(ClosedModel):
     failure: NotStarted = Field(alias="ajuste_service_failed")
 
 
-_Kind = TypeVar("_Kind", bound=BaseModel)
-
-
 def is_report(output: Output) -> bool:
     """Return whether that is a message of ``ajuste-service``, and not of a command of the study."""
     return output.role in ("before", "after") and output.text.startswith(_STARTS)
@@ -115,17 +136,6 @@ def service_problem(events: Iterable[object]) -> str:
     return _with_log(f"service {dead.name} {dead.died} before the workload's end", dead.log)
 
 
-_ADVICE: Final = (
-    (r"port \d+ was taken by another program", "run it again, or stop the other program"),
-    (r"port \d+ is already in use by another program", "write {port} instead of the number, or stop the other program"),
-    (r"port \d+ requires root", "write {port} instead of the number, choose a port of 1024 or more, or use sudo"),
-    (
-        r"No space left on device|Disk quota exceeded|could not extend file",
-        "free space where the services' data is: below /var/tmp or /var/lib here, in the memory of a guest (--memory)",
-    ),
-)
-
-
 def with_advice(problem: str) -> str:
     """Return ``problem`` with what to do about it, where that is known of services."""
     advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, problem)), "")
@@ -139,11 +149,6 @@ def service_notes(events: Iterable[object]) -> list[str]:
     ]
 
 
-_LAST_LINES: Final = 3
-# Characters of a line that are shown.
-_LONGEST: Final = 200
-
-
 def _with_log(words: str, log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
     excerpts = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines]
@@ -151,14 +156,6 @@ def _with_log(words: str, log: str) -> str:
 
 
 # Metrics: of all services together, and of each if there are several.
-
-
-_FIGURES: Final = (
-    ("cpu", "CPU time", "s", "cpu_ns", 1e9),
-    ("peak-rss", "Peak memory", "bytes", "peak_rss_bytes", 1),
-    ("voluntary-switches", "Voluntary context switches", "", "voluntary_switches", 1),
-    ("involuntary-switches", "Involuntary context switches", "", "involuntary_switches", 1),
-)
 
 
 def service_values(events: Iterable[object]) -> dict[str, float]:

@@ -51,6 +51,25 @@ _CONTROLS: Final = dict.fromkeys(set(range(32)) - set(map(ord, "\a\b\t\n\v\f\r\x
 # From so many of its characters on that are no text, a stream is none.
 _OTHER_SHARE: Final = 0.05
 
+_PAUSED: Mapping[str, str] = {
+    "agent": "Ajuste was stopped",
+    "workload": "the workload was stopped from outside",
+    "background": "the background load was stopped from outside",
+    "machine": "the machine slept",
+}
+
+BACKGROUND_END = 9
+"""The signal that ends the background load after the workload."""
+
+LARGEST = 2**64
+"""A limit that no figure of the kernel reaches."""
+
+NOTHING_KNOWN: Mapping[str, str] = {}
+LAST_LINES = 3
+
+LONGEST = 200
+"""Characters of a line that are shown."""
+
 
 def cut_lines(lines: str) -> str:
     """The agent's ``lines`` without output that is too long to keep.
@@ -86,20 +105,6 @@ def cut(output: Output) -> Output:
     mark = f"\n[{dropped:,} bytes left out; SHA-256 of what was read: {whole}]\n"
     shortened = text[:begin] + mark + (text[-end:] if end else "")
     return output.model_copy(update={"text": shortened, "dropped_bytes": dropped})
-
-
-_PAUSED: Mapping[str, str] = {
-    "agent": "Ajuste was stopped",
-    "workload": "the workload was stopped from outside",
-    "background": "the background load was stopped from outside",
-    "machine": "the machine slept",
-}
-
-BACKGROUND_END = 9
-"""The signal that ends the background load after the workload."""
-
-LARGEST = 2**64
-"""A limit that no figure of the kernel reaches."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,6 @@ class _Findings:
     @property
     def status(self) -> Status:
         return "failed" if self.failed else "flagged" if self.flagged else "ok"
-
-
-NOTHING_KNOWN: Mapping[str, str] = {}
 
 
 def trial(
@@ -322,11 +324,6 @@ def _read_output(kinds: EventsByKind, reading: TrialReading, findings: _Findings
 
 
 # How the workload of a trial ended, and its last output: from the stored lines of the agent.
-
-
-LAST_LINES = 3
-LONGEST = 200
-"""Characters of a line that are shown."""
 
 
 def is_broken(trial: Trial) -> bool:

@@ -44,6 +44,37 @@ _UNKNOWN: Final = "Working"
 # Stay free at the end of each line: a terminal writes ^C there, which must not begin another line.
 _ECHO_COLUMNS: Final = 2
 
+# Stands for a blank where no line breaks: rich breaks at every kind of blank. It is of no script, and not printed.
+_JOINT: Final = "\ue000"
+
+INDENT: Final = 2
+
+WORD_STYLES: Final[dict[Word, str]] = {
+    "improves": "bold green",
+    "worsens": "bold red",
+    "differs": "bold blue",
+    "equivalent": "cyan",
+    "undecided": "yellow",
+}
+"""The styles of the words of verdicts."""
+
+_ASCII: Final = str.maketrans(
+    {
+        "−": "-",
+        "–": "-",
+        "±": "+-",
+        "×": "x",
+        "…": "..",
+        "µ": "u",
+        "μ": "u",
+        "∞": "inf",
+        "≠": "!=",
+        "≈": "~",
+        "·": "|",
+        "→": "->",
+    }
+)
+
 
 class _Facts:
     # Facts with a separator between them. A line breaks there if it can, and else between words.
@@ -171,10 +202,6 @@ class Activity(Display):
         return [] if self._log and is_logged else [now]
 
 
-# Stands for a blank where no line breaks: rich breaks at every kind of blank. It is of no script, and not printed.
-_JOINT: Final = "\ue000"
-
-
 def joined(text: Text) -> Text:
     """Return ``text`` with its numbers kept on one line with their units."""
     text.plain = unbroken(text.plain, _JOINT)
@@ -243,34 +270,6 @@ def errors_above(console: Console) -> Iterator[None]:
 
 
 # What is printed at once: nothing cut off, no trailing blanks, ASCII where nothing else can be shown.
-
-
-INDENT: Final = 2
-WORD_STYLES: Final[dict[Word, str]] = {
-    "improves": "bold green",
-    "worsens": "bold red",
-    "differs": "bold blue",
-    "equivalent": "cyan",
-    "undecided": "yellow",
-}
-"""The styles of the words of verdicts."""
-
-_ASCII: Final = str.maketrans(
-    {
-        "−": "-",
-        "–": "-",
-        "±": "+-",
-        "×": "x",
-        "…": "..",
-        "µ": "u",
-        "μ": "u",
-        "∞": "inf",
-        "≠": "!=",
-        "≈": "~",
-        "·": "|",
-        "→": "->",
-    }
-)
 
 
 class Sheet:

@@ -51,6 +51,31 @@ _MOST_NAMED: Final = 3
 # A smallest effect beyond 100 % is of no use.
 _LARGEST: Final = 1.0
 
+MOST_WORDS: Final = 25
+
+MOST_METRICS: Final = 4
+"""Maximum number of metrics that have a sentence, the first ones."""
+
+_FEWEST_OF_A_TREND: Final = 3
+
+MOST_LEVELS: Final = 4
+"""Maximum number of levels of a condition that have a sentence or a name, those with the largest effects."""
+
+# The effect that the headline names, of several settings.
+_OF_CONDITIONS: Final = ("improves", "differs", "worsens", "undecided", "equivalent")
+
+_CERTAIN: Final = _OF_CONDITIONS[:3]
+
+# Words that begin a sentence of this module; any other first word may be a name, whose letters stay.
+_FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether", "With"})
+
+_WITH_ARTICLE: Final = (
+    *("bandwidth of ", "error of ", "longest ", "mean ", "median ", "share of ", "shortest ", "spread of "),
+    *("time to ", "time until "),
+)
+
+_PERCENTILE: Final = re.compile(r"[\d.]+th percentile")
+
 
 def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return the section; empty if all is decided or could not matter."""
@@ -175,25 +200,6 @@ def _reach(results: Results, finding: Finding) -> float:
     reference = results.reference(finding.configuration if isinstance(finding, Verdict) else "")
     baseline = next((c.metrics.get(finding.metric) for c in results.configurations if c.name == reference), None)
     return max(abs(low), abs(high)) / abs(baseline.mean) if baseline and baseline.mean else math.inf
-
-
-MOST_WORDS: Final = 25
-MOST_METRICS: Final = 4
-"""Maximum number of metrics that have a sentence, the first ones."""
-
-_FEWEST_OF_A_TREND: Final = 3
-MOST_LEVELS: Final = 4
-"""Maximum number of levels of a condition that have a sentence or a name, those with the largest effects."""
-# The effect that the headline names, of several settings.
-_OF_CONDITIONS: Final = ("improves", "differs", "worsens", "undecided", "equivalent")
-_CERTAIN: Final = _OF_CONDITIONS[:3]
-# Words that begin a sentence of this module; any other first word may be a name, whose letters stay.
-_FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether", "With"})
-_WITH_ARTICLE: Final = (
-    *("bandwidth of ", "error of ", "longest ", "mean ", "median ", "share of ", "shortest ", "spread of "),
-    *("time to ", "time until "),
-)
-_PERCENTILE: Final = re.compile(r"[\d.]+th percentile")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,58 @@ from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format
 from ajuste.report.tables import deciding_metrics, mean_format
 from ajuste.report.verdicts import effect_style, known, word_badge
 
+_COLUMNS: Final = ("Predicted", "Measured", "Residual")
+
+_LEAD: Final = (
+    "The rule calls two configurations different if their means differ by more than three standard deviations of the "
+    "difference, either between two single values or between two means. It is one more opinion, no verdict: it ignores "
+    "common drift, repeated looks, the number of comparisons, and whether a difference is large enough to matter."
+)
+
+# Of more configurations a terminal shows only where rule and verdict disagree.
+_MOST_BY_RULE: Final = 4
+
+_SOURCE: Final = 'The rule: F. Pukelsheim, "The Three Sigma Rule", The American Statistician 48(2), 1994.'
+
+_THREE_SIGMA_COLUMNS: Final = (
+    "Mean",
+    "± 3 sd of single values",
+    "± 3 sd of the mean",
+    "Rule, single values",
+    "Rule, means",
+)
+
+_MACHINES_LEAD: Final = (
+    "Each block ran on one machine and is compared within itself, so a machine's speed affects no effect."
+)
+
+_MACHINES_SOURCE: Final = (
+    "Whether the effects are equal: R. A. Alexander and D. M. Govern, A New and Simpler Approximation for ANOVA Under "
+    "Variance Heterogeneity, Journal of Educational Statistics 19(2), 1994; and D. V. Mehrotra, Improving the "
+    "Brown-Forsythe Solution to the Generalized Behrens-Fisher Problem, Communications in Statistics 26(3), 1997."
+)
+
+_MACHINES_COLUMNS: Final = ("Blocks", "Effect", "Interval")
+
+_SUMMARY: Final[dict[Agreement, str]] = {
+    "depends": "The machines disagree: no verdict applies to all of them.",
+    "differ": "The machines agree on the verdicts, but not on how large the effects are.",
+    "unknown": "There are too few blocks on more than one machine to tell whether the effects are the same on all.",
+    "alike": "No difference between the machines' effects is seen.",
+}
+
+MOST_MACHINES: Final = 40
+"""Machines that have a line each; of more, ``ENDS`` of each side."""
+
+ENDS: Final = 10
+
+_PROOFS_LEAD: Final = (
+    "Read from each running kernel before the measurement. The configuration from which a kernel was built proves "
+    "nothing."
+)
+
+M = TypeVar("M", bound=BaseModel)
+
 
 def listing_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return the sections that ``results`` has, in the order to be shown."""
@@ -73,9 +125,6 @@ def _columns(
 
 
 # What a rule of the kernel predicts, beside what was measured.
-
-
-_COLUMNS: Final = ("Predicted", "Measured", "Residual")
 
 
 def predictions_section(results: Results, labels: Labels) -> Section | None:
@@ -147,23 +196,6 @@ def _lines(results: Results, predictions: tuple[Prediction, ...], metric: Metric
 # The answer of the 3-sigma rule, beside the verdicts.
 
 
-_LEAD: Final = (
-    "The rule calls two configurations different if their means differ by more than three standard deviations of the "
-    "difference, either between two single values or between two means. It is one more opinion, no verdict: it ignores "
-    "common drift, repeated looks, the number of comparisons, and whether a difference is large enough to matter."
-)
-# Of more configurations a terminal shows only where rule and verdict disagree.
-_MOST_BY_RULE: Final = 4
-_SOURCE: Final = 'The rule: F. Pukelsheim, "The Three Sigma Rule", The American Statistician 48(2), 1994.'
-_THREE_SIGMA_COLUMNS: Final = (
-    "Mean",
-    "± 3 sd of single values",
-    "± 3 sd of the mean",
-    "Rule, single values",
-    "Rule, means",
-)
-
-
 def three_sigma_section(results: Results, labels: Labels) -> Section | None:
     """Return the table; ``None`` if the study did not ask for it."""
     groups = tuple(
@@ -233,28 +265,6 @@ def _word(differs: bool | None) -> str:
 # Machines side by side: the effects in the blocks of each, and whether they say the same.
 
 
-_MACHINES_LEAD: Final = (
-    "Each block ran on one machine and is compared within itself, so a machine's speed affects no effect."
-)
-_MACHINES_SOURCE: Final = (
-    "Whether the effects are equal: R. A. Alexander and D. M. Govern, A New and Simpler Approximation for ANOVA Under "
-    "Variance Heterogeneity, Journal of Educational Statistics 19(2), 1994; and D. V. Mehrotra, Improving the "
-    "Brown-Forsythe Solution to the Generalized Behrens-Fisher Problem, Communications in Statistics 26(3), 1997."
-)
-_MACHINES_COLUMNS: Final = ("Blocks", "Effect", "Interval")
-_SUMMARY: Final[dict[Agreement, str]] = {
-    "depends": "The machines disagree: no verdict applies to all of them.",
-    "differ": "The machines agree on the verdicts, but not on how large the effects are.",
-    "unknown": "There are too few blocks on more than one machine to tell whether the effects are the same on all.",
-    "alike": "No difference between the machines' effects is seen.",
-}
-
-
-MOST_MACHINES: Final = 40
-"""Machines that have a line each; of more, ``ENDS`` of each side."""
-ENDS: Final = 10
-
-
 def machines_section(results: Results, labels: Labels) -> Section | None:
     """Return the deciding effects by machine; ``None`` if there is one machine only."""
     deciding = deciding_metrics(results)
@@ -314,12 +324,6 @@ def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Lab
 
 
 # What the kernels of a run were seen to have, before anything was measured.
-
-
-_PROOFS_LEAD: Final = (
-    "Read from each running kernel before the measurement. The configuration from which a kernel was built proves "
-    "nothing."
-)
 
 
 def kernel_proofs(results: Results) -> dict[str, Proof]:
@@ -388,9 +392,6 @@ def _kernel_title(name: str, kernel: KernelOptions) -> str:
 def _options_differ(kernel: KernelOptions) -> str:
     count = count_of(kernel.total, "option") if kernel.total else "no options"
     return f"{count} {'differs' if kernel.total == 1 else 'differ'} from {kernel.baseline}"
-
-
-M = TypeVar("M", bound=BaseModel)
 
 
 def _environment_documents(results: Results, place: str, form: type[M]) -> dict[str, M]:

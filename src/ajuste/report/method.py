@@ -52,6 +52,48 @@ from ajuste.report.verdicts import effect_band
 # Levels of nesting that are shown as such.
 _DEEPEST: Final = 6
 
+VIRTUAL: Final = (
+    "Measured under the virtual clock: an emulated CPU whose time is the count of its instructions. The figures repeat "
+    "to the last digit on any machine. They say what the kernel does, not how fast any hardware is."
+)
+
+MODELLED: Final = (
+    "Measured under the virtual clock: an emulated CPU with the time of a modelled machine, {machine}. The figures "
+    "repeat to the last digit on any machine. They say what the kernel does and what a simple model of caches makes of "
+    "it, not how fast any hardware is."
+)
+
+EMULATED: Final = (
+    "Measured on an emulated CPU (QEMU without hardware virtualisation) with the ordinary clock. Compare the "
+    "configurations with each other; the figures are not the speed of any hardware."
+)
+
+# An error rate that is not much more than the 5 % that a test promises is no news in a sentence.
+_WORTH_SAYING: Final = 0.06
+
+_COLUMNS: Final = (
+    Column("What", figure=False),
+    Column("Found", figure=False),
+    Column("t test wrong in"),
+    Column("Verdict", figure=False),
+)
+
+MOST_NOTES: Final = 2
+"""Notes and remarks on noise that a terminal shows unless details are asked for."""
+
+_MEANS: Final = "geometric in sentences, where they give the ratio beside them; arithmetic in tables"
+_MOST_LISTED: Final = 1_000  # trials in the table of single trials
+_MOST_LEFT_OUT: Final = 200  # trials that were flagged or failed, a line each
+
+# What disturbs a trial, by how the reason begins: its figures differ from trial to trial.
+_CAUSES: Final = (
+    ("other work took ", "other work"),
+    ("the hypervisor took ", "stolen CPU time"),
+    ("a CPU was throttled ", "a hot CPU"),
+)
+
+_MOST_CAUSES: Final = 3
+
 
 def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
     """Return the environment as a tree of facts, with inventories folded."""
@@ -91,21 +133,6 @@ def _as_text(value: Any) -> str:
 
 
 # What the clock of a run means for its figures, in plain words.
-
-
-VIRTUAL: Final = (
-    "Measured under the virtual clock: an emulated CPU whose time is the count of its instructions. The figures repeat "
-    "to the last digit on any machine. They say what the kernel does, not how fast any hardware is."
-)
-MODELLED: Final = (
-    "Measured under the virtual clock: an emulated CPU with the time of a modelled machine, {machine}. The figures "
-    "repeat to the last digit on any machine. They say what the kernel does and what a simple model of caches makes of "
-    "it, not how fast any hardware is."
-)
-EMULATED: Final = (
-    "Measured on an emulated CPU (QEMU without hardware virtualisation) with the ordinary clock. Compare the "
-    "configurations with each other; the figures are not the speed of any hardware."
-)
 
 
 def clock_notes(results: Results) -> tuple[str, ...]:
@@ -154,21 +181,6 @@ def _texts(mapping: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 # What the diagnostics found in the noise, and what it would do to a naive test.
-
-
-# An error rate that is not much more than the 5 % that a test promises is no news in a sentence.
-_WORTH_SAYING: Final = 0.06
-
-_COLUMNS: Final = (
-    Column("What", figure=False),
-    Column("Found", figure=False),
-    Column("t test wrong in"),
-    Column("Verdict", figure=False),
-)
-
-
-MOST_NOTES: Final = 2
-"""Notes and remarks on noise that a terminal shows unless details are asked for."""
 
 
 def note_sections(notes: tuple[str, ...], clock: tuple[str, ...]) -> tuple[Section, ...]:
@@ -246,11 +258,6 @@ def _error(diagnostic: Diagnostic) -> str:
     return f"With this alone a t test on two batches is wrong in {_percent(diagnostic)} of cases instead of 5 %. "
 
 
-_MEANS: Final = "geometric in sentences, where they give the ratio beside them; arithmetic in tables"
-_MOST_LISTED: Final = 1_000  # trials in the table of single trials
-_MOST_LEFT_OUT: Final = 200  # trials that were flagged or failed, a line each
-
-
 def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
     """Return the basis of the verdicts: design, clock, seed, confidence."""
     compared = len(results.configurations) > 1
@@ -309,15 +316,6 @@ def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
         blocks = (Paragraph(explained.what), Facts(to_facts(*facts)), *note)
         parts.append(Subsection(explained.title or explained.name, blocks, explained.name))
     return tuple(parts)
-
-
-# What disturbs a trial, by how the reason begins: its figures differ from trial to trial.
-_CAUSES: Final = (
-    ("other work took ", "other work"),
-    ("the hypervisor took ", "stolen CPU time"),
-    ("a CPU was throttled ", "a hot CPU"),
-)
-_MOST_CAUSES: Final = 3
 
 
 def left_out(results: Results) -> tuple[str, ...]:

@@ -42,6 +42,21 @@ from ajuste_stats.terms import Scale
 
 NOT_SUPPORTED: Final = "not supported"
 
+# Of more contenders these are named and the rest counted.
+_MOST_NAMED: Final = 6
+
+_SECONDS: Final = ("s", "ms", "us", "µs", "ns")
+
+# Configurations; more are easier to read in a table.
+_MOST_IN_A_LINE: Final = 4
+
+# Of more effects of factors than this the summary names those that matter most.
+_MOST_EFFECTS: Final = 24
+
+_MOST_IN_SUMMARY: Final = 4
+_SAME_FIGURE: Final = 0.01
+_EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Verdict", figure=False))
+
 
 def deciding_metrics(results: Results) -> frozenset[str]:
     """Return the metrics that decide when the study stops: by verdicts, or by effects of factors."""
@@ -191,11 +206,6 @@ def _cpu_times(configuration: Measured) -> str:
 
 # Tables of verdicts, of the effects of factors, of the lines of a profile that was taken apart; and the ranking of
 # three configurations or more: a sentence that names the winner, and a row for each.
-
-
-# Of more contenders these are named and the rest counted.
-_MOST_NAMED: Final = 6
-_SECONDS: Final = ("s", "ms", "us", "µs", "ns")
 
 
 def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
@@ -351,15 +361,6 @@ def _decimals(bounds: Sequence[float | None]) -> int:
     return min(6, max(least, 1 - math.floor(math.log10(width)) if width > 0 else 0))
 
 
-# Configurations; more are easier to read in a table.
-_MOST_IN_A_LINE: Final = 4
-# Of more effects of factors than this the summary names those that matter most.
-_MOST_EFFECTS: Final = 24
-_MOST_IN_SUMMARY: Final = 4
-_SAME_FIGURE: Final = 0.01
-_EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Verdict", figure=False))
-
-
 def verdict_table(results: Results, metrics: Sequence[Metric], labels: Labels, name: str) -> Table | None:
     """Return a row for each configuration: mean, effect against the baseline, and verdict."""
     chosen = [metric for metric in metrics if metric_verdicts(results, metric.name)]
@@ -497,6 +498,3 @@ def _effects_summary(effects: Sequence[FactorEffect], styles: dict[Scale, Effect
         if (count := sum(effect.verdict == word for effect in effects))
     ]
     return "; ".join((*named, *more, *rest))
-
-
-# The lines of a profile: what each does of what the whole does.

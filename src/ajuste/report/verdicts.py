@@ -15,6 +15,15 @@ from ajuste.report.document import Badge, Meanings
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, signed
 from ajuste_stats.terms import Scale, Word
 
+ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent", "undecided")
+Kind = Literal["percent", "factor", "difference"]
+_NO_LIMITS: Final = "unknown until more blocks"
+
+# Limits that are further apart than this factor tell nothing; the second holds where they include no effect.
+_TELLING: Final = 1e6
+
+_TELLING_AROUND_NONE: Final = 100.0
+
 
 @dataclass(frozen=True)
 class Look:
@@ -31,7 +40,6 @@ LOOKS: Final[dict[Word, Look]] = {
     "equivalent": Look("≈", "so close to the baseline that the difference does not matter"),
     "undecided": Look("?", "the measurements do not decide it"),
 }
-ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent", "undecided")
 
 
 def verdict_text(verdict: Finding, smallest_effect: float) -> str:
@@ -72,14 +80,6 @@ def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
 
 
 # Effects against the baseline in figures: percentages, factors or differences, alike within one metric.
-
-
-Kind = Literal["percent", "factor", "difference"]
-
-_NO_LIMITS: Final = "unknown until more blocks"
-# Limits that are further apart than this factor tell nothing; the second holds where they include no effect.
-_TELLING: Final = 1e6
-_TELLING_AROUND_NONE: Final = 100.0
 
 
 @dataclass(frozen=True)

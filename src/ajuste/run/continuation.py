@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 # Commands with an option for the measured kernels; other commands derive theirs from other options.
 _WITH_KERNELS: Final = frozenset({"compare", "ablate", "suite", "tune"})
 
+# Factor of the suggested budget over the blocks likely needed.
+_GROWN: Final = 1.2
+
+# Number of last blocks that estimate the seconds of a block.
+_LATELY: Final = 8
+
+_BUDGETS: Final = ("--blocks", "--max-time")
+FEWEST_MORE: Final = 4
+
 
 def reproducing_commands(run: Run, resolved: ResolvedStudy) -> list[str]:
     """Return the commands that measure ``run`` again: a series of kernels moves on, so the exact release is named, and
@@ -64,13 +73,6 @@ def with_root(command: str, resolved: ResolvedStudy) -> str:
         return command
     # In a library or notebook sys.argv has another program.
     return as_root(shlex.split(command)[1:]) if Path(sys.argv[0]).name == "ajuste" else f"sudo {command}"
-
-
-# Factor of the suggested budget over the blocks likely needed.
-_GROWN: Final = 1.2
-# Number of last blocks that estimate the seconds of a block.
-_LATELY: Final = 8
-_BUDGETS: Final = ("--blocks", "--max-time")
 
 
 def continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) -> Continuation | None:
@@ -113,9 +115,6 @@ def continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) 
     at = 2 if words[1] != "run" else 3
     command = shlex.join([*unlimited[:at], *options, *unlimited[at:], *words[end:]])
     return Continuation(command=with_root(command, resolved), seconds_per_block=each)
-
-
-FEWEST_MORE: Final = 4
 
 
 def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:

@@ -26,7 +26,7 @@ from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.trial_status import EXITED
-from ajuste.run.outcome import results_of
+from ajuste.run.outcome import results_of, rule_of_three_sigma
 from ajuste.run.testbed import Experiment, KernelTestbed, RunOptions, testbed_for
 from ajuste.study.named import require_allowed
 from ajuste.study.resolve import resolve
@@ -68,6 +68,8 @@ def prepare(study: Study, catalogue: Catalogue, options: RunOptions) -> Experime
     resolved = resolved_study(study, catalogue, options)
     if study.analysis.explain:
         recorder()  # what it lacks is named before anything is measured
+    if study.analysis.three_sigma:
+        rule_of_three_sigma()
     return testbed_for(study, options).prepared(resolved, catalogue)
 
 

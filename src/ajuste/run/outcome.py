@@ -14,7 +14,7 @@ from ajuste.design.stopping import Why
 from ajuste.executor.executor import NOTES
 from ajuste.machine.home import KINDS, plugin_of
 from ajuste.model.continuation import CONTINUATION, REPRODUCE
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RunError
 from ajuste.model.facets import stored_results
 from ajuste.model.origin import IMPORTED
 from ajuste.model.plan import Command
@@ -53,25 +53,19 @@ def results_of(run: Run, store: Store) -> Results:
 def with_three_sigma(results: Results, run: Run, store: Store) -> Results:
     """Return ``results`` of ``run`` with what the 3-sigma rule says; the verdicts beside it stay as they are.
 
-    Raises RequestError where the run does not compare configurations one by one.
+    Raises RequestError where the run does not compare configurations one by one, or nothing that knows the rule is
+    installed.
     """
-    from ajuste.analysis.pairs import units
-    from ajuste.analysis.results import configurations
-    from ajuste.analysis.summary import with_quantile_columns
-    from ajuste.analysis.three_sigma import three_sigma
     from ajuste.store.record import KeptRecord
 
     resolved = ResolvedStudy.model_validate_json(run.resolved)
-    deciding = [metric for metric in resolved.deciding if metric.quantile is None]
-    one_by_one = not resolved.kind and not resolved.study.design.judges_effects
-    if not one_by_one or not deciding or len(resolved.configurations) < 2:
-        raise RequestError(
-            f"--three-sigma: the run {run.id} does not compare means of configurations one by one",
-            hint="remove --three-sigma",
-        )
-    columns = with_quantile_columns(KeptRecord(run, store).measurements, resolved.deciding)
-    rows = three_sigma(configurations(resolved), units(resolved, columns), deciding, results.verdicts, results.level)
+    rows = rule_of_three_sigma().requested(MeasuredRun(run, store, KeptRecord(run, store), resolved, results))
     return results.with_facet(THREE_SIGMA, rows)
+
+
+def rule_of_three_sigma() -> Any:
+    """Return the facet of the 3-sigma rule. Raises RequestError with the command that installs it."""
+    return plugin_of("analyse", "facets", THREE_SIGMA.key)
 
 
 def keep_results(run: Run, results: Results, store: Store) -> None:

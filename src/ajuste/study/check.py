@@ -66,6 +66,17 @@ OF_A_GUEST = (
     "machine",
 )
 
+# A grid to be refined: factors with fewer levels are not made coarser; over more factors it has too many points.
+FEWEST_LEVELS = 4
+
+MOST_FACTORS = 3
+
+# Limit of lines of an ablation: with more, a block would be hundreds of trials.
+MOST_LINES = 60
+
+_EXPECTED = "screening requires two levels of each factor, or three with the baseline in the middle"
+_ALL = 'use combine = "all" for every combination, or "one-at-a-time"'
+
 
 def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -> list[Problem]:
     """Return the problems of ``study`` that can be known without a kernel, all or very many of them."""
@@ -290,17 +301,6 @@ def _tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 
 
 # Whether a study's design can be carried out with its factors.
-
-
-# A grid to be refined: factors with fewer levels are not made coarser; over more factors it has too many points.
-FEWEST_LEVELS = 4
-MOST_FACTORS = 3
-
-# Limit of lines of an ablation: with more, a block would be hundreds of trials.
-MOST_LINES = 60
-
-_EXPECTED = "screening requires two levels of each factor, or three with the baseline in the middle"
-_ALL = 'use combine = "all" for every combination, or "one-at-a-time"'
 
 
 def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, get_args
 
 from ajuste.catalogue.level import check_parameter
@@ -125,12 +125,16 @@ def varies(study: Study, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Knob:
-    """A ``tunable`` at ``location`` of a kernel of ``version``. ``replaced`` is the requested one, if another."""
+    """A ``tunable`` at ``location`` of a kernel of ``version``. ``replaced`` is the requested one, if another.
+
+    ``values`` are the levels as this kernel has them, by how the study gives them.
+    """
 
     tunable: Tunable
     location: Location | Marker
     version: KernelVersion
     replaced: Tunable | None = None
+    values: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def where(self) -> str:

@@ -21,6 +21,39 @@ Real = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Switch = Annotated[bool, Strict()]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=80)]
 
+_LEVEL_SCHEMA = {"type": ["integer", "number", "string", "boolean"]}
+
+_CPUS_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*$"},
+        {"type": "integer", "minimum": 0},
+        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+    ]
+}
+
+Share = Annotated[Real, Field(gt=0, le=10)]
+
+Precision = Annotated[
+    Share | None,
+    Field(
+        exclude_if=lambda precision: precision is None,
+        description="Go on until no deciding interval is wider than this to each side of its estimate, relative to the "
+        "baseline (default: until all verdicts are decided).",
+    ),
+]
+
+Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+
+# Claim about a kernel, in form: `numa`, `no-numa`, `hz=250`.
+Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
+
+Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
+ReadyText = Annotated[str, StringConstraints(pattern=r"^(none|port|port:[0-9]{1,5}|socket:[^\x00]+|log:[^\x00]+)$")]
+LoadReady = Annotated[str, StringConstraints(pattern=r"^(settled|none|log:[^\x00]+)$")]
+StopSignal = Literal["TERM", "INT", "QUIT", "HUP", "USR1", "USR2"]
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_WHEN: Final = 'Only in configurations with these levels, such as { load = "on" }; a list allows several levels.'
+
 
 def level_text(value: Any) -> str:
     """Return a level as text, as it is written to the kernel: ``true`` is ``1``."""
@@ -40,14 +73,6 @@ def _cpus_text(value: Any) -> str:
     return str(value)
 
 
-_LEVEL_SCHEMA = {"type": ["integer", "number", "string", "boolean"]}
-_CPUS_SCHEMA = {
-    "anyOf": [
-        {"type": "string", "pattern": r"^\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*$"},
-        {"type": "integer", "minimum": 0},
-        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
-    ]
-}
 Level = Annotated[str, BeforeValidator(level_text), WithJsonSchema(_LEVEL_SCHEMA)]
 Cpus = Annotated[str, BeforeValidator(_cpus_text), WithJsonSchema(_CPUS_SCHEMA)]
 Levels = Annotated[
@@ -56,23 +81,6 @@ Levels = Annotated[
     Field(min_length=1),
     WithJsonSchema({"anyOf": [_LEVEL_SCHEMA, {"type": "array", "items": _LEVEL_SCHEMA, "minItems": 1}]}),
 ]
-Share = Annotated[Real, Field(gt=0, le=10)]
-Precision = Annotated[
-    Share | None,
-    Field(
-        exclude_if=lambda precision: precision is None,
-        description="Go on until no deciding interval is wider than this to each side of its estimate, relative to the "
-        "baseline (default: until all verdicts are decided).",
-    ),
-]
-Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-# Claim about a kernel, in form: `numa`, `no-numa`, `hz=250`.
-Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
-Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
-ReadyText = Annotated[str, StringConstraints(pattern=r"^(none|port|port:[0-9]{1,5}|socket:[^\x00]+|log:[^\x00]+)$")]
-LoadReady = Annotated[str, StringConstraints(pattern=r"^(settled|none|log:[^\x00]+)$")]
-StopSignal = Literal["TERM", "INT", "QUIT", "HUP", "USR1", "USR2"]
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class StudyTable(BaseModel):
@@ -254,7 +262,6 @@ class _Job(StudyTable):
 
 # Levels by factor, under which something is there.
 When = dict[str, Levels]
-_WHEN: Final = 'Only in configurations with these levels, such as { load = "on" }; a list allows several levels.'
 
 
 class BackgroundTable(_Job):

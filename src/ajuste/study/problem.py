@@ -39,6 +39,35 @@ _STRING = re.compile(
 )
 _SCALAR = re.compile(r"[^,\]}#\n]*")
 
+HINT: Final = "see `ajuste help study-fields` for every field; `ajuste schema` prints a schema for editors"
+MOST_LISTED: Final = 20
+
+# Maximum number of problems that are looked for: nobody reads on after so many, and looking for what was meant takes
+# its time with each.
+MOST_SOUGHT: Final = 100
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text in quotes",
+    "bool_type": "true or false",
+    "tuple_type": "a list in [ ]",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+
+# What Pydantic says of a value, and how Ajuste says it.
+_BOUNDS = (
+    ("Input should be less than or equal to", "expected at most"),
+    ("Input should be greater than or equal to", "expected at least"),
+    ("Input should be greater than", "expected more than"),
+    ("Input should be less than", "expected less than"),
+    ("Input should be", "expected a value"),
+    ("String should have", "expected"),
+)
+
 
 def locate(text: str) -> dict[KeyPath, int]:
     """Return the line (from 1) of every key, table and array element of ``text``, which must be valid TOML."""
@@ -166,9 +195,6 @@ class _Scanner:
 # The file that a study came from: to place errors, and to find the files beside it.
 
 
-HINT: Final = "see `ajuste help study-fields` for every field; `ajuste schema` prints a schema for editors"
-
-
 class StudyOrigin(Protocol):
     """The origin of a study: a file, or a command line."""
 
@@ -214,33 +240,6 @@ def dotted(keys: KeyPath) -> str | None:
     for key in keys:
         text += f"[{key + 1}]" if isinstance(key, int) else f".{key}" if text else key
     return text or None
-
-
-MOST_LISTED: Final = 20
-# Maximum number of problems that are looked for: nobody reads on after so many, and looking for what was meant takes
-# its time with each.
-MOST_SOUGHT: Final = 100
-
-_EXPECTED = {
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "string_type": "a text in quotes",
-    "bool_type": "true or false",
-    "tuple_type": "a list in [ ]",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
-}
-# What Pydantic says of a value, and how Ajuste says it.
-_BOUNDS = (
-    ("Input should be less than or equal to", "expected at most"),
-    ("Input should be greater than or equal to", "expected at least"),
-    ("Input should be greater than", "expected more than"),
-    ("Input should be less than", "expected less than"),
-    ("Input should be", "expected a value"),
-    ("String should have", "expected"),
-)
 
 
 @dataclass(frozen=True)

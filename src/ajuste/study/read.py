@@ -40,6 +40,18 @@ _LONG_TEXTS: Final = frozenset({("patch", "text"), ("scheduler", "source")})
 # Largest number that the kernel takes.
 LARGEST_NUMBER: Final = 1 << 64
 
+# Largest study file: none is written by hand that is larger than this.
+LARGEST_BYTES = 1 << 20
+
+# Reading such a key takes ever longer, and so does the place of all that is below it.
+_DEEP_KEY: Final = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{{0,200}}+"|'[^'\n]{{0,200}}+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}"""
+)
+
+_MANY_DIGITS: Final = re.compile(r"[0-9_]{1000}")
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_RANGE = r"^[^.]+(\.[0-9]+\S*)?\.\.[^.]+(\.[0-9]+\S*)?$"
+
 
 def beyond_limits(document: dict[str, Any]) -> list[Problem]:
     """Return the first part of a document that is too large or too deep; it may be nested however deeply."""
@@ -73,17 +85,6 @@ def _problem(path: KeyPath, value: Any) -> Problem | None:
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         return Problem(path, f"is a number of {value.bit_length()} bits; expected at most 64")
     return None
-
-
-# Largest study file: none is written by hand that is larger than this.
-LARGEST_BYTES = 1 << 20
-
-
-# Reading such a key takes ever longer, and so does the place of all that is below it.
-_DEEP_KEY: Final = re.compile(
-    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{{0,200}}+"|'[^'\n]{{0,200}}+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}"""
-)
-_MANY_DIGITS: Final = re.compile(r"[0-9_]{1000}")
 
 
 def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: ParseKernel = str) -> Study:
@@ -178,11 +179,6 @@ def _parse(path: Path, text: str, hint: str) -> dict[str, Any]:
 
 
 # The JSON Schema of study files, with the names of the catalogue, so that editors complete and check them.
-
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-_RANGE = r"^[^.]+(\.[0-9]+\S*)?\.\.[^.]+(\.[0-9]+\S*)?$"
 
 
 def json_schema(catalogue: Catalogue) -> dict[str, Any]:

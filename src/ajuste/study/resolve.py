@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
@@ -125,11 +125,12 @@ class Resolver:
         for table, level in zip(self.study.factors, levels, strict=True):
             settings |= set_by(table, level)
         kernel = settings.get(KERNEL_FACTOR) or self.study.target.kernel or ""
-        parts = _parts(settings, self.knobs, kernel, self.study, self.catalogue)
         written = {
             table.name: table.levels[factor.levels.index(level)]
             for table, factor, level in zip(self.study.factors, self.factors, levels, strict=True)
         }
+        texts = {name: text for t in self.study.factors for name, text in set_by(t, written[t.name]).items()}
+        parts = _parts(settings, texts, self.knobs, kernel, self.study, self.catalogue)
         background, loads = self.commands.background(written)
         served = self.commands.services.of(parts.services, parts.service_settings, written)
         return ResolvedConfiguration(
@@ -237,8 +238,8 @@ def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str,
             except RequestError as failure:
                 field = "settings" if table.settings else "name"
                 raise failure.at(study.place("factor", index, field)) from None
-            _check_levels(index, name, study, factor_knob, catalogue)
-            knobs.setdefault(name, {})[spec] = factor_knob
+            values = _values(index, name, study, factor_knob, catalogue)
+            knobs.setdefault(name, {})[spec] = replace(factor_knob, values=values)
     return knobs
 
 
@@ -256,18 +257,23 @@ def _kernels_with(name: str, table: FactorTable, study: Study) -> tuple[str, ...
     )
 
 
-def _check_levels(index: int, name: str, study: Study, factor_knob: Knob, catalogue: Catalogue) -> None:
+def _values(index: int, name: str, study: Study, factor_knob: Knob, catalogue: Catalogue) -> dict[str, str]:
     # A successor can have another range than the tunable that the levels were checked against.
     table = study.factors[index]
+    values: dict[str, str] = {}
     for number, level in enumerate(table.levels):
         text = set_by(table, level).get(name)
         if text is None:
             continue
         try:
-            catalogue.check_level(factor_knob.tunable, text, factor_knob.version)
+            values[text] = catalogue.check_level(factor_knob.tunable, text, factor_knob.version)
         except RequestError as failure:
             path = ("settings", level, name) if table.settings else ("levels", number)
             raise failure.at(study.place("factor", index, *path)) from None
+    baseline = table.baseline_level
+    if not table.settings and baseline not in values:  # the level of a range, written in another way
+        values[baseline] = catalogue.check_level(factor_knob.tunable, baseline, factor_knob.version)
+    return values
 
 
 def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue) -> Factor:
@@ -277,7 +283,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
 
     def text(level: str) -> str:
         if by_kernel:
-            return catalogue.check_level(next(iter(by_kernel.values())).tunable, level)
+            return next(iter(by_kernel.values())).values[level]
         if (parameter := workload_parameter(table.name)) and not table.settings:
             kind = catalogue.find_workload(study.workload.kind or "")
             return check_parameter(table.name, kind.parameters[parameter], level)
@@ -321,7 +327,15 @@ class _Parts:
     kernel_arguments: tuple[str, ...] = ()
 
 
-def _parts(levels: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, catalogue: Catalogue) -> _Parts:
+def _parts(
+    levels: Mapping[str, str],
+    texts: Mapping[str, str],
+    knobs: Knobs,
+    kernel: str,
+    study: Study,
+    catalogue: Catalogue,
+) -> _Parts:
+    # `texts` are the levels as the study gives them.
     parts = _Parts()
     for name, level in levels.items():
         if parameter := workload_parameter(name):
@@ -336,12 +350,12 @@ def _parts(levels: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, c
         elif name == KERNEL_ARGUMENTS:
             parts.kernel_arguments = tuple(level.split())
         elif name in knobs:
-            _set_tunable(parts, knobs[name][kernel], level, catalogue)
+            _set_tunable(parts, knobs[name][kernel], texts[name])
     return parts
 
 
-def _set_tunable(parts: _Parts, factor_knob: Knob, level: str, catalogue: Catalogue) -> None:
-    value = catalogue.check_level(factor_knob.tunable, level, factor_knob.version)
+def _set_tunable(parts: _Parts, factor_knob: Knob, text: str) -> None:
+    value = factor_knob.values[text]
     match factor_knob.location:
         case ProcessAttribute(name=name):
             parts.attributes[name] = value

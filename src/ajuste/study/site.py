@@ -18,6 +18,68 @@ from ajuste.study.problem import KeyPath as Keys
 from ajuste.study.problem import Problem
 from ajuste.study.schema import Study
 
+# Directory where a guest has the study's own files; also the working directory then.
+GUEST_DIRECTORY = "/study"
+
+# Directory where a guest has the programs of BPF schedulers (sched_ext).
+SCHEDULERS = "/ajuste/schedulers"
+
+# User of the processes of a guest, unless the study says `as_root`.
+GUEST_USER = User(uid=1000, gid=1000)
+
+# Directory in which that user may write everywhere: the home, and the working directory where the study has no files of
+# its own.
+GUEST_HOME = "/tmp"  # noqa: S108 - of a guest
+
+SERVICE = "ajuste-service"
+
+# Directory where the trial sees it: one experiment is carried out at a time, and nobody else sees the mount.
+MOUNT_POINT: Final = "/run/ajuste/scratch"
+
+PREFIX: Final = "fs."
+
+# Function from a level to arguments of mkfs.
+Arguments = Callable[[str], tuple[str, ...]]
+
+_EXT: Final = ("ext2", "ext3", "ext4")
+_JOURNALLING_EXT: Final = ("ext3", "ext4")
+
+# Options of mkfs for each type that is known: without a word, and whatever is on the device.
+QUIETLY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {**dict.fromkeys(_EXT, ("-q", "-F")), "xfs": ("-q", "-f"), "btrfs": ("-q", "-f"), "f2fs": ("-q", "-f")}
+)
+
+# Arguments of mkfs, by attribute and type of file system.
+MAKE: Final[Mapping[tuple[str, str], Arguments]] = MappingProxyType(
+    {
+        **{("block_size", ext): lambda level: ("-b", level) for ext in _EXT},
+        ("block_size", "xfs"): lambda level: ("-b", f"size={level}"),
+        ("block_size", "btrfs"): lambda level: ("-s", level),
+        **{("inode_size", ext): lambda level: ("-I", level) for ext in _EXT},
+        ("inode_size", "xfs"): lambda level: ("-i", f"size={level}"),
+        ("journal", "ext4"): lambda level: ("-O", "has_journal" if level == "1" else "^has_journal"),
+        **{("journal_size_mib", ext): lambda level: ("-J", f"size={level}") for ext in _JOURNALLING_EXT},
+        ("journal_size_mib", "xfs"): lambda level: ("-l", f"size={level}m"),
+        ("lazy_init", "ext4"): lambda level: ("-E", f"lazy_itable_init={level},lazy_journal_init={level}"),
+    }
+)
+
+# Mount options, by attribute and type of file system.
+MOUNT: Final[Mapping[tuple[str, str], Callable[[str], str]]] = MappingProxyType(
+    {
+        **{("data", ext): lambda level: f"data={level}" for ext in _JOURNALLING_EXT},
+        **{("commit_s", kind): lambda level: f"commit={level}" for kind in (*_JOURNALLING_EXT, "btrfs")},
+        **{("barrier", ext): lambda level: f"barrier={level}" for ext in _JOURNALLING_EXT},
+        **{("barrier", kind): lambda level: "barrier" if level == "1" else "nobarrier" for kind in ("btrfs", "f2fs")},
+        ("delalloc", "ext4"): lambda level: "delalloc" if level == "1" else "nodelalloc",
+        **{("atime", kind): str for kind in QUIETLY},
+        **{
+            ("discard", kind): lambda level: "discard" if level == "1" else "nodiscard"
+            for kind in ("ext4", "xfs", "btrfs", "f2fs")
+        },
+    }
+)
+
 
 def study_files(study: Study) -> dict[str, Path]:
     """Return the files a study brings, by their name relative to the study file: those listed and its own programs."""
@@ -88,24 +150,6 @@ def _named(study: Study) -> Iterator[tuple[Keys, str]]:
             yield (*path, 0), normal_name(command[0])
 
 
-# Directory where a guest has the study's own files; also the working directory then.
-GUEST_DIRECTORY = "/study"
-
-# Directory where a guest has the programs of BPF schedulers (sched_ext).
-SCHEDULERS = "/ajuste/schedulers"
-
-
-# User of the processes of a guest, unless the study says `as_root`.
-GUEST_USER = User(uid=1000, gid=1000)
-
-# Directory in which that user may write everywhere: the home, and the working directory where the study has no files of
-# its own.
-GUEST_HOME = "/tmp"  # noqa: S108 - of a guest
-
-
-SERVICE = "ajuste-service"
-
-
 def _user_of_guest(name: str) -> User | None:
     if name != "root":
         raise RequestError(f'user "{name}" not found in guests; expected root, or no user for an ordinary one')
@@ -150,54 +194,6 @@ GUEST = Site(bundled="/ajuste/bin/ajuste-workloads", directory=GUEST_DIRECTORY, 
 # mount options.
 #
 # Sources: mke2fs(8), mkfs.xfs(8), mkfs.btrfs(8), mkfs.f2fs(8); mount(8), ext4(5), xfs(5), btrfs(5).
-
-
-# Directory where the trial sees it: one experiment is carried out at a time, and nobody else sees the mount.
-MOUNT_POINT: Final = "/run/ajuste/scratch"
-
-PREFIX: Final = "fs."
-
-# Function from a level to arguments of mkfs.
-Arguments = Callable[[str], tuple[str, ...]]
-
-_EXT: Final = ("ext2", "ext3", "ext4")
-_JOURNALLING_EXT: Final = ("ext3", "ext4")
-
-# Options of mkfs for each type that is known: without a word, and whatever is on the device.
-QUIETLY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {**dict.fromkeys(_EXT, ("-q", "-F")), "xfs": ("-q", "-f"), "btrfs": ("-q", "-f"), "f2fs": ("-q", "-f")}
-)
-
-# Arguments of mkfs, by attribute and type of file system.
-MAKE: Final[Mapping[tuple[str, str], Arguments]] = MappingProxyType(
-    {
-        **{("block_size", ext): lambda level: ("-b", level) for ext in _EXT},
-        ("block_size", "xfs"): lambda level: ("-b", f"size={level}"),
-        ("block_size", "btrfs"): lambda level: ("-s", level),
-        **{("inode_size", ext): lambda level: ("-I", level) for ext in _EXT},
-        ("inode_size", "xfs"): lambda level: ("-i", f"size={level}"),
-        ("journal", "ext4"): lambda level: ("-O", "has_journal" if level == "1" else "^has_journal"),
-        **{("journal_size_mib", ext): lambda level: ("-J", f"size={level}") for ext in _JOURNALLING_EXT},
-        ("journal_size_mib", "xfs"): lambda level: ("-l", f"size={level}m"),
-        ("lazy_init", "ext4"): lambda level: ("-E", f"lazy_itable_init={level},lazy_journal_init={level}"),
-    }
-)
-
-# Mount options, by attribute and type of file system.
-MOUNT: Final[Mapping[tuple[str, str], Callable[[str], str]]] = MappingProxyType(
-    {
-        **{("data", ext): lambda level: f"data={level}" for ext in _JOURNALLING_EXT},
-        **{("commit_s", kind): lambda level: f"commit={level}" for kind in (*_JOURNALLING_EXT, "btrfs")},
-        **{("barrier", ext): lambda level: f"barrier={level}" for ext in _JOURNALLING_EXT},
-        **{("barrier", kind): lambda level: "barrier" if level == "1" else "nobarrier" for kind in ("btrfs", "f2fs")},
-        ("delalloc", "ext4"): lambda level: "delalloc" if level == "1" else "nodelalloc",
-        **{("atime", kind): str for kind in QUIETLY},
-        **{
-            ("discard", kind): lambda level: "discard" if level == "1" else "nodiscard"
-            for kind in ("ext4", "xfs", "btrfs", "f2fs")
-        },
-    }
-)
 
 
 def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program: Callable[[str], str]) -> Scratch:

@@ -15,7 +15,6 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.assembly import Source, put_together
 from ajuste.analysis.record import points, thinned
 from ajuste.analysis.summary import summarise
-from ajuste.analysis.three_sigma import compare_row, fixed_chance, uncompared_row
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
@@ -34,6 +33,7 @@ from ajuste_analyse.comparison import (
     summarise_sample,
     without_partner,
 )
+from ajuste_analyse.three_sigma import compare_row, fixed_chance, uncompared_row
 from ajuste_stats.fixed_samples import FixedContrast
 
 UNPAIRED: Final = (

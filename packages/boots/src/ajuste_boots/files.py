@@ -12,6 +12,32 @@ from ajuste.machine.files import sync_to_disk
 from ajuste.machine.units import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.model.error import RequestError
 
+_IN_MEMORY: Final = ("tmpfs", "ramfs", "overlay", "squashfs", "9p", "virtiofs")
+
+# File systems in whose files GRUB cannot write: it could not take its one boot back.
+_READ_BY_GRUB_ONLY: Final = ("btrfs", "zfs", "zfs_member", "bcachefs")
+
+LEAST_FREE: Final = 1 << 20
+"""Bytes that /boot must have free."""
+
+MARK: Final = "ajuste.boot"
+"""The word of the command line that identifies a boot of an experiment. The kernel ignores it."""
+
+CAME_UP: Final = "came-up"
+"""The file that says, before anything else starts, that a kernel of the experiment came up."""
+
+RESUMED: Final = "run/ajuste-resumed"
+"""The file that says that the experiment goes on in this boot."""
+
+DEADLINE: Final = "15min"
+"""A boot of the experiment in which it does not go on by then is given up."""
+
+_RESUME: Final = "ajuste-reboots.service"
+_EARLY: Final = "ajuste-reboots-came-up.service"
+_TIMER: Final = "ajuste-reboots-deadline.timer"
+_DEADLINE: Final = "ajuste-reboots-deadline.service"
+_WANTED: Final = {_RESUME: "multi-user.target", _EARLY: "sysinit.target", _TIMER: "sysinit.target"}
+
 
 def write_durably(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Write ``path`` through a file beside it that takes its place, both on the disk. Raises OSError."""
@@ -44,14 +70,6 @@ def read_content(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         return None
-
-
-_IN_MEMORY: Final = ("tmpfs", "ramfs", "overlay", "squashfs", "9p", "virtiofs")
-# File systems in whose files GRUB cannot write: it could not take its one boot back.
-_READ_BY_GRUB_ONLY: Final = ("btrfs", "zfs", "zfs_member", "bcachefs")
-
-LEAST_FREE: Final = 1 << 20
-"""Bytes that /boot must have free."""
 
 
 class MountPoint(NamedTuple):
@@ -131,23 +149,6 @@ def _require_writable(directory: Path, what: str, mount: MountPoint | None) -> N
 # The systemd units of an experiment: one goes on with it after each boot, two watch over boots of its own.
 #
 # They are written and linked as ``systemctl enable`` does it, and removed at the end.
-
-
-MARK: Final = "ajuste.boot"
-"""The word of the command line that identifies a boot of an experiment. The kernel ignores it."""
-
-CAME_UP: Final = "came-up"
-"""The file that says, before anything else starts, that a kernel of the experiment came up."""
-RESUMED: Final = "run/ajuste-resumed"
-"""The file that says that the experiment goes on in this boot."""
-DEADLINE: Final = "15min"
-"""A boot of the experiment in which it does not go on by then is given up."""
-
-_RESUME: Final = "ajuste-reboots.service"
-_EARLY: Final = "ajuste-reboots-came-up.service"
-_TIMER: Final = "ajuste-reboots-deadline.timer"
-_DEADLINE: Final = "ajuste-reboots-deadline.service"
-_WANTED: Final = {_RESUME: "multi-user.target", _EARLY: "sysinit.target", _TIMER: "sysinit.target"}
 
 
 def install_units(root: Path, state_directory: Path, command: Sequence[str], environment: Mapping[str, str]) -> bool:

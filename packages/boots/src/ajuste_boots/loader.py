@@ -36,6 +36,19 @@ _TIMEOUT_S: Final = 120
 RunTool = Callable[[Sequence[str]], str]
 """Runs a program of the machine and returns its output. Raises RunError where it fails."""
 
+_DIRECTORIES: Final = ("boot/grub", "boot/grub2")
+_BEGIN: Final = "### entries of an experiment of Ajuste: ajuste restore removes them"
+_END: Final = "### end of the entries of Ajuste"
+_LINUX: Final = re.compile(r"^\s*linux(?:16|efi)?\s+(\S+)\s*(.*)$")
+
+# A word that GRUB's language reads as itself.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:/+@%=^!-]+", re.ASCII)
+
+_PLACES: Final = ("boot", "efi", "boot/efi")
+_MOST_ENTRIES: Final = 64
+_VARIABLES: Final = "sys/firmware/efi/efivars"
+_LOADER: Final = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+
 
 @dataclass(frozen=True)
 class BootEntry:
@@ -199,14 +212,6 @@ class Kexec(BootLoader):
 # As grub-reboot(8) does it: what ``grub-mkconfig`` makes reads ``next_entry``, clears it on the disk, and boots that
 # entry. If its kernel does not come up, the next boot is the default again. Source: GRUB 2.06,
 # util/grub.d/00_header.in and 41_custom.in, util/grub-reboot.in.
-
-
-_DIRECTORIES: Final = ("boot/grub", "boot/grub2")
-_BEGIN: Final = "### entries of an experiment of Ajuste: ajuste restore removes them"
-_END: Final = "### end of the entries of Ajuste"
-_LINUX: Final = re.compile(r"^\s*linux(?:16|efi)?\s+(\S+)\s*(.*)$")
-# A word that GRUB's language reads as itself.
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:/+@%=^!-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -388,12 +393,6 @@ def _variables(block: bytes) -> dict[str, str]:
 # systemd-boot: an entry in loader/entries for each state, and its one-shot entry, a variable of the firmware.
 #
 # Source: bootctl(1), set-oneshot; The Boot Loader Specification, type 1 entries.
-
-
-_PLACES: Final = ("boot", "efi", "boot/efi")
-_MOST_ENTRIES: Final = 64
-_VARIABLES: Final = "sys/firmware/efi/efivars"
-_LOADER: Final = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 
 
 class SystemdBoot(BootLoader):

@@ -65,6 +65,15 @@ _LAST: Final = "last.json"
 Step = Callable[[str], None]
 """A callback that takes the description of each step before it is done."""
 
+_VARIABLE: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_OPTIONAL_PE32_PLUS: Final = 0x20B
+_SECURITY: Final = 4  # the directory of certificates
+
+LOADERS: Final = (Grub, SystemdBoot, Kexec)
+"""The boot loaders in the order in which they are tried."""
+
+LOADER_NAMES: Final = tuple(loader.name for loader in LOADERS)
+
 
 class RebootWanted(Exception):
     """The request to boot something else before the experiment continues. All state is on the disk."""
@@ -335,11 +344,6 @@ def _now() -> str:
 # Source: UEFI Specification 2.10, 3.3 (SecureBoot); PE format, "The Attribute Certificate Table".
 
 
-_VARIABLE: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-_OPTIONAL_PE32_PLUS: Final = 0x20B
-_SECURITY: Final = 4  # the directory of certificates
-
-
 def is_secure_boot(root: Path = Path("/")) -> bool:
     """Return whether the firmware starts only signed programs. The value follows four bytes of attributes."""
     try:
@@ -371,12 +375,6 @@ def require_signed(kernel: Path, release: str, root: Path = Path("/")) -> None:
             f"Secure Boot is on, and the kernel {release} is not signed, so the firmware refuses it",
             hint="choose a signed kernel, or turn Secure Boot off in the firmware",
         )
-
-
-LOADERS: Final = (Grub, SystemdBoot, Kexec)
-"""The boot loaders in the order in which they are tried."""
-
-LOADER_NAMES: Final = tuple(loader.name for loader in LOADERS)
 
 
 @dataclass(frozen=True)

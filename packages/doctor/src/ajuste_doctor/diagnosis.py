@@ -21,6 +21,20 @@ from ajuste.model.base import BaseModel, ClosedModel
 from ajuste_stats.confidence_sequences import fewest, half_width
 from ajuste_stats.precision import MOST_BLOCKS, blocks_needed
 
+ALPHA: Final = 0.05
+"""Error rate of the one comparison that is spoken of."""
+
+# Probability that the true number of blocks lies in the reported range.
+_RANGE: Final = 0.9
+
+# A drift is believed from so many standard errors of its slope on.
+_DRIFT_ERRORS: Final = 3.0
+
+Severity = Literal["much", "some", "note", "none", "unknown"]
+ORDER: Final[tuple[Severity, ...]] = ("much", "some", "note", "none", "unknown")
+Word = Literal["quiet", "usable", "noisy"]
+_FEWEST_RUNS = 3
+
 
 class Jitter(BaseModel):
     """Lateness of sleeps of a millisecond, in microseconds."""
@@ -80,14 +94,6 @@ class NoiseMeasurements(BaseModel):
 # far runs of half a minute lie apart, but how far neighbours do: the variance of a pair's log ratio is estimated by
 # the mean square of successive differences (von Neumann, Kent, Bellinson and Hart, "The mean square successive
 # difference", Annals of Mathematical Statistics 12, 1941), which slow drift hardly touches.
-
-
-ALPHA: Final = 0.05
-"""Error rate of the one comparison that is spoken of."""
-# Probability that the true number of blocks lies in the reported range.
-_RANGE: Final = 0.9
-# A drift is believed from so many standard errors of its slope on.
-_DRIFT_ERRORS: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -154,11 +160,6 @@ def drift_percent(began_s: NDArray[np.float64], values: NDArray[np.float64]) -> 
     if not abs(slope) > _DRIFT_ERRORS * error:
         return 0.0
     return 100 * math.expm1(float(slope) * float(np.ptp(began_s)))
-
-
-Severity = Literal["much", "some", "note", "none", "unknown"]
-
-ORDER: Final[tuple[Severity, ...]] = ("much", "some", "note", "none", "unknown")
 
 
 class FindingRule(ClosedModel):
@@ -281,11 +282,6 @@ def amount(value: float, unit: str) -> str:
 
 
 # The diagnosis: what can be detected on this machine, what disturbs, and a verdict. Pure.
-
-
-Word = Literal["quiet", "usable", "noisy"]
-
-_FEWEST_RUNS = 3
 
 
 class Power(BaseModel):

@@ -22,20 +22,37 @@ from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs import bundled
 from ajuste_doctor.diagnosis import Busy, Jitter, JobRun, NoiseMeasurements
 
+_INVISIBLE: Final = "not visible here"
+_SIZE: Final = 200
+
+# Repetitions of the job by which its length is found.
+_TRIED: Final = 10
+
+_TELLING_RUNS: Final = 3
+_MOST_REPETITIONS: Final = 100_000
+_LONGEST_NS: Final = 60 * 10**9
+_THROTTLE: Final = ("core_throttle_count", "package_throttle_count")
+_CPUS: Final = "/sys/devices/system/cpu"
+
+# proc_pid_stat(5): name (which can hold anything), parent, CPU times of itself and of its children, start.
+_STAT: Final = re.compile(
+    r"\((?P<name>(?:.|\n)*)\) \S (?P<parent>-?\d+) (?:\S+ ){9}(?P<user>\d+) (?P<system>\d+) "
+    r"(?P<children_user>\d+) (?P<children_system>\d+) (?:\S+ ){4}(?P<start>\d+)",
+    re.ASCII,
+)
+
+_GLANCE_SECONDS: Final = 0.2
+_GLANCES_PER_SNAPSHOT: Final = 10
+_MOST_NAMED: Final = 8
+
+# Of one CPU: programs that use less are not named.
+_LEAST_PERCENT: Final = 0.1
+
 
 class PlanRunner(Protocol):
     """A runner of plans on this machine, with the very agent that measures studies."""
 
     def run(self, plan: Plan) -> Observation: ...
-
-
-_INVISIBLE: Final = "not visible here"
-_SIZE: Final = 200
-# Repetitions of the job by which its length is found.
-_TRIED: Final = 10
-_TELLING_RUNS: Final = 3
-_MOST_REPETITIONS: Final = 100_000
-_LONGEST_NS: Final = 60 * 10**9
 
 
 @dataclass(frozen=True)
@@ -198,10 +215,6 @@ def _facts(inventory: Inventory) -> dict[str, str]:
 # The kernel's counters of what goes on: read twice, their differences say what went on in between.
 
 
-_THROTTLE: Final = ("core_throttle_count", "package_throttle_count")
-_CPUS: Final = "/sys/devices/system/cpu"
-
-
 @dataclass(frozen=True)
 class Counters:
     """Ticks of all CPUs together (proc_stat(5)): ``total`` of every kind, ``busy`` neither idle nor waiting for I/O nor
@@ -284,14 +297,6 @@ def _throttled(source: InventorySource) -> int | None:
 # The processes of this machine and the CPU time that they have used.
 
 
-# proc_pid_stat(5): name (which can hold anything), parent, CPU times of itself and of its children, start.
-_STAT: Final = re.compile(
-    r"\((?P<name>(?:.|\n)*)\) \S (?P<parent>-?\d+) (?:\S+ ){9}(?P<user>\d+) (?P<system>\d+) "
-    r"(?P<children_user>\d+) (?P<children_system>\d+) (?:\S+ ){4}(?P<start>\d+)",
-    re.ASCII,
-)
-
-
 @dataclass(frozen=True)
 class Process:
     """``ticks`` of its own, ``all_ticks`` with those of the children that it has waited for."""
@@ -363,13 +368,6 @@ def used_between(snapshots: Iterable[Snapshot], ancestor: int) -> dict[str, int]
 
 
 # Looks at the machine while something else is measured: counters before and after, and a glance now and then.
-
-
-_GLANCE_SECONDS: Final = 0.2
-_GLANCES_PER_SNAPSHOT: Final = 10
-_MOST_NAMED: Final = 8
-# Of one CPU: programs that use less are not named.
-_LEAST_PERCENT: Final = 0.1
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.spec import kernel_sources
-from ajuste.machine.files import hold, locked, read_kept
+from ajuste.machine.files import hold, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say
 from ajuste.run.testbed import UnpackedPackage
 from ajuste_guest.kernel.archive.archive import PackageGone
-from ajuste_guest.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
+from ajuste_guest.kernel.cache import cached_entry, find_any_damage, put_in_place, write_inventory
 from ajuste_guest.kernel.candidate import TREE, unpacked
 from ajuste_guest.kernel.fetch import package_lists
 
@@ -37,23 +37,18 @@ def fetch_tuned(suite: str, home: Home, say: Say) -> UnpackedPackage:
     Raises RequestError if there is none or the disk is full, RunError if fetching fails.
     """
     root = home.cache / "tuned"
-    with keeping_in(root, "tuned"):
-        folder = root / (suite or "newest")
+    folder = root / (suite or "newest")
+
+    def fetched() -> UnpackedPackage:
+        try:
+            _fetch(folder, suite, home, say)
+        except AjusteError as failure:
+            raise type(failure)(f"tuned is not installed, and {failure.message}", hint=install_hint("tuned")) from None
         if tree := _read_package(folder):
             return tree
-        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching tuned")):
-            # Another process may have fetched it meanwhile.
-            if tree := _read_package(folder):
-                return tree
-            try:
-                _fetch(folder, suite, home, say)
-            except AjusteError as failure:
-                raise type(failure)(
-                    f"tuned is not installed, and {failure.message}", hint=install_hint("tuned")
-                ) from None
-        if tree := _read_package(folder):
-            return tree
-    raise RunError(f"cannot read back the tuned stored in {folder}", hint=install_hint("tuned"))
+        raise RunError(f"cannot read back the tuned stored in {folder}", hint=install_hint("tuned"))
+
+    return cached_entry(root, "tuned", "fetching tuned", say, read=lambda _: _read_package(folder), make=fetched)
 
 
 def _read_package(folder: Path) -> UnpackedPackage | None:

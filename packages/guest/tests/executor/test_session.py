@@ -9,14 +9,15 @@ import psutil
 import pytest
 
 from ajuste.machine.home import Home
-from ajuste.machine.session import MARKER, MachineSession, remove_stale
+from ajuste.machine.session import MARKER
 from ajuste.model.error import RequestError
+from ajuste_guest.session import MachineSession, remove_stale
 
 OWNER = """
 import sys
 from pathlib import Path
 from ajuste.machine.home import Home
-from ajuste.machine.session import MachineSession
+from ajuste_guest.session import MachineSession
 root = Path(sys.argv[1])
 with MachineSession(Home(root, root, root)) as session:
     print(session.directory, flush=True)

@@ -43,6 +43,15 @@ Kind = Literal["changed", "new", "gone"]
 ELSEWHERE: Final = "Elsewhere"
 _MOST_CAUSES: Final = 4
 
+_TOOLS: Final = re.compile(
+    r"(CC|GCC|CLANG|AS|LD|LLD|RUST|RUSTC|PAHOLE|BINDGEN|TOOLCHAIN|GENKSYMS)_.*|CC_VERSION_TEXT|TOOLS_SUPPORT_.*"
+)
+
+RUNNING: Final = "running"
+FORMS: Final = "a kernel (debian:6.1, mine:NAME), a .config file, or running"
+_SERIES: Final = re.compile(r"\d+\.\d+")
+MOST_OPTIONS: Final = 40
+
 
 class OptionDifference(BaseModel):
     """An option that differs. ``a`` and ``b`` are its values as in a .config, or ``absent``. It is ``new`` or ``gone``
@@ -147,11 +156,6 @@ class KernelDifference(BaseModel):
 
 
 # What a difference comes from, by the rules of one or both kernels.
-
-
-_TOOLS: Final = re.compile(
-    r"(CC|GCC|CLANG|AS|LD|LLD|RUST|RUSTC|PAHOLE|BINDGEN|TOOLCHAIN|GENKSYMS)_.*|CC_VERSION_TEXT|TOOLS_SUPPORT_.*"
-)
 
 
 @dataclass(frozen=True)
@@ -285,10 +289,6 @@ def _option(known: KnownOptions, name: str) -> KconfigOption | None:
 # The configurations that a person names (kernels, .config files, the running system), and two of them compared.
 
 
-RUNNING: Final = "running"
-FORMS: Final = "a kernel (debian:6.1, mine:NAME), a .config file, or running"
-
-
 @dataclass(frozen=True)
 class NamedConfig:
     """A configuration by the name that a person uses. ``requested`` are the options that were asked for when the kernel
@@ -365,9 +365,6 @@ def _of_running(root: Path) -> ConfigFile:
 
 
 # The sources whose Kconfig files tell why: those that are here, or those that a person names.
-
-
-_SERIES: Final = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True)
@@ -507,9 +504,6 @@ def _lacking(named: NamedConfig, source: KconfigSource | None) -> str:
 
 
 # Kernels that are compared with each other in a study: in which build options each differs from the baseline's.
-
-
-MOST_OPTIONS: Final = 40
 
 
 def compared_options(

@@ -19,6 +19,19 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste_guest.kernel.config import ConfigFile
 
+Cause = Literal["asked", "dependency", "selected", "choice", "hidden", "default", "range", "unknown"]
+"""``asked``: the configuration says so and may; ``dependency``: a ``depends on`` (or the condition of a prompt) is
+not met; ``selected``: other options force it on; ``choice``: of a group another one is taken; ``hidden``: it has no
+prompt, so it can only follow from others; ``default``: nobody chose a value; ``range``: a number beyond its limits;
+``unknown``: this kernel has no such option."""
+
+LONGEST_S: Final = 300.0
+"""Limit of one reading. It runs some two hundred tests of the compiler: 5 s on a machine of today, minutes on one that
+is very busy."""
+
+_MAKE_VARIABLE: Final = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)", re.MULTILINE)
+_LONGEST_MESSAGE: Final = 600
+
 
 class KconfigQuestion(BaseModel):
     """A question about one configuration, ``config``: the value of each option as text, ``n`` where it is off.
@@ -53,13 +66,6 @@ class KconfigAnswer(BaseModel):
 
 
 # Why an option of a kernel has its value.
-
-
-Cause = Literal["asked", "dependency", "selected", "choice", "hidden", "default", "range", "unknown"]
-"""``asked``: the configuration says so and may; ``dependency``: a ``depends on`` (or the condition of a prompt) is
-not met; ``selected``: other options force it on; ``choice``: of a group another one is taken; ``hidden``: it has no
-prompt, so it can only follow from others; ``default``: nobody chose a value; ``range``: a number beyond its limits;
-``unknown``: this kernel has no such option."""
 
 
 class KconfigOption(BaseModel):
@@ -110,13 +116,7 @@ class OptionExplanation(BaseModel):
         return "\n".join(dict.fromkeys(self.sentences()))
 
 
-LONGEST_S: Final = 300.0
-"""Limit of one reading. It runs some two hundred tests of the compiler: 5 s on a machine of today, minutes on one that
-is very busy."""
-
 _ANSWERS: Final = TypeAdapter(tuple[KconfigAnswer, ...])
-_MAKE_VARIABLE: Final = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)", re.MULTILINE)
-_LONGEST_MESSAGE: Final = 600
 
 
 def explain(source: Path, config: ConfigFile, wanted: Mapping[str, str | None]) -> dict[str, OptionExplanation]:

@@ -56,6 +56,13 @@ _CONDITION: Final = re.compile(rf"({_OPERAND}\s*(?:!=|[<>]=?|=)\s*{_OPERAND})|!\
 _ZERO_BY_DEFAULT: Final = KernelVersion(major=6, minor=8)
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
+DEEPEST: Final = 5
+"""Maximum number of steps of a chain that are listed."""
+
+MOST_NAMED: Final = 4
+_NEAREST: Final = 3
+_Explained = tuple[Cause, str, list[Any]]
+
 
 class KconfigTree(Kconfig):  # type: ignore[misc]
     """A Kconfig tree as the kernels of today write it, by their rules."""
@@ -195,12 +202,6 @@ def _menus(tree: Kconfig, node: MenuNode) -> tuple[str, ...]:
 # Source: Documentation/kbuild/kconfig-language.rst of the kernel.
 
 
-DEEPEST: Final = 5
-"""Maximum number of steps of a chain that are listed."""
-MOST_NAMED: Final = 4
-_NEAREST: Final = 3
-
-
 def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> OptionExplanation:
     """Explain why the option has the value that the loaded configuration gives it, and not the ``wanted`` one, if any.
     Chains of causes are followed ``DEEPEST`` steps.
@@ -227,9 +228,6 @@ def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> Opt
         deciding=names,
         because=tuple(because),
     )
-
-
-_Explained = tuple[Cause, str, list[Any]]
 
 
 def _switch(symbol: Symbol, wanted: str | None) -> _Explained:

@@ -75,6 +75,24 @@ _HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 
+_FOR_THE_OWNER: Final = (403, "this address is for looking only", "open the address that ajuste serve printed")
+HOST: Final = "127.0.0.1"
+
+MOST_CONNECTIONS: Final = 200
+"""Maximum number of connections of the owner, and of all others together."""
+
+HEADER_SECONDS: Final = 10.0
+"""Time limit in seconds for the headers of a request."""
+
+# Connections that the event loop accepts before it answers the next request: each takes a descriptor.
+_AT_ONCE: Final = 32
+
+# Connections that wait in the kernel meanwhile.
+_WAITING: Final = 1024
+
+_SOCK_DIAG: Final = 4
+_BY_FAMILY: Final = 20
+
 
 @dataclass
 class Allowance:
@@ -101,9 +119,6 @@ class Allowance:
 
 class _TooLarge(Exception):
     pass
-
-
-_FOR_THE_OWNER: Final = (403, "this address is for looking only", "open the address that ajuste serve printed")
 
 
 class OwnerOnly:
@@ -343,19 +358,6 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
 # Serving an application on this machine only, until somebody interrupts it.
 
 
-HOST: Final = "127.0.0.1"
-
-
-MOST_CONNECTIONS: Final = 200
-"""Maximum number of connections of the owner, and of all others together."""
-HEADER_SECONDS: Final = 10.0
-"""Time limit in seconds for the headers of a request."""
-# Connections that the event loop accepts before it answers the next request: each takes a descriptor.
-_AT_ONCE: Final = 32
-# Connections that wait in the kernel meanwhile.
-_WAITING: Final = 1024
-
-
 class _Connection(H11Protocol):
     # An idle connection is closed after `HEADER_SECONDS`, or at once if new ones need its place.
     #
@@ -426,10 +428,6 @@ def _is_owners(local: tuple[str, int] | None, peer: tuple[str, int] | None) -> b
         return False
     # A socket that its process has left has no inode, and the UID 0.
     return kind == _BY_FAMILY and inode != 0 and is_trusted(uid)
-
-
-_SOCK_DIAG: Final = 4
-_BY_FAMILY: Final = 20
 
 
 class _Server(uvicorn.Server):

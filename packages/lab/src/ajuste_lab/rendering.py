@@ -36,6 +36,22 @@ Form = ImmutableMultiDict[str, str]
 MOST_FIELDS: Final = 1000
 _KIND: Final = "application/x-www-form-urlencoded"
 
+PLACES: Final = (
+    ("/", "Runs"),
+    ("/new", "New experiment"),
+    ("/tunables", "Tunables"),
+    ("/kernels", "Kernels"),
+    ("/machine", "Machine"),
+)
+
+_SCRIPTS: Final = (
+    *("lab.js", "import.js", "live.js", "axes.js"),
+    *("explore.js", "pens.js", "trials.js", "views.js", "analysed.js"),
+)
+
+_TYPES: Final = MappingProxyType({"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"})
+_FOREVER: Final = "private, max-age=31536000, immutable"
+
 
 def handled(handle: Callable[[Request, Form], Response]) -> Callable[[Request], Awaitable[Response]]:
     """Return an endpoint that reads a form for ``handle``. Raises RequestError for any other body."""
@@ -56,15 +72,6 @@ def handled(handle: Callable[[Request, Form], Response]) -> Callable[[Request], 
     return endpoint
 
 
-PLACES: Final = (
-    ("/", "Runs"),
-    ("/new", "New experiment"),
-    ("/tunables", "Tunables"),
-    ("/kernels", "Kernels"),
-    ("/machine", "Machine"),
-)
-
-
 @cache
 def added_pages() -> tuple[ModuleType, ...]:
     """Return the pages of other packages: modules with ``PLACES`` as above, and ``ROUTES``."""
@@ -75,14 +82,6 @@ def added_pages() -> tuple[ModuleType, ...]:
         except RequestError as error:
             add_problem(error.message)
     return tuple(pages)
-
-
-_SCRIPTS: Final = (
-    *("lab.js", "import.js", "live.js", "axes.js"),
-    *("explore.js", "pens.js", "trials.js", "views.js", "analysed.js"),
-)
-_TYPES: Final = MappingProxyType({"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"})
-_FOREVER: Final = "private, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True)

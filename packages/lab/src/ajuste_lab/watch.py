@@ -35,6 +35,20 @@ from ajuste_lab.service import LabService
 
 MOST_KEPT: Final = 500
 
+LOOK_SECONDS: Final = 0.15
+
+BEAT_SECONDS: Final = 2.0
+"""Interval in seconds at which viewers hear whether the run goes on, and how much time is left."""
+
+ANALYSIS_SHARE: Final = 0.1
+"""Looking at intervals while a run goes on may take this share of one CPU."""
+
+# A gap between two trials that is longer than this and than any trial is an interruption, not part of the pace.
+_PAUSE_SECONDS: Final = 10.0
+
+MOST_POINTS: Final = 2000
+MOST_VIEWERS: Final = 64
+
 
 @dataclass(frozen=True)
 class QuietCheck:
@@ -93,17 +107,6 @@ class Quietness:
             self.problem = str(error)
         except (OSError, ValueError) as error:
             self.problem = f"the measurement could not be kept: {error}"
-
-
-LOOK_SECONDS: Final = 0.15
-BEAT_SECONDS: Final = 2.0
-"""Interval in seconds at which viewers hear whether the run goes on, and how much time is left."""
-ANALYSIS_SHARE: Final = 0.1
-"""Looking at intervals while a run goes on may take this share of one CPU."""
-# A gap between two trials that is longer than this and than any trial is an interruption, not part of the pace.
-_PAUSE_SECONDS: Final = 10.0
-MOST_POINTS: Final = 2000
-MOST_VIEWERS: Final = 64
 
 
 class RunWatch:

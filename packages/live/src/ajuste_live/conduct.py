@@ -46,6 +46,22 @@ ENOUGH_BLOCKS: Final = 5
 _LEAST_SECONDS: Final = 1.0
 _LEAST_SHARE: Final = 0.1
 
+_LOG: Final = logging.getLogger(__name__)
+
+MOST_ATTEMPTS: Final = 3
+"""Maximum number of attempts of a slice that is not clean."""
+
+MOST_FAILED: Final = 3
+"""Number of failed slices in a row that stop the run: more would only change settings."""
+
+MOST_BROKEN: Final = 3
+"""Number of baseline slices in a row with a broken guard that stop the run: the service itself is in trouble."""
+
+_PAUSE_SECONDS: Final = 1.0
+
+# Time for the agent beyond the slice.
+_SETTLE_SECONDS: Final = 5.0
+
 
 def is_estimated_after(blocks: int) -> bool:
     """Return whether the wash-out is estimated after ``blocks``: as soon as possible, then when they have doubled."""
@@ -100,19 +116,6 @@ def seconds_between(earlier: Instant, later: Instant) -> float:
     if earlier.boot == later.boot:
         return later.up_s - earlier.up_s
     return max(0.0, later.day_s - earlier.day_s)
-
-
-_LOG: Final = logging.getLogger(__name__)
-
-MOST_ATTEMPTS: Final = 3
-"""Maximum number of attempts of a slice that is not clean."""
-MOST_FAILED: Final = 3
-"""Number of failed slices in a row that stop the run: more would only change settings."""
-MOST_BROKEN: Final = 3
-"""Number of baseline slices in a row with a broken guard that stop the run: the service itself is in trouble."""
-_PAUSE_SECONDS: Final = 1.0
-# Time for the agent beyond the slice.
-_SETTLE_SECONDS: Final = 5.0
 
 
 def watch_command(program: Path, heart: Heart, slice_s: float) -> Command:

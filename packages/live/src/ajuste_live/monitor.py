@@ -39,6 +39,21 @@ _START_SECONDS: Final = 0.002
 SILENCE_SECONDS: Final = 1.4
 """Seconds without a beat after which the slice ends."""
 
+MISSING_SHARE: Final = 0.2
+"""Maximum share of looks in which a metric may show nothing."""
+
+STEP_SECONDS: Final = 1.0
+"""Minimum step of the clock that flags a slice."""
+
+SHORT_SHARE: Final = 0.9
+"""Minimum share of its length after which a slice counts."""
+
+EXIT_ENDED: Final = 3
+"""The exit code of ``ajuste-watch`` if the monitor ended the slice."""
+
+EXIT_SILENT: Final = 4
+"""The exit code of ``ajuste-watch`` if the beats stopped."""
+
 
 @dataclass
 class Watched:
@@ -258,19 +273,6 @@ class LiveMonitor:
                 except NothingShownError as nothing:
                     answers[name] = str(nothing)
         return answers
-
-
-MISSING_SHARE: Final = 0.2
-"""Maximum share of looks in which a metric may show nothing."""
-STEP_SECONDS: Final = 1.0
-"""Minimum step of the clock that flags a slice."""
-SHORT_SHARE: Final = 0.9
-"""Minimum share of its length after which a slice counts."""
-
-EXIT_ENDED: Final = 3
-"""The exit code of ``ajuste-watch`` if the monitor ended the slice."""
-EXIT_SILENT: Final = 4
-"""The exit code of ``ajuste-watch`` if the beats stopped."""
 
 
 def slice_trial(

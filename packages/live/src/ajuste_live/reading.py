@@ -31,6 +31,26 @@ Figures: TypeAlias = tuple[float, ...]
 """The figures of a source at one moment: a level or a counter, the sum and number of events, the buckets of a
 histogram, or the events since the last reading."""
 
+_MOST_RATIO: Final = 1e300
+
+READ_SECONDS = 0.8
+"""Maximum seconds of a reading."""
+
+PAST_SECONDS = 10.0
+"""Maximum seconds of opening a source, and of reading its past."""
+
+Past = Callable[[float, float], Sequence[float]]
+"""Takes the seconds from slice to slice and those that count of each; returns the figures of past slices."""
+
+_MOST_OF_A_PAGE: Final = 16 << 20
+_MOST_OF_A_FILE: Final = 4 << 20
+
+# Maximum bytes of a log between two readings; earlier ones are skipped.
+_MOST_BYTES: Final = 8 << 20
+
+# Bytes at the end of a log that show whether its lines are those expected.
+_TAIL_BYTES: Final = 64 << 10
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -118,9 +138,6 @@ def latest(fold: Fold, readings: Sequence[Reading]) -> float | None:
     return fold(readings[-2:]) if alone is None else alone
 
 
-_MOST_RATIO: Final = 1e300
-
-
 def _values(readings: Sequence[Reading]) -> list[float]:
     return [value for reading in readings[1:] for value in reading.figures if abs(value) < _MOST_RATIO]
 
@@ -138,16 +155,6 @@ def _grown(readings: Sequence[Reading]) -> tuple[Figures, float]:
     first, last = readings[0], readings[-1]
     grown = tuple(after - before for before, after in zip(first.figures, last.figures, strict=True))
     return grown, last.at_s - first.at_s
-
-
-READ_SECONDS = 0.8
-"""Maximum seconds of a reading."""
-PAST_SECONDS = 10.0
-"""Maximum seconds of opening a source, and of reading its past."""
-
-
-Past = Callable[[float, float], Sequence[float]]
-"""Takes the seconds from slice to slice and those that count of each; returns the figures of past slices."""
 
 
 class NothingShownError(Exception):
@@ -185,9 +192,6 @@ def look_at(source: Source) -> Figures:
 
 
 # Files of the kernel, logs that grow and are rotated, and small pages of services. Nothing that is read is trusted.
-
-
-_MOST_OF_A_PAGE: Final = 16 << 20
 
 
 @cache
@@ -236,9 +240,6 @@ def page(url: str, limit_s: float = READ_SECONDS) -> bytes:
         raise NothingShownError(f"{url} does not answer: {error or type(error).__name__}") from None
 
 
-_MOST_OF_A_FILE: Final = 4 << 20
-
-
 def read_file(path: Path) -> str:
     """Return the current content of ``path``. Raises NothingShownError."""
     try:
@@ -260,12 +261,6 @@ def field_of(text: str, key: str) -> float | None:
             except ValueError:
                 return None
     return None
-
-
-# Maximum bytes of a log between two readings; earlier ones are skipped.
-_MOST_BYTES: Final = 8 << 20
-# Bytes at the end of a log that show whether its lines are those expected.
-_TAIL_BYTES: Final = 64 << 10
 
 
 class _Following:

@@ -10,6 +10,11 @@ from ajuste.catalogue.place import sysctl_name
 from ajuste.model.plan import Attributes, FileLocation, Location, location_words
 from ajuste.model.wording import visible_line
 
+NO_WORDS: Final = "the format has no words for it"
+PROCESS: Final = "it belongs to the process: --format systemd has it for a service"
+BOOT: Final = "it belongs to the kernel's command line: --format tuned has it"
+_ON: Final = {"1": "on", "0": "off"}
+
 
 @dataclass(frozen=True)
 class ExportSetting:
@@ -76,12 +81,6 @@ class Rendered:
 
 
 # Values and comments as lines of a text file.
-
-
-NO_WORDS: Final = "the format has no words for it"
-PROCESS: Final = "it belongs to the process: --format systemd has it for a service"
-BOOT: Final = "it belongs to the kernel's command line: --format tuned has it"
-_ON: Final = {"1": "on", "0": "off"}
 
 
 def comment(lines: Iterable[str]) -> list[str]:

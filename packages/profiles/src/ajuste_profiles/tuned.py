@@ -18,6 +18,45 @@ from ajuste.model.topology import cpu_list, cpu_mask, parse_mask
 from ajuste.study.profile import Profile, ProfileLine
 from ajuste_profiles.meanings import PLUGINS
 
+_MOST_BYTES: Final = 1_000_000
+
+# configparser gathers what is wrong in a message, which takes ever longer with each line.
+_MOST_LINES: Final = 10_000
+
+_OPTION: Final = re.compile(r"\s*([^=#;\[\s][^=]*?)\s*(?:=|$)")
+FILE: Final = "tuned.conf"
+
+FOLDERS: Final = (
+    Path("/etc/tuned/profiles"),
+    Path("/etc/tuned"),
+    Path("/usr/lib/tuned/profiles"),
+    Path("/usr/lib/tuned"),
+)
+"""The directories of tuned's profiles; the first that has one of that name counts."""
+
+_YES: Final = ("true", "1")
+_SKIPPED: Final = ("priority", "dynamic")
+_DEEPEST: Final = 20
+MOST_CPUS: Final = 8192
+
+_OF_THE_MACHINE: Final[Mapping[str, str]] = {
+    "exec": "runs a program; Ajuste runs no program of a profile",
+    "calc_isolated_cores": "depends on the machine's packages and cores",
+    "check_net_queue_count": "depends on the machine's network devices",
+    "cpulist2devs": "names devices of the machine",
+    "lscpu_check": "depends on the machine's processor",
+    "package2cpus": "depends on the machine's packages and cores",
+    "package2uncores": "depends on the machine's packages and cores",
+    "intel_recommended_pstate": "depends on the machine's processor",
+    "log": "writes only to tuned's log",
+}
+
+_VARIABLE: Final = re.compile(r"(?<!\\)\$\{(\w+)\}")
+_KEPT: Final = re.compile(r"\\(\$\{\w+\})")
+_KEPT_CALL: Final = re.compile(r"\\(\$\{f:.*\})")
+_COLON: Final = re.compile(r"(?<!\\):")
+_MOST_CALLS: Final = 100
+
 
 @dataclass(frozen=True)
 class MachineFacts:
@@ -35,12 +74,6 @@ class MachineFacts:
 # Files of sections and options as tuned reads them, with the number of each line.
 #
 # The values are read by Python's own configparser with tuned's choices, so that both understand a file alike.
-
-
-_MOST_BYTES: Final = 1_000_000
-# configparser gathers what is wrong in a message, which takes ever longer with each line.
-_MOST_LINES: Final = 10_000
-_OPTION: Final = re.compile(r"\s*([^=#;\[\s][^=]*?)\s*(?:=|$)")
 
 
 @dataclass(frozen=True)
@@ -125,19 +158,7 @@ def line_of_section(text: str, name: str) -> int | None:
     return _numbers(text, "").get((name, ""))
 
 
-FILE: Final = "tuned.conf"
-FOLDERS: Final = (
-    Path("/etc/tuned/profiles"),
-    Path("/etc/tuned"),
-    Path("/usr/lib/tuned/profiles"),
-    Path("/usr/lib/tuned"),
-)
-"""The directories of tuned's profiles; the first that has one of that name counts."""
-
-_YES: Final = ("true", "1")
 _MAIN, _VARIABLES = "main", "variables"
-_SKIPPED: Final = ("priority", "dynamic")
-_DEEPEST: Final = 20
 
 
 @dataclass
@@ -342,14 +363,7 @@ def _unmet(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> st
     return ""
 
 
-# The built-in functions of tuned's profiles, ``${f:NAME:ARGUMENT:…}``, as far as they can be computed without running
-# anything. Source: tuned's manual, "Built-in functions".
-
-
 # Lists and masks of CPUs as tuned writes them: ``0,2-4,^3``, ``0x1f``, ``00000000,0000001f``.
-
-
-MOST_CPUS: Final = 8192
 
 
 def read_cpus(text: str) -> list[int]:
@@ -425,19 +439,6 @@ def call(name: str, arguments: Sequence[str], facts: MachineFacts) -> str | None
         raise Refused(f"${{f:{name}}}: {failure}") from None
 
 
-_OF_THE_MACHINE: Final[Mapping[str, str]] = {
-    "exec": "runs a program; Ajuste runs no program of a profile",
-    "calc_isolated_cores": "depends on the machine's packages and cores",
-    "check_net_queue_count": "depends on the machine's network devices",
-    "cpulist2devs": "names devices of the machine",
-    "lscpu_check": "depends on the machine's processor",
-    "package2cpus": "depends on the machine's packages and cores",
-    "package2uncores": "depends on the machine's packages and cores",
-    "intel_recommended_pstate": "depends on the machine's processor",
-    "log": "writes only to tuned's log",
-}
-
-
 def _assertion(arguments: Sequence[str], _: MachineFacts) -> None:
     if arguments[1] != arguments[2]:
         raise Refused(f"the profile asserts that {arguments[0]}: {arguments[1]!r} is not {arguments[2]!r}")
@@ -495,13 +496,6 @@ _FUNCTIONS: Final[Mapping[str, tuple[int, Function]]] = {
 #
 # A backslash before the dollar keeps what follows from being read. Source: tuned's manual, "Variables in TuneD
 # profiles".
-
-
-_VARIABLE: Final = re.compile(r"(?<!\\)\$\{(\w+)\}")
-_KEPT: Final = re.compile(r"\\(\$\{\w+\})")
-_KEPT_CALL: Final = re.compile(r"\\(\$\{f:.*\})")
-_COLON: Final = re.compile(r"(?<!\\):")
-_MOST_CALLS: Final = 100
 
 
 def expand(text: str, variables: Mapping[str, str], facts: MachineFacts) -> str:

@@ -53,6 +53,11 @@ _TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _WRONG: Final = (ValueError, TypeError, RecursionError)
 Model = TypeVar("Model", bound=BaseModel)
 
+_ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}(\.\d{1,6})?")
+Short = Annotated[str, Field(max_length=100_000)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+COPY_AGAIN: Final = "ask for a new copy, made with ajuste bundle"
+
 
 def _moment(text: str) -> str:
     if datetime.fromisoformat(text).tzinfo is None:
@@ -64,11 +69,6 @@ def _no_id(text: str) -> str:
     if _ID.fullmatch(text):
         raise ValueError("a study called like a run")
     return text
-
-
-_ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}(\.\d{1,6})?")
-Short = Annotated[str, Field(max_length=100_000)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class _Line(BaseModel):
@@ -287,9 +287,6 @@ class BundleReader:
 
     def _wrong(self, what: str) -> RequestError:
         return RequestError(f"{self._name} is malformed: line {self._number} {what}", hint=COPY_AGAIN)
-
-
-COPY_AGAIN: Final = "ask for a new copy, made with ajuste bundle"
 
 
 @contextmanager

@@ -58,6 +58,17 @@ RC: Final[dict[Any, Any]] = {
 }
 """Text stays text in an SVG, is never taken for a formula, and the same picture has the same bytes."""
 
+_DASHES: Final = {"dash": "--", "dot": ":", "dashdot": "-."}
+_CELL_TEXT: Final = 7.5
+_LETTERS_ACROSS: Final = 150
+_INCH: Final = 96  # CSS pixels
+_WIDTHS: Final = {True: 1000, False: 620}  # CSS pixels, of a wide plot and others
+_BAR_ROOM: Final = 40
+_LETTERS: Final = 13.0  # legend entries, in letters an inch
+PictureFormat = Literal["svg", "png"]
+_DPI: Final = 192
+Frame = tuple[float, float, float, float]
+
 
 def role(name: str) -> str:
     """Return a colour of the light theme."""
@@ -97,10 +108,6 @@ def ink_on(rgba: Any) -> str:
 
 
 # The traces of a figure.
-
-
-_DASHES: Final = {"dash": "--", "dot": ":", "dashdot": "-."}
-_CELL_TEXT: Final = 7.5
 
 
 def draw_trace(axes: Any, trace: dict[str, Any], order: int) -> Any:
@@ -265,19 +272,7 @@ def _bar(axes: Any, trace: dict[str, Any], order: int) -> None:
     )
 
 
-_LETTERS_ACROSS: Final = 150
 _KINDS: Final = {"bar": _bar, "icicle": _icicle, "scatter": _scatter, "heatmap": _heatmap, "contour": _contour}
-
-
-_INCH: Final = 96  # CSS pixels
-_WIDTHS: Final = {True: 1000, False: 620}  # CSS pixels, of a wide plot and others
-_BAR_ROOM: Final = 40
-_LETTERS: Final = 13.0  # legend entries, in letters an inch
-
-PictureFormat = Literal["svg", "png"]
-_DPI: Final = 192
-
-Frame = tuple[float, float, float, float]
 
 
 def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tuple[Path, ...]:

@@ -22,6 +22,17 @@ _ROUNDS: Final = 60
 # Times the smallest mean: a larger span is compared by ratios where possible, even if the verdicts are not.
 _WIDE: Final = 10.0
 
+MOST_FREEDOM: Final = 1e6
+
+FEWEST_BLOCKS: Final = 3
+"""Fewer give no interval: a row of another variance would not be distinguishable."""
+
+_LEAST: Final = 1e-300
+_TINY_FREEDOM: Final = 1e-9
+
+# Figures of a row from which on its own variance is to be trusted, also if they have two modes.
+_ENOUGH: Final = 10
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -104,15 +115,6 @@ def tabulate(names: Sequence[str], values: Array, quantity: Quantity, order: Arr
         order=order,
         errors=row_errors(quantity, values, as_ratio=as_ratio),
     )
-
-
-MOST_FREEDOM: Final = 1e6
-FEWEST_BLOCKS: Final = 3
-"""Fewer give no interval: a row of another variance would not be distinguishable."""
-_LEAST: Final = 1e-300
-_TINY_FREEDOM: Final = 1e-9
-# Figures of a row from which on its own variance is to be trusted, also if they have two modes.
-_ENOUGH: Final = 10
 
 
 def believed(blocks: Blocks) -> tuple[Array, Array]:

@@ -29,6 +29,42 @@ from ajuste_stats.terms import Kind
 HARM: Final = 0.06
 """Least error rate of a naive comparison at which a defect counts as harmful: a fifth more than promised."""
 
+FEWEST_OF_SPREAD: Final = 8
+"""Values of each treatment that show a spread."""
+
+FEWEST_OF_GROUPS: Final = 20
+"""Values of a treatment that show two groups."""
+
+FEWEST_VALUES_OF_EACH: Final = 10
+
+WIDER: Final = 1.2
+"""Least factor by which outliers must widen the standard deviation to matter."""
+
+FEWEST_BLOCKS: Final = 8
+FEWEST_BLOCKS_FOR_DRIFT: Final = 10
+
+# More blocks than this are averaged in groups: every pair of them is compared.
+_MOST: Final = 400
+
+FEWEST_IN_ORDER: Final = 30
+"""Values that show whether neighbours resemble each other."""
+
+_MOST_CORRELATION: Final = 0.98
+_LONG: Final = 400  # trials from which on what they did themselves is known better than what a model says
+_SURE: Final = 3.0  # standard errors from which on pairs count as resembling each other
+
+FEWEST_AFTER: Final = 5
+"""Values after each treatment that show what it does to the next."""
+
+LENGTHS: Final = (1, 2, 4, 8)
+FEWEST_BLOCKS_FOR_WARM_UP: Final = 12
+
+ALARMS: Final = 0.05
+"""The error rate of all alarms together on clean data."""
+
+FEWEST_TRIALS: Final = 10 * BATCH
+"""Fewer give too few pieces of a run to tell how often anything happens."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -59,10 +95,6 @@ class Finding:
         return (significant or self.certain) and (harmful or self.spoils or self.verdict_affected)
 
 
-FEWEST_OF_SPREAD: Final = 8
-"""Values of each treatment that show a spread."""
-
-
 def spread(residuals: Residuals) -> Finding | None:
     """Return how much the standard deviations differ; ``None`` with fewer than ``FEWEST_OF_SPREAD`` values of any.
 
@@ -86,10 +118,6 @@ def spread(residuals: Residuals) -> Finding | None:
         spoils=ratio >= 2,
         figures={"times": ratio},
     )
-
-
-FEWEST_OF_GROUPS: Final = 20
-"""Values of a treatment that show two groups."""
 
 
 def _dip_p_value(values: Floats) -> float | None:
@@ -155,11 +183,6 @@ def two_groups(values: Floats) -> tuple[float, float]:
     return float((len(ordered) - below[best]) / len(ordered)), float(apart[best])
 
 
-FEWEST_VALUES_OF_EACH: Final = 10
-WIDER: Final = 1.2
-"""Least factor by which outliers must widen the standard deviation to matter."""
-
-
 def far_values(residuals: Residuals, seed: int = 1) -> Finding | None:
     """Return how many outliers there are, as in ``outliers``; ``None`` with too few values of any."""
     groups = residuals.by_treatment
@@ -180,9 +203,6 @@ def far_values(residuals: Residuals, seed: int = 1) -> Finding | None:
         spoils=wider >= WIDER,
         figures={"values": float(len(residuals)), "times as wide": wider},
     )
-
-
-FEWEST_BLOCKS: Final = 8
 
 
 def order(residuals: Residuals) -> Finding | None:
@@ -216,11 +236,6 @@ def _slopes(residuals: Residuals) -> Floats:
     squares = np.bincount(residuals.block, away**2, minlength=residuals.blocks)
     products = np.bincount(residuals.block, away * residuals.values, minlength=residuals.blocks)
     return np.asarray(products[squares > 0] / squares[squares > 0])
-
-
-FEWEST_BLOCKS_FOR_DRIFT: Final = 10
-# More blocks than this are averaged in groups: every pair of them is compared.
-_MOST: Final = 400
 
 
 def drift(residuals: Residuals) -> Finding | None:
@@ -257,13 +272,6 @@ def trend_test(values: Floats, places: Floats) -> tuple[float, float]:
         return 1.0, 0.0
     score = max(0.0, abs(float(np.sum(np.sign(rises)))) - 1) / math.sqrt(variance)
     return 2 * scipy.special.ndtr(-score), median(rises / (places[second] - places[first]))
-
-
-FEWEST_IN_ORDER: Final = 30
-"""Values that show whether neighbours resemble each other."""
-_MOST_CORRELATION: Final = 0.98
-_LONG: Final = 400  # trials from which on what they did themselves is known better than what a model says
-_SURE: Final = 3.0  # standard errors from which on pairs count as resembling each other
 
 
 def autocorrelation(residuals: Residuals) -> Finding | None:
@@ -317,10 +325,6 @@ def _paired_autocorrelation(residuals: Residuals) -> tuple[float, float]:
     return rho, (rho + 1 / residuals.blocks) * math.sqrt(independent)
 
 
-FEWEST_AFTER: Final = 5
-"""Values after each treatment that show what it does to the next."""
-
-
 def carry_over(residuals: Residuals) -> Finding | None:
     """Return the effect of what ran before; ``None`` with fewer than ``FEWEST_AFTER`` trials after any treatment.
 
@@ -353,10 +357,6 @@ def carry_over(residuals: Residuals) -> Finding | None:
         verdict_affected=affected,
         figures={"effect": effect, "bias": bias},
     )
-
-
-LENGTHS: Final = (1, 2, 4, 8)
-FEWEST_BLOCKS_FOR_WARM_UP: Final = 12
 
 
 def warm_up(residuals: Residuals) -> Finding | None:
@@ -400,11 +400,6 @@ def _first_against_rest(averages: Floats, length: int) -> tuple[float, float]:
         return (0.0 if off else 1.0), off
     return 2 * scipy.special.stdtr(len(y) - 2, -abs(off) / error), off
 
-
-ALARMS: Final = 0.05
-"""The error rate of all alarms together on clean data."""
-FEWEST_TRIALS: Final = 10 * BATCH
-"""Fewer give too few pieces of a run to tell how often anything happens."""
 
 _OF_TIME: Final = (drift, warm_up, order, carry_over, autocorrelation)
 

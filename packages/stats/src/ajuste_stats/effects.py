@@ -23,6 +23,29 @@ from ajuste_stats.terms import Quantity, Scale
 
 Array = NDArray[np.float64]
 
+TAILS: Final = (0.95, 0.99)
+
+SHARED: Final = 0.5
+"""The correlation of both within blocks above which spreads do not tell which of the two has far trials."""
+
+ENDING: Final = 0.1
+"""The share of figures at one end from which on they seem to end there; fewer hide little of a mean."""
+
+FEWEST_OTHERS: Final = 3
+"""Fewer figures that differ may do so by chance where figures are coarse."""
+
+LASTING: Final = 2.0
+"""Blocks for each independent one from which a state that lasts is worth a word; noise seldom looks like that."""
+
+CARRIES: Final = 0.01
+"""The error rate, at each look, of a carry-over. Where there is none, it would have to reverse the effect, too."""
+
+UNLIKE: Final = 2.0
+"""The ratio of two standard deviations above which noise counts as of different shape."""
+
+ALSO: Final = 0.2
+"""Then the normal mixture must refute an effect, too, at this share of the error rate."""
+
 
 @dataclass(frozen=True)
 class Tail:
@@ -31,17 +54,6 @@ class Tail:
     quantile: float
     baseline: float
     other: float
-
-
-TAILS: Final = (0.95, 0.99)
-SHARED: Final = 0.5
-"""The correlation of both within blocks above which spreads do not tell which of the two has far trials."""
-ENDING: Final = 0.1
-"""The share of figures at one end from which on they seem to end there; fewer hide little of a mean."""
-FEWEST_OTHERS: Final = 3
-"""Fewer figures that differ may do so by chance where figures are coarse."""
-LASTING: Final = 2.0
-"""Blocks for each independent one from which a state that lasts is worth a word; noise seldom looks like that."""
 
 
 def natural(value: float, scale: Scale) -> float | None:
@@ -290,10 +302,6 @@ def effect(pairs: Pairs, quantity: Quantity, alpha: float) -> Effect | None:
     )
 
 
-CARRIES: Final = 0.01
-"""The error rate, at each look, of a carry-over. Where there is none, it would have to reverse the effect, too."""
-
-
 def settled_effect(differences: Array, baseline_first: NDArray[np.bool_]) -> float | None:
     """Return the effect where each treatment follows itself; ``None`` unless trials change those after them.
 
@@ -325,12 +333,6 @@ def _rounded(pairs: Pairs, quantity: Quantity, steps: tuple[float, float], *, as
         return error, error
     (base_below, base_above), (below, above) = map(log_rounding_error, (pairs.baseline, pairs.other), steps)
     return below + base_above, above + base_below
-
-
-UNLIKE: Final = 2.0
-"""The ratio of two standard deviations above which noise counts as of different shape."""
-ALSO: Final = 0.2
-"""Then the normal mixture must refute an effect, too, at this share of the error rate."""
 
 
 def _intervals(

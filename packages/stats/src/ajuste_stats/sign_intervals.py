@@ -35,6 +35,24 @@ Floats = NDArray[np.float64]
 Against = Callable[[Floats], Floats]
 """The log of the evidence against each of some effects."""
 
+FARTHEST: Final = 10
+"""An interval reaches at most 4 to this power times as far as the farthest difference."""
+
+PRECISION: Final = 1e-9
+"""Precision of a bound, as a share of its distance from the estimate."""
+
+_POINTS: Final = 9
+_ROUNDS: Final = 40
+
+FEWEST_IN_TIME: Final = 6
+"""Fewer blocks do not show whether neighbours resemble each other."""
+
+ALIKE: Final = 1.645
+"""Limit in standard errors of a correlation: white noise exceeds it in one of 20 cases. A limit of 1 takes 7 % more
+blocks of white noise, and sees no state of few blocks in time either (``benchmarks.verdicts.traps``)."""
+
+MOST_ALIKE: Final = 0.98
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -60,13 +78,6 @@ SHORT: Final = Mixture(
 spread as narrow as the normal mixture of ``confidence_sequences`` (measured in Ajuste's ``benchmarks.verdicts``)."""
 PLAIN: Final = replace(SHORT, clipped=0.0)
 """The same for seeds, and for counts, whose differences are skew: signs alone would be about their median."""
-
-FARTHEST: Final = 10
-"""An interval reaches at most 4 to this power times as far as the farthest difference."""
-PRECISION: Final = 1e-9
-"""Precision of a bound, as a share of its distance from the estimate."""
-_POINTS: Final = 9
-_ROUNDS: Final = 40
 
 
 def standardised(values: Floats, floor: float = 0.0) -> Floats:
@@ -135,14 +146,6 @@ def fewest_blocks(alpha: float, mixture: str = "short") -> int:
     while log_evidence(np.ones(n), mixture=mix)[-1] < -math.log(alpha):
         n += 1
     return n
-
-
-FEWEST_IN_TIME: Final = 6
-"""Fewer blocks do not show whether neighbours resemble each other."""
-ALIKE: Final = 1.645
-"""Limit in standard errors of a correlation: white noise exceeds it in one of 20 cases. A limit of 1 takes 7 % more
-blocks of white noise, and sees no state of few blocks in time either (``benchmarks.verdicts.traps``)."""
-MOST_ALIKE: Final = 0.98
 
 
 def wider_in_time(differences: Floats) -> Floats:

@@ -30,6 +30,20 @@ NEEDS_ROOT = "needs root"
 _DEBUGFS = "/sys/kernel/debug"
 _LATENCY = "/dev/cpu_dma_latency"
 
+_ROOT = Path("/")
+_MOST_BYTES: Final = 4 << 20
+CAP_NET_ADMIN: Final = 12
+
+CAP_SYS_ADMIN: Final = 21
+"""Numbers of capabilities (include/uapi/linux/capability.h)."""
+
+GROUPS: Final = {
+    "tx-checksumming": "tx-checksum-*",
+    "scatter-gather": "tx-scatter-gather*",
+    "tcp-segmentation-offload": "tx-tcp*-segmentation",
+}
+"""The features that ethtool(8) shows as one, by a pattern of the kernel's names for them."""
+
 
 def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
     """Return why ``tunable`` cannot be changed on ``machine``, also if it is missing (see ``why_not_there``); empty if
@@ -276,21 +290,6 @@ def tunables_here(
 
 
 # Facts of this machine that decide whether a tunable can be changed: build options, lockdown, rights, files, devices.
-
-
-_ROOT = Path("/")
-_MOST_BYTES: Final = 4 << 20
-
-CAP_NET_ADMIN: Final = 12
-CAP_SYS_ADMIN: Final = 21
-"""Numbers of capabilities (include/uapi/linux/capability.h)."""
-
-GROUPS: Final = {
-    "tx-checksumming": "tx-checksum-*",
-    "scatter-gather": "tx-scatter-gather*",
-    "tcp-segmentation-offload": "tx-tcp*-segmentation",
-}
-"""The features that ethtool(8) shows as one, by a pattern of the kernel's names for them."""
 
 
 class HostMachine:

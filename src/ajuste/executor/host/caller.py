@@ -45,6 +45,40 @@ _BYTES = 0x10FF00
 AGENTS: Final = Path("/var/tmp/ajuste-agent")  # noqa: S108 - made anew, or refused
 """The working directory of an agent's commands."""
 
+_GROUP: Final = re.compile(r"ajuste-(?:session-(?P<owner>\d+)-(?P<ticks>\d+)|(?P<pid>\d+)-.+)")
+
+LAST_LINES: Final = 15
+"""Maximum number of lines of output that are shown of a failed build."""
+
+_OF_AJUSTE: Final = ("AJUSTE_", "SUDO_")
+
+# Variables that lead git to a certain repository (`git rev-parse --local-env-vars`): a hook that calls Ajuste has them,
+# and a checkout must not land there.
+_OF_A_REPOSITORY: Final = frozenset(
+    (
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_QUARANTINE_PATH",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    )
+)
+
+_SUBREAPER: Final = 36
+_ENDS_WITHIN_S: Final = 10.0
+
 
 def host_site() -> Site:
     """Return this machine, as the user who calls Ajuste sees it."""
@@ -315,9 +349,6 @@ def remove_left_services(places: Sequence[Path] = (*SERVICES, ROOTS_SERVICES)) -
     )
 
 
-_GROUP: Final = re.compile(r"ajuste-(?:session-(?P<owner>\d+)-(?P<ticks>\d+)|(?P<pid>\d+)-.+)")
-
-
 def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
     """Remove control groups of sessions that have ended, with all processes in them and in the groups that a root
     workload made there. Call it only while no agent of ours is at work. Sessions of containers go on: their agents
@@ -383,34 +414,6 @@ def _removed(directory: Path) -> bool:
 # Commands that the user who called Ajuste would run here by hand: git, and builds.
 
 
-LAST_LINES: Final = 15
-"""Maximum number of lines of output that are shown of a failed build."""
-_OF_AJUSTE: Final = ("AJUSTE_", "SUDO_")
-# Variables that lead git to a certain repository (`git rev-parse --local-env-vars`): a hook that calls Ajuste has them,
-# and a checkout must not land there.
-_OF_A_REPOSITORY: Final = frozenset(
-    (
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_CONFIG",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_DIR",
-        "GIT_GRAFT_FILE",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_NAMESPACE",
-        "GIT_NO_REPLACE_OBJECTS",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_QUARANTINE_PATH",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_SHALLOW_FILE",
-        "GIT_WORK_TREE",
-    )
-)
-
-
 @dataclass(frozen=True)
 class Caller:
     """The user who called Ajuste and who runs git and builds. ``user`` is ``None`` if Ajuste runs as that user."""
@@ -470,10 +473,6 @@ def all_ended() -> Iterator[None]:
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(0.002)
         libc.prctl(_SUBREAPER, 0, 0, 0, 0)
-
-
-_SUBREAPER: Final = 36
-_ENDS_WITHIN_S: Final = 10.0
 
 
 def _children() -> set[int]:

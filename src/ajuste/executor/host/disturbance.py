@@ -41,6 +41,20 @@ _SYSTEM_V: Final = {
 
 _MOST_NAMED: Final = 5
 
+SHORTEST_SECONDS: Final = 0.1
+"""Shorter trials cannot be judged: the kernel counts in ticks of 10 ms (USER_HZ)."""
+
+LEAST_HISTORY: Final = 5
+LONGEST_HISTORY: Final = 20
+OTHER_FLOOR_CPUS: Final = 0.25
+STOLEN_FLOOR_CPUS: Final = 0.05
+
+DEVIATIONS: Final = 5.0
+"""A trial is an outlier beyond the median and so many median absolute deviations, and beyond the floor at least."""
+
+THROTTLED_SHARE: Final = 0.2
+"""Throttling in more than this share of the trials is the machine's ordinary state."""
+
 
 @dataclass(frozen=True)
 class Remain:
@@ -77,21 +91,6 @@ def remains_note(before: frozenset[Remain], after: frozenset[Remain]) -> str:
     named = listed(first_few([remain.words for remain in new], _MOST_NAMED))
     removals = "; ".join(remain.removal for remain in new[:_MOST_NAMED])
     return f"left in shared memory since the run began: {named}. If a command of the study made it: {removals}"
-
-
-SHORTEST_SECONDS: Final = 0.1
-"""Shorter trials cannot be judged: the kernel counts in ticks of 10 ms (USER_HZ)."""
-
-LEAST_HISTORY: Final = 5
-LONGEST_HISTORY: Final = 20
-
-OTHER_FLOOR_CPUS: Final = 0.25
-STOLEN_FLOOR_CPUS: Final = 0.05
-DEVIATIONS: Final = 5.0
-"""A trial is an outlier beyond the median and so many median absolute deviations, and beyond the floor at least."""
-
-THROTTLED_SHARE: Final = 0.2
-"""Throttling in more than this share of the trials is the machine's ordinary state."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,11 @@ _PAUSE_SECONDS: Final = 0.05
 
 State = Literal["left", "void", "gone", "held", "kept", "damaged", "unknown", "foreign", "malformed"]
 
+_PLACES: Final = TypeAdapter(tuple[Location, ...])
+MOST_KEPT: Final = 8
+_NAME = re.compile(r"([0-9]{8})-[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}\.json")
+_PART = re.compile(rf"\.{_NAME.pattern}\.[0-9]+(-[0-9]+)?")
+
 
 class OldValue(BaseModel):
     """A step of a journal: ``tunable`` gets back the value ``before``."""
@@ -248,9 +253,6 @@ class Restoration:
     complaint: str = ""
 
 
-_PLACES: Final = TypeAdapter(tuple[Location, ...])
-
-
 def restore_from(scope: Scope, places: Sequence[Location]) -> Restoration:
     """Put back what the journals say, but write only ``places`` (see ``permitted``)."""
     if not scope.registered and not scope.places:
@@ -306,11 +308,6 @@ def _complaint(ended: subprocess.CompletedProcess[bytes]) -> str:
 # The state of the machine before a run changed anything, and its differences now.
 #
 # One small file a run, in the state directory of the home. ``ajuste restore --verify`` compares with the last one.
-
-
-MOST_KEPT: Final = 8
-_NAME = re.compile(r"([0-9]{8})-[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}\.json")
-_PART = re.compile(rf"\.{_NAME.pattern}\.[0-9]+(-[0-9]+)?")
 
 
 class KeptState(ClosedModel):

@@ -34,6 +34,21 @@ _NAME: Final = re.compile(r"ajuste(-[0-9]{1,10})?\.status")
 _LONGEST = 4096
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
+DIRECTORY: Final = Path("/run/lock")
+
+LOCK: Final = DIRECTORY / "ajuste.lock"
+"""Root's."""
+
+CLEARING_SECONDS: Final = 10.0
+"""Maximum time in seconds for which an agent restores values after the process that started it has died."""
+
+# The locks that this process itself holds now.
+_held_here: set[Path] = set()
+
+_PAUSE_SECONDS = 0.05
+_WAITING_PAUSE_SECONDS = 0.25
+_TRIES = 5
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -167,22 +182,6 @@ def _time(text: object) -> datetime | None:
         return moment.astimezone() if moment is not None and moment.tzinfo else None
     except (ValueError, OverflowError, OSError):
         return None
-
-
-DIRECTORY: Final = Path("/run/lock")
-
-LOCK: Final = DIRECTORY / "ajuste.lock"
-"""Root's."""
-
-CLEARING_SECONDS: Final = 10.0
-"""Maximum time in seconds for which an agent restores values after the process that started it has died."""
-
-# The locks that this process itself holds now.
-_held_here: set[Path] = set()
-
-_PAUSE_SECONDS = 0.05
-_WAITING_PAUSE_SECONDS = 0.25
-_TRIES = 5
 
 
 class MachineLock:

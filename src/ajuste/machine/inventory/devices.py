@@ -26,6 +26,29 @@ _BLOCK = "/sys/block"
 _SECTOR_BYTES = 512
 _IGNORED = re.compile(r"(?:ram|fd|sr)[0-9]+")
 
+# File systems without a block device that hold files of people. The rest of them (proc, sysfs …) are the kernel's.
+_KEPT_WITHOUT_DEVICE: Final = frozenset(
+    {"tmpfs", "overlay", "nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "glusterfs", "zfs", "btrfs", "ramfs"}
+    | {"hugetlbfs", "bcachefs", "fuse", "lustre", "gpfs", "ocfs2", "afs", "ecryptfs", "squashfs"}
+)
+
+_NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "afs"})
+_MOST: Final = 200
+_NET = "/sys/class/net"
+_SIOCETHTOOL: Final = 0x8946
+_GDRVINFO: Final = 0x03
+_GCOALESCE: Final = 0x0E
+_GRINGPARAM: Final = 0x10
+_GSTRINGS: Final = 0x1B
+_GSSET_INFO: Final = 0x37
+_GFEATURES: Final = 0x3A
+_GCHANNELS: Final = 0x3C
+_FEATURE_STRINGS: Final = 4  # ETH_SS_FEATURES
+_STRING_BYTES: Final = 32
+_MOST_FEATURES: Final = 512
+_DRIVER_BYTES: Final = 196
+_COALESCE_WORDS: Final = 23
+
 
 class Disk(InventorySection):
     """``write_cache`` is the kernel's word for the drive's cache (``write back``, ``write through``), ``queues`` the
@@ -156,15 +179,6 @@ def _kind(source: InventorySource, name: str) -> str:
 # Mounted file systems with their options.
 
 
-# File systems without a block device that hold files of people. The rest of them (proc, sysfs …) are the kernel's.
-_KEPT_WITHOUT_DEVICE: Final = frozenset(
-    {"tmpfs", "overlay", "nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "glusterfs", "zfs", "btrfs", "ramfs"}
-    | {"hugetlbfs", "bcachefs", "fuse", "lustre", "gpfs", "ocfs2", "afs", "ecryptfs", "squashfs"}
-)
-_NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "afs"})
-_MOST: Final = 200
-
-
 class Mount(InventorySection):
     """``device`` is the kernel's name of the block device, ``network`` or ``none``; ``options`` map names to values."""
 
@@ -227,9 +241,6 @@ def _unescaped(text: str) -> str:
 
 
 # Network interfaces: driver, speed, queues, rings and offload features, as ethtool(8) shows them.
-
-
-_NET = "/sys/class/net"
 
 
 class Nic(InventorySection):
@@ -332,21 +343,6 @@ def _ethtool_values(reading: SourceReading, name: str, ethtool: Ethtool | None) 
 #
 # Only commands that read, all of which anybody may give. Source: include/uapi/linux/ethtool.h; the feature's names
 # are the kernel's own (``ETH_SS_FEATURES``), of which ethtool(8) shows some under older names.
-
-
-_SIOCETHTOOL: Final = 0x8946
-_GDRVINFO: Final = 0x03
-_GCOALESCE: Final = 0x0E
-_GRINGPARAM: Final = 0x10
-_GSTRINGS: Final = 0x1B
-_GSSET_INFO: Final = 0x37
-_GFEATURES: Final = 0x3A
-_GCHANNELS: Final = 0x3C
-_FEATURE_STRINGS: Final = 4  # ETH_SS_FEATURES
-_STRING_BYTES: Final = 32
-_MOST_FEATURES: Final = 512
-_DRIVER_BYTES: Final = 196
-_COALESCE_WORDS: Final = 23
 
 
 class Ethtool(Protocol):

@@ -20,6 +20,29 @@ from ajuste.model.topology import cpu_list, parse_kernel_cpus
 
 _CPUS = "/sys/devices/system/cpu"
 
+_CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+_PSTATE = "/sys/devices/system/cpu/intel_pstate"
+_HIDDEN = "not visible here: no cpufreq driver"
+
+_FILES = {
+    "driver": "scaling_driver",
+    "governor": "scaling_governor",
+    "governors_offered": "scaling_available_governors",
+    "energy_preference": "energy_performance_preference",
+    "lowest_khz": "scaling_min_freq",
+    "highest_khz": "scaling_max_freq",
+    "hardware_lowest_khz": "cpuinfo_min_freq",
+    "hardware_highest_khz": "cpuinfo_max_freq",
+    "base_khz": "base_frequency",
+}
+
+_CPUIDLE = "/sys/devices/system/cpu/cpuidle"
+_STATES = "/sys/devices/system/cpu/cpu0/cpuidle"
+_PAGES = "/sys/kernel/mm"
+_NODES = "/sys/devices/system/node"
+_LETTERS = {"Data": "d", "Instruction": "i"}
+_UNITS = {"K": 1, "M": 1024, "G": 1024 * 1024}
+
 
 class Cpu(InventorySection):
     """``online``, ``offline``, ``isolated`` and ``nohz_full`` are lists of CPUs as the kernel writes them; empty where
@@ -126,11 +149,6 @@ def _listed(source: InventorySource, reading: SourceReading, name: str) -> str |
 # How fast the CPUs may run and who decides it: cpufreq's driver and governor, turbo.
 
 
-_CPUFREQ = "/sys/devices/system/cpu/cpufreq"
-_PSTATE = "/sys/devices/system/cpu/intel_pstate"
-_HIDDEN = "not visible here: no cpufreq driver"
-
-
 class Frequency(InventorySection):
     """The frequencies of the CPUs; where CPUs differ, a text such as ``performance (0-3), powersave (4-7)``.
 
@@ -148,19 +166,6 @@ class Frequency(InventorySection):
     base_khz: str | None = None
     turbo: bool | None = None
     pstate_mode: str | None = None
-
-
-_FILES = {
-    "driver": "scaling_driver",
-    "governor": "scaling_governor",
-    "governors_offered": "scaling_available_governors",
-    "energy_preference": "energy_performance_preference",
-    "lowest_khz": "scaling_min_freq",
-    "highest_khz": "scaling_max_freq",
-    "hardware_lowest_khz": "cpuinfo_min_freq",
-    "hardware_highest_khz": "cpuinfo_max_freq",
-    "base_khz": "base_frequency",
-}
 
 
 def take_frequency(source: InventorySource) -> Frequency:
@@ -199,10 +204,6 @@ def _together(
 
 
 # Idle states: how deeply CPUs sleep, and how long they take to wake.
-
-
-_CPUIDLE = "/sys/devices/system/cpu/cpuidle"
-_STATES = "/sys/devices/system/cpu/cpu0/cpuidle"
 
 
 class IdleState(InventorySection):
@@ -249,9 +250,6 @@ def _state(source: InventorySource, place: str) -> IdleState:
 
 
 # Memory: how much, in what pages, and where it goes when there is too little.
-
-
-_PAGES = "/sys/kernel/mm"
 
 
 class Memory(InventorySection):
@@ -331,9 +329,6 @@ def _same_page_merging(reading: SourceReading) -> str | None:
 # NUMA nodes, as ``numactl --hardware`` shows them.
 
 
-_NODES = "/sys/devices/system/node"
-
-
 class NumaNode(InventorySection):
     """``cpus`` as a list, ``distances`` to all nodes in their order (10 is local; ACPI's SLIT)."""
 
@@ -360,10 +355,6 @@ def _node(source: InventorySource, name: str) -> NumaNode:
 
 
 # The processor's caches, as lscpu counts them.
-
-
-_LETTERS = {"Data": "d", "Instruction": "i"}
-_UNITS = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
 class Cache(InventorySection):

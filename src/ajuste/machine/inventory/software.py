@@ -34,6 +34,41 @@ _MOST_CONFIG_BYTES: Final = 4 << 20
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 _SCHEDULERS_FIRST = KernelVersion.parse("6.6")
 
+_PLACE = "/sys/devices/system/cpu/vulnerabilities"
+_CGROUP = "/sys/fs/cgroup"
+_UNITS = ("bytes", "seconds", "us")
+_QEMU = "qemu-system-x86_64"
+_LONGEST_S = 10
+_DMI: Final = "/sys/class/dmi/id"
+
+# Beginnings of DMI names (`dmi_vendor_table` in virt.c).
+_MAKERS: Final = (
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "oracle"),
+    ("VirtualBox", "oracle"),
+    ("Oracle Corporation", "oracle"),
+    ("Xen", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Hyper-V", "microsoft"),
+    ("Apple Virtualization", "apple"),
+    ("Google Compute Engine", "google"),
+)
+
+_CLOCKS: Final = (("kvm-clock", "kvm"), ("hyperv_clocksource", "microsoft"), ("xen", "xen"), ("vmware", "vmware"))
+
+_CONTAINERS: Final = (
+    ("/.dockerenv", "docker"),
+    ("/run/.containerenv", "podman"),
+)
+
 
 class Kernel(InventorySection):
     """``release`` is ``uname -r``, ``build`` is ``uname -v``. ``options`` are those of ``asked.toml`` that the build's
@@ -181,9 +216,6 @@ def _settings(source: InventorySource) -> dict[str, str]:
 # Vulnerabilities of the processor, and what the kernel does about them.
 
 
-_PLACE = "/sys/devices/system/cpu/vulnerabilities"
-
-
 def take_mitigations(source: InventorySource) -> dict[str, str]:
     """Read mitigations by the kernel's names, in its words (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
     texts = {name: source.text(f"{_PLACE}/{name}") for name in source.names(_PLACE)}
@@ -191,10 +223,6 @@ def take_mitigations(source: InventorySource) -> dict[str, str]:
 
 
 # Limits that are in force for what we start: of the process, of its cgroups, of the system.
-
-
-_CGROUP = "/sys/fs/cgroup"
-_UNITS = ("bytes", "seconds", "us")
 
 
 class SystemLimits(InventorySection):
@@ -298,10 +326,6 @@ def _cpu_limit(source: InventorySource, groups: dict[str, str], v2: bool) -> flo
 # The software that measures and is measured: distribution, C library, Python, QEMU.
 
 
-_QEMU = "qemu-system-x86_64"
-_LONGEST_S = 10
-
-
 class Software(InventorySection):
     """``qemu`` takes a moment to ask for; it is left out of what is kept with every study, where a guest's own QEMU is
     named beside the guest.
@@ -357,34 +381,6 @@ def _qemu(reading: SourceReading) -> str | None:
 # The rules are those of systemd-detect-virt(1) (src/basic/virt.c) as far as files show them: it also asks the
 # processor (CPUID), which no file repeats. In its place the clock sources that only a guest of a certain hypervisor
 # has are looked at.
-
-
-_DMI: Final = "/sys/class/dmi/id"
-# Beginnings of DMI names (`dmi_vendor_table` in virt.c).
-_MAKERS: Final = (
-    ("KVM", "kvm"),
-    ("OpenStack", "kvm"),
-    ("KubeVirt", "kvm"),
-    ("Amazon EC2", "amazon"),
-    ("QEMU", "qemu"),
-    ("VMware", "vmware"),
-    ("VMW", "vmware"),
-    ("innotek GmbH", "oracle"),
-    ("VirtualBox", "oracle"),
-    ("Oracle Corporation", "oracle"),
-    ("Xen", "xen"),
-    ("Bochs", "bochs"),
-    ("Parallels", "parallels"),
-    ("BHYVE", "bhyve"),
-    ("Hyper-V", "microsoft"),
-    ("Apple Virtualization", "apple"),
-    ("Google Compute Engine", "google"),
-)
-_CLOCKS: Final = (("kvm-clock", "kvm"), ("hyperv_clocksource", "microsoft"), ("xen", "xen"), ("vmware", "vmware"))
-_CONTAINERS: Final = (
-    ("/.dockerenv", "docker"),
-    ("/run/.containerenv", "podman"),
-)
 
 
 class Virtualisation(InventorySection):

@@ -35,6 +35,34 @@ _PATHS: Final = re.compile(
     re.MULTILINE,
 )
 
+_SHARE = r"[\d.]{1,20}%[ \t]+"
+
+_ROW = re.compile(
+    rf"^[ \t]*(\d{{1,12}})[ \t]+[\d.]{{1,20}}[ \t]+{_SHARE}{_SHARE}{_SHARE}([\d.]{{1,20}})[ \t]*$", re.MULTILINE
+)
+
+_INTERRUPTS = re.compile(r"^Interrupts[ \t]+(\d{1,15}) on CPU \d{1,5}[ \t]*$", re.MULTILINE)
+_RESIDUAL = re.compile(r"^Residual[ \t]+(\S{1,40})[ \t]+normalised[ \t]+(\S{1,40})[ \t]*$", re.MULTILINE)
+LINPACK_FORMAT: Final = "LINPACK table"
+
+_HEAD: Final = re.compile(
+    r"^[ \t]*Reps[ \t]+Time\(s\)[ \t]+DGEFA[ \t]+DGESL[ \t]+OVERHEAD[ \t]+KFLOPS[ \t\r]*$", re.MULTILINE
+)
+
+_CLASSIC_ROW: Final = re.compile(
+    r"^\s*(?P<reps>\d{1,12})\s+(?P<time>\d{1,9}[.,]\d{1,9})\s+(?:\d{1,3}[.,]\d{1,4}\s*%\s+){3}(?P<kflops>\d{1,12}[.,]\d{1,9})\s*$"
+)
+
+_BEGUN: Final = re.compile(r"^\s*\d+\s+\S+\s+\S+%")
+
+SPEED: Final = Metric(
+    name="kflops",
+    title="LINPACK speed",
+    unit="kflop/s",
+    direction="higher",
+    what="Thousands of floating-point operations a second, a value for each row of the table.",
+)
+
 
 def frames(output: str) -> dict[str, float]:
     """Return ``frames.rate`` a second, ``frames.missed`` in percent of those due, and the times from when a frame was
@@ -102,14 +130,6 @@ def _contradiction(name: str, output: str) -> ParseError:
     return ParseError(f"{name} printed figures that contradict each other: {excerpt(output)}")
 
 
-_SHARE = r"[\d.]{1,20}%[ \t]+"
-_ROW = re.compile(
-    rf"^[ \t]*(\d{{1,12}})[ \t]+[\d.]{{1,20}}[ \t]+{_SHARE}{_SHARE}{_SHARE}([\d.]{{1,20}})[ \t]*$", re.MULTILINE
-)
-_INTERRUPTS = re.compile(r"^Interrupts[ \t]+(\d{1,15}) on CPU \d{1,5}[ \t]*$", re.MULTILINE)
-_RESIDUAL = re.compile(r"^Residual[ \t]+(\S{1,40})[ \t]+normalised[ \t]+(\S{1,40})[ \t]*$", re.MULTILINE)
-
-
 def parse_linpack(output: str) -> dict[str, float]:
     """Return ``linpack.kflops`` of the row with the most repetitions, ``linpack.residual``, a few units where the
     machine calculates rightly, and ``linpack.interrupts`` of the CPU that it began on, if counted.
@@ -133,23 +153,6 @@ def parse_linpack(output: str) -> dict[str, float]:
 # The table of the classic LINPACK benchmark in C: each row is one value of its speed.
 #
 # Source: netlib.org/benchmark/linpackc.new: "Reps Time(s) DGEFA DGESL OVERHEAD KFLOPS".
-
-
-LINPACK_FORMAT: Final = "LINPACK table"
-_HEAD: Final = re.compile(
-    r"^[ \t]*Reps[ \t]+Time\(s\)[ \t]+DGEFA[ \t]+DGESL[ \t]+OVERHEAD[ \t]+KFLOPS[ \t\r]*$", re.MULTILINE
-)
-_CLASSIC_ROW: Final = re.compile(
-    r"^\s*(?P<reps>\d{1,12})\s+(?P<time>\d{1,9}[.,]\d{1,9})\s+(?:\d{1,3}[.,]\d{1,4}\s*%\s+){3}(?P<kflops>\d{1,12}[.,]\d{1,9})\s*$"
-)
-_BEGUN: Final = re.compile(r"^\s*\d+\s+\S+\s+\S+%")
-SPEED: Final = Metric(
-    name="kflops",
-    title="LINPACK speed",
-    unit="kflop/s",
-    direction="higher",
-    what="Thousands of floating-point operations a second, a value for each row of the table.",
-)
 
 
 def read_linpack(source: ResultSource) -> MeasuredTable:

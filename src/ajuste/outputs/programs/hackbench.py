@@ -13,6 +13,17 @@ from ajuste.outputs.format import Collector, ResultSource, TextFormat, in_beginn
 
 _TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
 
+HACKBENCH_FORMAT: Final = "hackbench"
+_BEGUN: Final = re.compile(r"^[ \t]*(?:Total time|Time):", re.MULTILINE)
+
+_HACKBENCH_RUN: Final = re.compile(
+    r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$"
+)
+
+TIME: Final = Metric(
+    name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
+)
+
 
 def parse(output: str) -> dict[str, float]:
     """Return ``hackbench.time``: seconds from the first message to the last, as hackbench measures it itself."""
@@ -27,16 +38,6 @@ def parse(output: str) -> dict[str, float]:
 # The output of hackbench (rt-tests, or perf bench sched messaging): each run printed is a value.
 #
 # Source: hackbench(8) of rt-tests ("Time: 0.123"), and perf-bench(1) ("Total time: 0.123 [sec]").
-
-
-HACKBENCH_FORMAT: Final = "hackbench"
-_BEGUN: Final = re.compile(r"^[ \t]*(?:Total time|Time):", re.MULTILINE)
-_HACKBENCH_RUN: Final = re.compile(
-    r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$"
-)
-TIME: Final = Metric(
-    name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
-)
 
 
 def read(source: ResultSource) -> MeasuredTable:

@@ -37,6 +37,12 @@ _LEGEND: Final[dict[Kind, tuple[str, str]]] = {
 }
 _LOG_SPAN: Final = 30.0  # figures that span more than this are drawn on a logarithmic axis
 
+MOST_MARKED: Final = SERIES
+ROW_HEIGHT: Final = 26
+_HEIGHT: Final = 340
+_NO_FIGURE: Final = {"range": [-1, 1], "tickvals": [0], "ticktext": ["no figure"], "fixedrange": True}
+_JITTER: Final = 0.28
+
 
 def trial_kind(trial: Point) -> Kind:
     """Return how a trial is drawn."""
@@ -109,12 +115,6 @@ def figure_axis(values: Sequence[float]) -> dict[str, Any]:
 
 
 # Every trial of one metric: by block while marks distinguish the configurations, else in a row for each.
-
-
-MOST_MARKED: Final = SERIES
-ROW_HEIGHT: Final = 26
-_HEIGHT: Final = 340
-_NO_FIGURE: Final = {"range": [-1, 1], "tickvals": [0], "ticktext": ["no figure"], "fixedrange": True}
 
 
 def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot:
@@ -299,9 +299,6 @@ def course_plot(results: Results, metric: Metric, name: str) -> Plot | None:
 
 
 # A small plot of a metric that is only described: every trial, configuration beside configuration.
-
-
-_JITTER: Final = 0.28
 
 
 def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:

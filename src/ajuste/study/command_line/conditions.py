@@ -23,6 +23,11 @@ _WORD: Final = "worsens"
 _FORM: Final = "worsens, worsens:METRIC, worsens:LIMIT or worsens:METRIC:LIMIT"
 _HINT: Final = f"for example {OPTION} worsens:elapsed:2%"
 
+_LIMIT: Final = re.compile(r"([a-z0-9-]+)\s*(<=|>=|<|>)\s*(\S.*)")
+_RELATIVE: Final = re.compile(r"([a-z0-9-]+)\s+not\s+worse\s+than\s+(\S.*)")
+_ALL: Final = "all"
+_STAGES: Final = "numbers of machines that rise, the last of which may be all"
+
 
 def fail_conditions(texts: Sequence[str], study: Study, catalogue: Catalogue) -> tuple[FailCondition, ...]:
     """Return the conditions that ``texts`` name for ``study``. Raises RequestError for what can never come true."""
@@ -89,12 +94,6 @@ def _chosen(text: str, name: str | None, deciding: Sequence[Metric]) -> list[Met
 
 
 # `--guard`, and the order in which machines of a cluster begin, as they are given on the command line.
-
-
-_LIMIT: Final = re.compile(r"([a-z0-9-]+)\s*(<=|>=|<|>)\s*(\S.*)")
-_RELATIVE: Final = re.compile(r"([a-z0-9-]+)\s+not\s+worse\s+than\s+(\S.*)")
-_ALL: Final = "all"
-_STAGES: Final = "numbers of machines that rise, the last of which may be all"
 
 
 def read_guard(text: str, known: Mapping[str, Metric], hint: str, otherwise: str) -> Guard:

@@ -22,6 +22,22 @@ LONGEST: Final = 48
 
 _PARAMETER: Final = re.compile(r"[a-z][a-z0-9_]*=.*", re.DOTALL)
 
+OPTION: Final = "--metric"
+_DEFINITION: Final = re.compile(r"(.*?)=(regex|json):(.*)", re.DOTALL)
+_FIELD: Final = {"regex": "pattern", "json": "pointer"}
+
+_EXAMPLE: Final = (
+    "for example --metric 'copy-time,s,lower=regex:copied in ([0-9.]+) s' or iops,higher=json:/jobs/0/iops"
+)
+
+_WORDS: Final[dict[str, tuple[str, str]]] = {
+    **{word: ("direction", word) for word in get_args(Direction)},
+    "stderr": ("stream", "stderr"),
+    "stdout": ("stream", "stdout"),
+    "difference": ("scale", "difference"),
+    "ratio": ("scale", "ratio"),
+}
+
 
 def job(words: Sequence[str], catalogue: Catalogue) -> dict[str, Any]:
     """Return ``kind`` and ``parameters``, or ``command``: as the tables of a study have it."""
@@ -73,21 +89,6 @@ def names(commands: Sequence[Sequence[str]]) -> list[str]:
 # order: ``lower``, ``higher`` or ``none`` says which is better (one of them must be there), ``stderr`` where it is
 # printed, ``difference`` that it can be 0 or negative, ``step=0.001`` the smallest step of the printed figure; any
 # other is the unit. Everything after the colon belongs to the pattern, so that it needs no escaping.
-
-
-OPTION: Final = "--metric"
-_DEFINITION: Final = re.compile(r"(.*?)=(regex|json):(.*)", re.DOTALL)
-_FIELD: Final = {"regex": "pattern", "json": "pointer"}
-_EXAMPLE: Final = (
-    "for example --metric 'copy-time,s,lower=regex:copied in ([0-9.]+) s' or iops,higher=json:/jobs/0/iops"
-)
-_WORDS: Final[dict[str, tuple[str, str]]] = {
-    **{word: ("direction", word) for word in get_args(Direction)},
-    "stderr": ("stream", "stderr"),
-    "stdout": ("stream", "stdout"),
-    "difference": ("scale", "difference"),
-    "ratio": ("scale", "ratio"),
-}
 
 
 def read_metric(text: str) -> dict[str, Any] | str:

@@ -35,6 +35,13 @@ PACKAGE_EXPECTED: Final = "expected the name of a Debian package, such as redis-
 PACKAGE_HINT: Final = "search for packages at https://packages.debian.org"
 TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
+# Several commands have these options, so none is named.
+HINT: Final = "add --help to see examples"
+
+_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_MIB: Final = {"": 1.0, "M": 1.0, "MiB": 1.0, "G": 1024.0, "GiB": 1024.0}
+_NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
+
 
 @dataclass(frozen=True)
 class Request:
@@ -207,10 +214,6 @@ def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 # The option that each part of a study from a command line comes from, for errors.
 
 
-# Several commands have these options, so none is named.
-HINT: Final = "add --help to see examples"
-
-
 @dataclass(frozen=True)
 class CommandLine:
     """The origin of a study from a command line: ``options`` has the words for keys of the study, such as ``--nice
@@ -229,11 +232,6 @@ class CommandLine:
 
 
 # Amounts as people write them on a command line: shares, durations, sizes and numbers of blocks.
-
-
-_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
-_MIB: Final = {"": 1.0, "M": 1.0, "MiB": 1.0, "G": 1024.0, "GiB": 1024.0}
-_NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 
 
 def share(option: str, text: str) -> float:

@@ -41,6 +41,26 @@ _GRAM: Final = 4
 Key = tuple[int, int, int, int]
 """A decision: its kind, its CPU, who runs and who else it is about."""
 
+# Decisions that are listed after two streams have parted, and before.
+_FOLLOWING: Final = 6
+
+_BEFORE: Final = 4
+
+# Switches that are drawn before and after; a longer run is drawn for that many times that time.
+_SWITCHES_BEFORE: Final = 5
+
+_SWITCHES_AFTER: Final = 7
+_LONGER: Final = 8
+_MOST_NEAR: Final = 400
+_SOON: Final = 100
+
+# After that many alike in a row, two streams have come together.
+_AGAIN: Final = 16
+
+_LONGEST_PATH: Final = 8
+_TIMER_FUNCTION: Final = "sysvec_apic_timer_interrupt"
+_INTERRUPTS: Final = ("asm_sysvec_", "asm_common_interrupt", "irq_entries_start", "common_interrupt")
+
 
 def decision_places(stream: NamedDecisions) -> list[int]:
     """Return the places of all decisions but the timer's, which come by the clock."""
@@ -246,24 +266,6 @@ def _longest_chain(anchors: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         chain_back.append(anchors[place])
         place = before[place]
     return chain_back[::-1]
-
-
-# Decisions that are listed after two streams have parted, and before.
-_FOLLOWING: Final = 6
-_BEFORE: Final = 4
-# Switches that are drawn before and after; a longer run is drawn for that many times that time.
-_SWITCHES_BEFORE: Final = 5
-_SWITCHES_AFTER: Final = 7
-_LONGER: Final = 8
-_MOST_NEAR: Final = 400
-
-_SOON: Final = 100
-# After that many alike in a row, two streams have come together.
-_AGAIN: Final = 16
-
-_LONGEST_PATH: Final = 8
-_TIMER_FUNCTION: Final = "sysvec_apic_timer_interrupt"
-_INTERRUPTS: Final = ("asm_sysvec_", "asm_common_interrupt", "irq_entries_start", "common_interrupt")
 
 
 def divergence(baseline: NamedDecisions, other: NamedDecisions) -> Divergence:

@@ -7,21 +7,31 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from debian.debian_support import Version
 from pydantic import TypeAdapter, ValidationError
 
-from ajuste.machine.files import file_sha256, read_kept
+from ajuste.machine.files import file_sha256, locked, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
+from ajuste.model.wording import Say
+
+EntryT = TypeVar("EntryT")
 
 RECORD = "kernel.json"
+
+NAME: Final = "files.json"
+CHECKSUMS: Final = "checksums.json"
+_SIZES: TypeAdapter[dict[str, int]] = TypeAdapter(dict[str, int])
+_DIGESTS: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
+HINT = "free some space, or set AJUSTE_HOME to a directory on another disk"
+_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 class CachedKernel(BaseModel):
@@ -88,13 +98,6 @@ def write_record(directory: Path, image: KernelImage) -> None:
 
 
 # What files a cache entry has and what they hold, so that damage is noticed wherever they are read.
-
-
-NAME: Final = "files.json"
-CHECKSUMS: Final = "checksums.json"
-
-_SIZES: TypeAdapter[dict[str, int]] = TypeAdapter(dict[str, int])
-_DIGESTS: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
 
 
 def write_inventory(directory: Path) -> None:
@@ -176,11 +179,6 @@ def _digest(file: Path) -> str:
 # Disk space: asked for before anything is fetched.
 
 
-HINT = "free some space, or set AJUSTE_HOME to a directory on another disk"
-
-_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG)
-
-
 def _mb(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:,.0f} MB"
 
@@ -201,6 +199,22 @@ def require_space(directory: Path, needed_bytes: int, purpose: str) -> None:
 def out_of_space(directory: Path, purpose: str) -> RequestError:
     """Return the error for a disk that filled up meanwhile."""
     return RequestError(f"no disk space left for {purpose} in {directory}", hint=HINT)
+
+
+def cached_entry(
+    root: Path, what: str, doing: str, say: Say, *, read: Callable[[Say], EntryT | None], make: Callable[[], EntryT]
+) -> EntryT:
+    """Return an entry below ``root``: what ``read`` finds whole there, and holds, or else what ``make`` puts there.
+
+    One process at a time makes some: ``doing`` is what others wait for. ``read`` says what is wrong with an entry.
+    Raises RequestError if the directory cannot be used.
+    """
+    with keeping_in(root, what):
+        if (entry := read(say)) is not None:
+            return entry
+        with locked(root / ".lock", waiting=lambda: say(f"waiting for another ajuste that is {doing}")):
+            # The other process may just have made it.
+            return make() if (entry := read(lambda _: None)) is None else entry
 
 
 @contextmanager

@@ -27,6 +27,13 @@ from ajuste_guest.kernel.cache import require_space, write_record
 
 _RELEASE = re.compile(r"[0-9]+\.[0-9]+[+~.\-0-9a-zA-Z]*")
 
+_SETUP_SECTS = 0x1F1
+_BOOT_FLAG = 0x1FE
+_MAGIC = 0x202
+_KERNEL_VERSION = 0x20E
+_LONGEST_VERSION = 512
+TREE: Final = "tree"
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -172,13 +179,6 @@ def _first(tree: Path, *names: str) -> Path | None:
 # Source: Documentation/arch/x86/boot.rst of the Linux kernel, "The Real-Mode Kernel Header".
 
 
-_SETUP_SECTS = 0x1F1
-_BOOT_FLAG = 0x1FE
-_MAGIC = 0x202
-_KERNEL_VERSION = 0x20E
-_LONGEST_VERSION = 512
-
-
 def read_release(vmlinuz: Path) -> str:
     """Return the release (``uname -r``) that a bzImage says it has. Raises RequestError if it is none."""
     try:
@@ -218,9 +218,6 @@ def _what(head: bytes) -> str:
 
 
 # Packages of the mirror, unpacked beside where something of theirs is to be kept.
-
-
-TREE: Final = "tree"
 
 
 @contextmanager

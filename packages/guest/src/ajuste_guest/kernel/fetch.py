@@ -19,7 +19,7 @@ from ajuste.kernel.spec import (
     parse_spec,
 )
 from ajuste.machine.cache import KERNELS, make_room
-from ajuste.machine.files import file_sha256, hold, locked
+from ajuste.machine.files import file_sha256, hold
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.caller import require_given
@@ -30,6 +30,7 @@ from ajuste_guest.kernel.archive.archive import Archive, PackageGone
 from ajuste_guest.kernel.cache import (
     CachedKernel,
     cached_entries,
+    cached_entry,
     keeping_in,
     kernel_directory,
     put_in_place,
@@ -83,14 +84,14 @@ def _open_kernel(spec: str, home: Home, say: Say, refresh: bool, thoroughly: boo
             f"{spec} names a kernel to build; expected a packaged kernel, such as debian:6.1",
             hint=f"build it with ajuste kernel build --source {wanted.source}, with --set and --patch",
         )
-    with keeping_in(home.kernels, "kernels"):
-        image = None if refresh else _from_cache(wanted, home, say, thoroughly)
-        if image is None:
-            waiting = "waiting for another ajuste that is fetching a kernel"
-            with locked(home.kernels / ".lock", waiting=lambda: say(waiting)):
-                # The other process may just have fetched it.
-                image = None if refresh else _from_cache(wanted, home, lambda _: None, thoroughly)
-                image = image or _from_mirror(spec, wanted, home, say, refresh, thoroughly)
+    image = cached_entry(
+        home.kernels,
+        "kernels",
+        "fetching a kernel",
+        say,
+        read=lambda complain: None if refresh else _from_cache(wanted, home, complain, thoroughly),
+        make=lambda: _from_mirror(spec, wanted, home, say, refresh, thoroughly),
+    )
     return image.model_copy(update={"spec": spec})
 
 

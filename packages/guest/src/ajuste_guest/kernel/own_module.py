@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ajuste.kernel.spec import kernel_sources
 from ajuste.machine.cache import HEADERS, MODULES, make_room
-from ajuste.machine.files import hold, locked, read_kept
+from ajuste.machine.files import hold, read_kept
 from ajuste.machine.home import TREE as SOURCE_TREE
 from ajuste.machine.home import Home, how_to_mend, in_tree
 from ajuste.model.base import BaseModel
@@ -27,7 +27,7 @@ from ajuste.outputs.builds import first_error
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste_guest.kernel.archive.archive import Archive, PackageGone
 from ajuste_guest.kernel.archive.download import Package
-from ajuste_guest.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
+from ajuste_guest.kernel.cache import cached_entry, find_any_damage, find_damage, put_in_place, write_inventory
 from ajuste_guest.kernel.candidate import TREE, unpacked
 from ajuste_guest.kernel.fetch import package_lists
 from ajuste_guest.kernel.toolchain import REPRODUCIBLE, compiler, require_none
@@ -67,28 +67,28 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, 
     # The makefiles name their place: by one name, whatever links lead to the cache.
     root = (home.cache / "headers").resolve()
     directory = root / f"{image.release}_{version.replace(':', '%3a')}"
-    with keeping_in(root, "kernel headers"):
-        if headers := _read(directory, image, to_build=to_build):
-            return headers
-        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching headers")):
-            if headers := _read(directory, image, to_build=to_build):
-                return headers
-            archive = package_lists(source, home, say)
-            archive.refresh()
-            packages = _packages(f"linux-headers-{image.release}", version, archive)
-            if not packages:
-                raise RequestError(
-                    f"package linux-headers-{image.release} {version} not found in the lists of "
-                    f"{source.name}; a module "
-                    "for this kernel requires it",
-                    hint=f"fetch a newer kernel: ajuste kernel fetch {image.spec} --refresh",
-                )
-            _fetch(packages, directory, image, archive, say)
-    headers = _read(directory, image, to_build=to_build)
-    if headers is None:
-        raise RunError(f"cannot read back the headers stored in {directory}")
-    make_room(HEADERS, home)
-    return headers
+
+    def fetched() -> Headers:
+        archive = package_lists(source, home, say)
+        archive.refresh()
+        packages = _packages(f"linux-headers-{image.release}", version, archive)
+        if not packages:
+            raise RequestError(
+                f"package linux-headers-{image.release} {version} not found in the lists of {source.name}; a module "
+                "for this kernel requires it",
+                hint=f"fetch a newer kernel: ajuste kernel fetch {image.spec} --refresh",
+            )
+        _fetch(packages, directory, image, archive, say)
+        headers = _read(directory, image, to_build=to_build)
+        if headers is None:
+            raise RunError(f"cannot read back the headers stored in {directory}")
+        make_room(HEADERS, home)
+        return headers
+
+    def read(_: Say) -> Headers | None:
+        return _read(directory, image, to_build=to_build)
+
+    return cached_entry(root, "kernel headers", "fetching headers", say, read=read, make=fetched)
 
 
 def _read(directory: Path, image: KernelImage, *, to_build: bool) -> Headers | None:
@@ -185,16 +185,18 @@ def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _:
     require_none(lacking, f"the kernel module {name}")
     root = home.cache / "modules"
     module = root / _key(sources, fetch_headers(image, home, say)) / f"{name}.ko"
-    with keeping_in(root, "kernel modules"):
-        if _is_whole(module.parent):
-            return module
-        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is building a module")):
-            if not _is_whole(module.parent):
-                say(f"building the module {name} for {image.release}")
-                _build(name, sources, fetch_headers(image, home, say, to_build=True), module)
-                hold(module.parent)
-                make_room(MODULES, home)
-    return module
+
+    def built() -> Path:
+        say(f"building the module {name} for {image.release}")
+        _build(name, sources, fetch_headers(image, home, say, to_build=True), module)
+        hold(module.parent)
+        make_room(MODULES, home)
+        return module
+
+    def read(_: Say) -> Path | None:
+        return module if _is_whole(module.parent) else None
+
+    return cached_entry(root, "kernel modules", "building a module", say, read=read, make=built)
 
 
 def _is_whole(entry: Path) -> bool:

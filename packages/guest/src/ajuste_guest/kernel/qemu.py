@@ -21,7 +21,7 @@ from ajuste.catalogue.programs import install_command, install_hint
 from ajuste.kernel.spec import QemuSource, kernel_sources, qemu_source
 from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
-from ajuste.machine.files import file_sha256, hold, locked, read_kept
+from ajuste.machine.files import file_sha256, hold, read_kept
 from ajuste.machine.home import Home, c_library
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
@@ -29,7 +29,7 @@ from ajuste.model.wording import Say
 from ajuste_guest.kernel.archive.archive import Archive, PackageGone
 from ajuste_guest.kernel.archive.deb import unpack
 from ajuste_guest.kernel.archive.download import Package
-from ajuste_guest.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
+from ajuste_guest.kernel.cache import cached_entry, find_any_damage, put_in_place, write_inventory
 from ajuste_guest.kernel.candidate import TREE, unpacked
 from ajuste_guest.kernel.fetch import package_lists
 
@@ -60,19 +60,19 @@ def fetch_qemu(home: Home, say: Say = lambda _: None, *, refresh: bool = False) 
     if platform.machine() != "x86_64":
         raise RequestError(f"fetching QEMU is supported only on x86_64; this machine is {platform.machine()}")
     root = home.cache / "qemu"
-    with keeping_in(root, "QEMU"):
-        if not refresh and (image := _from_cache(root, say)):
-            return image
-        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching QEMU")):
-            # The other process may just have fetched it.
-            if not refresh and (image := _from_cache(root, lambda _: None)):
-                return image
-            try:
-                return _from_mirror(root, home, say, refresh)
-            except AjusteError as failure:
-                install = f"install QEMU: {install_command(['qemu-system-x86'])}; or set AJUSTE_QEMU to a {PROGRAM}"
-                hint = f"{failure.hint}; or {install}" if failure.hint else install
-                raise type(failure)(failure.message, hint=hint) from failure
+
+    def fetched() -> QemuImage:
+        try:
+            return _from_mirror(root, home, say, refresh)
+        except AjusteError as failure:
+            install = f"install QEMU: {install_command(['qemu-system-x86'])}; or set AJUSTE_QEMU to a {PROGRAM}"
+            hint = f"{failure.hint}; or {install}" if failure.hint else install
+            raise type(failure)(failure.message, hint=hint) from failure
+
+    def read(complain: Say) -> QemuImage | None:
+        return None if refresh else _from_cache(root, complain)
+
+    return cached_entry(root, "QEMU", "fetching QEMU", say, read=read, make=fetched)
 
 
 def cached_qemu(home: Home) -> QemuImage | None:

@@ -69,6 +69,30 @@ _LZO: Final = b"\x89LZO"
 # What decompressing comes to of what is damaged.
 _MALFORMED: Final = (lzma.LZMAError, zstd.ZstdError, zlib.error, OSError, EOFError, ValueError, IndexError)
 
+_TEXT: Final = "tTwW"
+
+# So many names stand between two markers.
+_STEP: Final = 256
+
+# Every digit is a token of its own, at its own place.
+_DIGITS: Final = b"".join(b"%d\0" % digit for digit in range(10))
+
+_ZERO: Final = ord("0")
+_LONGEST_TOKEN: Final = 512
+_LONGEST_NAME: Final = 2 * 128
+_MOST_TRIED: Final = 20
+
+# The tables stand so near to each other.
+_TABLES_BYTES: Final = 64 << 20
+
+# Where the kernel is mapped (Documentation/arch/x86/x86_64/mm.rst).
+_LOWEST: Final = 0xFFFFFFFF80000000
+
+_MARKS: Final = frozenset({"_text", "_stext", "_etext", "_sinittext", "_einittext"})
+
+# Address, type and name, as nm(1) has them.
+_Symbol = tuple[int, str, str]
+
 
 def read_vmlinux(vmlinuz: Path) -> bytes:
     """Return the ELF file in a bzImage. Raises RequestError where it is none, or damaged."""
@@ -161,25 +185,6 @@ _FORMATS: Final[Mapping[bytes, Callable[[bytes], bytes]]] = {
     b"\x28\xb5\x2f\xfd": lambda payload: _whole(payload, zstd.ZstdDecompressor()),
     _LZ4: _unpacked_lz4,
 }
-
-
-_TEXT: Final = "tTwW"
-# So many names stand between two markers.
-_STEP: Final = 256
-# Every digit is a token of its own, at its own place.
-_DIGITS: Final = b"".join(b"%d\0" % digit for digit in range(10))
-_ZERO: Final = ord("0")
-_LONGEST_TOKEN: Final = 512
-_LONGEST_NAME: Final = 2 * 128
-_MOST_TRIED: Final = 20
-# The tables stand so near to each other.
-_TABLES_BYTES: Final = 64 << 20
-# Where the kernel is mapped (Documentation/arch/x86/x86_64/mm.rst).
-_LOWEST: Final = 0xFFFFFFFF80000000
-
-_MARKS: Final = frozenset({"_text", "_stext", "_etext", "_sinittext", "_einittext"})
-# Address, type and name, as nm(1) has them.
-_Symbol = tuple[int, str, str]
 
 
 class KernelSymbol(NamedTuple):

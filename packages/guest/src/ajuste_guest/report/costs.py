@@ -34,6 +34,19 @@ _LEGEND: Final = (
 # From which part of the greater figure a difference has which colour.
 _STEPS: Final = ((0.5, 3), (0.1, 2), (0.01, 1))
 
+_ABOUT = (
+    "Instructions of one trial of each, from the workload's start to its end, counted without disturbing it. A frame's "
+    "width is the instructions of both trials, its colour the difference."
+)
+
+# Of a function in a table, so that its figures stand beside it also where there is little room.
+_LONGEST_NAME = 30
+
+# Sentences that stand in the short report of a terminal: the whole, the tasks, the functions; the modelled time.
+_MOST_COUNTED = 3
+
+_MOST_MODELLED = 1
+
 
 def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tuple[Plot, ...]:
     """Return the call tree of both trials, and the kernel's part where programs did more."""
@@ -120,19 +133,6 @@ def _description(costs: CostComparison, called: tuple[str, ...]) -> str:
     return f"Call tree of {called[0]} and {called[1]}: {totals} instructions. " + (
         f"Greatest differences: {most}." if most else "No function differs."
     )
-
-
-_ABOUT = (
-    "Instructions of one trial of each, from the workload's start to its end, counted without disturbing it. A frame's "
-    "width is the instructions of both trials, its colour the difference."
-)
-
-# Of a function in a table, so that its figures stand beside it also where there is little room.
-_LONGEST_NAME = 30
-
-# Sentences that stand in the short report of a terminal: the whole, the tasks, the functions; the modelled time.
-_MOST_COUNTED = 3
-_MOST_MODELLED = 1
 
 
 def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:

@@ -44,6 +44,15 @@ _FEW: Final = 20
 
 Pair = list[tuple[Recording, Mark, str]]
 
+_PARTS: Final[dict[Part, str]] = {"workload": "the workload", "background": "the background load", "other": "others"}
+_MOST_LINES: Final = 8
+_MOST_CHANGED: Final = 10
+
+# With how many values at least each says something.
+_QUANTILES: Final = (("median", "p50_ns", 1), ("p95", "p95_ns", 20), ("p99", "p99_ns", 100), ("longest", "max_ns", 1))
+
+_TaskFigures = Callable[[Recording], dict[str, str]]
+
 
 def scheduling_plots(
     results: Results, explanation: Explanation, called: tuple[str, ...], name: str
@@ -197,13 +206,6 @@ def _outline(edges: list[float], shares: list[float], mark: Mark, words: str) ->
     )
 
 
-_PARTS: Final[dict[Part, str]] = {"workload": "the workload", "background": "the background load", "other": "others"}
-_MOST_LINES: Final = 8
-_MOST_CHANGED: Final = 10
-# With how many values at least each says something.
-_QUANTILES: Final = (("median", "p50_ns", 1), ("p95", "p95_ns", 20), ("p99", "p99_ns", 100), ("longest", "max_ns", 1))
-
-
 def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Return a section for each explanation of ``results``."""
     several = len(EXPLANATIONS.of(results)) > 1
@@ -326,9 +328,6 @@ def _counts(title: str, values: list[int]) -> Row:
 def _times(title: str, values_ns: list[float] | list[int]) -> Row:
     # Each in the unit that suits it: they can be far apart.
     return Row((title, *(common_format([value], "ns").with_unit(value) if value else NOTHING for value in values_ns)))
-
-
-_TaskFigures = Callable[[Recording], dict[str, str]]
 
 
 def _named(

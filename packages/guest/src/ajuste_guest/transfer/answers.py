@@ -28,6 +28,21 @@ an effect, the other none that matters. *undecided*: at least one of them does n
 
 SizeAgreement = Literal["alike", "larger on the host", "smaller on the host"]
 
+MOST_NAMED: Final = 3
+"""Questions with different answers that the answer names."""
+
+_OF_PROCESSES: Final = {
+    "nice": "priority",
+    "policy": "scheduling policy",
+    "affinity": "affinity",
+    "cgroup_weight": "group weights",
+}
+
+WORK: Final = "the work itself"
+
+MOST_SIZE: Final = 20.0
+"""A larger factor between two effects says only that one of them is close to nothing."""
+
 
 class TransferSide(BaseModel):
     """The verdict of one run, as in ``Verdict``."""
@@ -79,10 +94,6 @@ class Transfer(BaseModel):
     only_guest: tuple[str, ...] = ()
     only_host: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-MOST_NAMED: Final = 3
-"""Questions with different answers that the answer names."""
 
 
 def transfer(guest: Results, host: Results) -> Transfer:
@@ -211,17 +222,6 @@ def _notes(guest: Results, host: Results) -> list[str]:
     if guest.smallest_effect != host.smallest_effect:
         notes.append("The runs have different smallest effects: equivalent does not mean the same in both.")
     return notes
-
-
-_OF_PROCESSES: Final = {
-    "nice": "priority",
-    "policy": "scheduling policy",
-    "affinity": "affinity",
-    "cgroup_weight": "group weights",
-}
-WORK: Final = "the work itself"
-MOST_SIZE: Final = 20.0
-"""A larger factor between two effects says only that one of them is close to nothing."""
 
 
 class AtlasQuestion(BaseModel):

@@ -28,6 +28,18 @@ from ajuste_stats.sign_intervals import fewest_blocks
 
 Kind = Literal["versions", "options", "revisions"]
 
+STALLS: Final = "stalls"
+"""The metric of a bisection whose bad end fails trials: its workload or guest hangs, its scheduler does not load or is
+ejected."""
+
+CERTAIN: Final = frozenset({"improves", "worsens", "differs"})
+
+# Factor by which an undecided step's blocks grow, up to the study's budget.
+_MORE: Final = 2
+
+StudyOfStep = Callable[[Study, str, str, str, int], Study]
+"""Takes a study, the metric, the good end, a candidate and the number of verdicts; returns the study of a step."""
+
 
 class Step(BaseModel):
     """A candidate against the good end. ``verdict``, ``run`` and the file ``report`` exist if it was measured; ``note``
@@ -83,13 +95,6 @@ class BisectionResult(BaseModel):
 
 
 # From verdicts to outcomes.
-
-
-STALLS: Final = "stalls"
-"""The metric of a bisection whose bad end fails trials: its workload or guest hangs, its scheduler does not load or is
-ejected."""
-
-CERTAIN: Final = frozenset({"improves", "worsens", "differs"})
 
 
 def is_difference(ends: Verdict) -> bool:
@@ -153,10 +158,6 @@ def _size(value: float | None, ratio: bool) -> float:
 # Each step is a run of the study in the store, so it is never measured twice.
 
 
-# Factor by which an undecided step's blocks grow, up to the study's budget.
-_MORE: Final = 2
-
-
 @dataclass(frozen=True)
 class StepMeasurement:
     """The verdict of a step's run, absent if trials failed, with the file of its ``report``."""
@@ -166,10 +167,6 @@ class StepMeasurement:
     report: str
     good: Failures = Failures()
     candidate: Failures = Failures()
-
-
-StudyOfStep = Callable[[Study, str, str, str, int], Study]
-"""Takes a study, the metric, the good end, a candidate and the number of verdicts; returns the study of a step."""
 
 
 @dataclass

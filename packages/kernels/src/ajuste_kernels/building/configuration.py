@@ -49,6 +49,19 @@ _FOLLOWING: Final[Mapping[str, Mapping[str, str]]] = {
     "HZ": {rate: f"HZ_{rate}" for rate in ("100", "250", "300", "1000")},
 }
 
+_FRAGMENTS: Final[Mapping[str, tuple[str, ...]]] = {"lab": ("lab",), "lab-ext": ("lab", "sched-ext")}
+DISTRO: Final = "distro"
+_WIDE: Final = 1 / 3
+_MOST_ASIDE: Final = 3
+
+# What building on takes beside a copy.
+_LEFT_FREE_BYTES: Final = 4_000_000_000
+
+_MADE_WITH: Final = "include/config/auto.conf"
+
+# NUMA, and up to Linux 5.13 numa.h.
+_READ: Final = re.compile(rb"\(wildcard include/config/([\w/]+)")
+
 
 @dataclass
 class KconfigSymbol:
@@ -155,10 +168,6 @@ def read_config_file(path: Path, home: Home) -> str:
 # The options that a kernel is built with: what they start from, what was asked for, and what Kconfig makes of it.
 
 
-_FRAGMENTS: Final[Mapping[str, tuple[str, ...]]] = {"lab": ("lab",), "lab-ext": ("lab", "sched-ext")}
-DISTRO: Final = "distro"
-
-
 @dataclass(frozen=True)
 class Start:
     """The start of a configuration. Of a ``fragment`` all that is not named is off; what a ``file`` does not name
@@ -215,16 +224,6 @@ def fallen(start: Start, settings: Options, came: Options, symbols: Collection[s
 #
 # Make compiles a file again when an option changes that the file reads; the names of those options are in its
 # ``.NAME.o.cmd``. Source: scripts/basic/fixdep.c of Linux.
-
-
-_WIDE: Final = 1 / 3
-_MOST_ASIDE: Final = 3
-# What building on takes beside a copy.
-_LEFT_FREE_BYTES: Final = 4_000_000_000
-
-_MADE_WITH: Final = "include/config/auto.conf"
-# NUMA, and up to Linux 5.13 numa.h.
-_READ: Final = re.compile(rb"\(wildcard include/config/([\w/]+)")
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,39 @@ _UNFINISHED_SECONDS: Final = 120.0
 # Size, time of the last change in ns, SHA-256.
 _RECORD: Final = TypeAdapter(dict[str, tuple[int, int, str]])
 
+Watch = Callable[[int], None]
+"""A receiver of the number of objects compiled since make began."""
+
+_CACHE_SIZE: Final = "10G"
+_END_SECONDS: Final = 20
+
+_PROGRAMS: Final = {
+    "make": "make",
+    "gcc": "gcc",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "perl": "perl-base",
+    "xz": "xz-utils",
+    "setpriv": "util-linux",
+}
+
+_HEADERS: Final = {"gelf.h": "libelf-dev"}
+
+# What only some options take.
+_PROGRAMS_FOR: Final = {
+    "KERNEL_ZSTD": ("zstd", "zstd"),
+    "KERNEL_LZ4": ("lz4", "lz4"),
+    "KERNEL_LZO": ("lzop", "lzop"),
+    "DEBUG_INFO_BTF": ("pahole", "dwarves"),
+}
+
+_HEADERS_FOR: Final = {
+    "SYSTEM_TRUSTED_KEYRING": ("openssl/bio.h", "libssl-dev"),
+    "MODULE_SIG": ("openssl/bio.h", "libssl-dev"),
+}
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -256,13 +289,6 @@ def workspace(origin: SourceOrigin, home: Home, say: Say) -> Iterator[Workspace]
         yield Workspace(directory.resolve())
 
 
-Watch = Callable[[int], None]
-"""A receiver of the number of objects compiled since make began."""
-
-_CACHE_SIZE: Final = "10G"
-_END_SECONDS: Final = 20
-
-
 def run_make(
     tree: Workspace,
     home: Home,
@@ -375,32 +401,6 @@ def jobs_here() -> int:
 
 
 # The programs and headers that building a kernel takes.
-
-
-_PROGRAMS: Final = {
-    "make": "make",
-    "gcc": "gcc",
-    "ld": "binutils",
-    "flex": "flex",
-    "bison": "bison",
-    "bc": "bc",
-    "perl": "perl-base",
-    "xz": "xz-utils",
-    "setpriv": "util-linux",
-}
-_HEADERS: Final = {"gelf.h": "libelf-dev"}
-
-# What only some options take.
-_PROGRAMS_FOR: Final = {
-    "KERNEL_ZSTD": ("zstd", "zstd"),
-    "KERNEL_LZ4": ("lz4", "lz4"),
-    "KERNEL_LZO": ("lzop", "lzop"),
-    "DEBUG_INFO_BTF": ("pahole", "dwarves"),
-}
-_HEADERS_FOR: Final = {
-    "SYSTEM_TRUSTED_KEYRING": ("openssl/bio.h", "libssl-dev"),
-    "MODULE_SIG": ("openssl/bio.h", "libssl-dev"),
-}
 
 
 def require_tools() -> None:

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from ajuste.catalogue.programs import install_command, require_git
 from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, kernel_sources, parse_source
 from ajuste.machine.cache import SOURCES, make_room
-from ajuste.machine.files import hold, locked, read_kept, read_sealed, sealed
+from ajuste.machine.files import hold, read_kept, read_sealed, sealed
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.caller import as_caller
@@ -30,8 +30,8 @@ from ajuste_guest.kernel.archive.archive import Archive, PackageGone
 from ajuste_guest.kernel.archive.download import Package
 from ajuste_guest.kernel.cache import (
     CHECKSUMS,
+    cached_entry,
     differs,
-    keeping_in,
     out_of_space,
     put_in_place,
     read_checksums,
@@ -56,6 +56,16 @@ from ajuste_kernels.kconfig import require_sources_of_root
 
 
 _KINDS: Final = {b"100644": PLAIN, b"100755": PROGRAM, b"120000": LINK}
+
+# What building in the tree itself leaves at its top.
+_BUILT: Final = (".config", "include/config/auto.conf", "include/generated/autoconf.h")
+
+_PACKAGED: Final = re.compile(r"linux-source-\S+ (\S+)")
+_AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
+PREFIX: Final = "linux-source-"
+_RECORD: Final = "source.json"
+_TREE_BYTES: Final = 2_000_000_000  # 1.6 GB on a disk with blocks of 4 KiB, for 6.1 and for 7.3
+_MOST_ATTEMPTS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -157,10 +167,6 @@ def _git_in(repository: Path, *arguments: str) -> bytes:
 
 
 # Sources in a directory of somebody's own, which is only read.
-
-
-# What building in the tree itself leaves at its top.
-_BUILT: Final = (".config", "include/config/auto.conf", "include/generated/autoconf.h")
 
 
 @dataclass(frozen=True)
@@ -284,10 +290,6 @@ def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> So
     return directory_source(Path(wanted.text), known, say)
 
 
-_PACKAGED: Final = re.compile(r"linux-source-\S+ (\S+)")
-_AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
-
-
 def source_option(title: str) -> str:
     """Return what ``--source`` takes for the sources that a kernel's record calls ``title``."""
     if match := _PACKAGED.fullmatch(title):
@@ -298,12 +300,6 @@ def source_option(title: str) -> str:
 
 
 # Sources of kernels that a distribution packages, unpacked once.
-
-
-PREFIX: Final = "linux-source-"
-_RECORD: Final = "source.json"
-_TREE_BYTES: Final = 2_000_000_000  # 1.6 GB on a disk with blocks of 4 KiB, for 6.1 and for 7.3
-_MOST_ATTEMPTS: Final = 8
 
 
 class PackagedSource(BaseModel):
@@ -375,16 +371,17 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
     """
     source = kernel_sources()[wanted.source]
     root = home.cache / "sources"
-    with keeping_in(root, "sources of kernels"):
-        if not refresh and (cached := cached_source(wanted, home)):
-            return cached
-        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching sources")):
-            if not refresh and (cached := cached_source(wanted, home)):
-                return cached
-            fetched = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
-            hold(fetched.directory)
-            make_room(SOURCES, home)
-            return fetched
+
+    def fetched() -> PackagedSource:
+        package = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
+        hold(package.directory)
+        make_room(SOURCES, home)
+        return package
+
+    def read(_: Say) -> PackagedSource | None:
+        return None if refresh else cached_source(wanted, home)
+
+    return cached_entry(root, "sources of kernels", "fetching sources", say, read=read, make=fetched)
 
 
 def _is_meant(wanted: PackagedKernel, version: str) -> bool:

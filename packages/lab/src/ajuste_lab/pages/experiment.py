@@ -43,6 +43,31 @@ _EXAMPLES: Final = {
     "where": "guest",
 }
 
+# Places in messages, and the fields of the form that they come from.
+_FIELDS: Final = (
+    (r"(?:workload\.|--)background", "background"),
+    (r"workload\b", "workload"),
+    (r"(?:analysis\.|--)(?:metric|describe)", "metrics"),
+    (r"--kernel|target\.kernel", "kernel"),
+    (r"--clock|target\.clock", "clock"),
+    (r"--min-effect|analysis\.smallest_effect", "min_effect"),
+    (r"--max-time|budget\.max_minutes", "max_time"),
+    (r"--blocks|budget\b", "blocks"),
+    (r"--seed|seed|design\.seed", "seed"),
+    (r"title|name", "title"),
+    (r"question", "question"),
+)
+
+_PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<message>.+)")
+_FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
+_OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
+_MISSING: Final = re.compile(r"kernel \S+ not found")
+
+# A problem that starts with the name of a setting keeps its case.
+_STARTS_WITH_NAME: Final = re.compile(r"\S*[._]\S|\S+ = ")
+
+_ROW: Final = re.compile(r"(?:setting|levels)_\d")
+
 
 def form(request: Request) -> Response:
     """Return the form, filled in from the address, or a study's text to edit."""
@@ -86,29 +111,6 @@ def start(request: Request, form: Form) -> Response:
     service = request_lab(request).service
     job = service.start(service.read(form.get("text", "")), fresh=form.get("fresh") == "yes")
     return RedirectResponse(f"/jobs/{job.id}", status_code=303)
-
-
-# Places in messages, and the fields of the form that they come from.
-_FIELDS: Final = (
-    (r"(?:workload\.|--)background", "background"),
-    (r"workload\b", "workload"),
-    (r"(?:analysis\.|--)(?:metric|describe)", "metrics"),
-    (r"--kernel|target\.kernel", "kernel"),
-    (r"--clock|target\.clock", "clock"),
-    (r"--min-effect|analysis\.smallest_effect", "min_effect"),
-    (r"--max-time|budget\.max_minutes", "max_time"),
-    (r"--blocks|budget\b", "blocks"),
-    (r"--seed|seed|design\.seed", "seed"),
-    (r"title|name", "title"),
-    (r"question", "question"),
-)
-_PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<message>.+)")
-_FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
-_OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
-_MISSING: Final = re.compile(r"kernel \S+ not found")
-# A problem that starts with the name of a setting keeps its case.
-_STARTS_WITH_NAME: Final = re.compile(r"\S*[._]\S|\S+ = ")
-_ROW: Final = re.compile(r"(?:setting|levels)_\d")
 
 
 def field_problems(problem: AjusteError, form: Mapping[str, str], factors: Sequence[str]) -> dict[str, str]:

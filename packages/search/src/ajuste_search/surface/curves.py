@@ -33,6 +33,25 @@ _NARROWEST: Final = 230  # pixels between the first and the last level
 _LETTER: Final = 7.5  # pixels
 _LINE: Final = 16  # pixels
 
+ROLES: Final[dict[Shape, str]] = {
+    "fast fall": "fall-3",
+    "fall": "fall-2",
+    "slow fall": "fall-1",
+    "flat": "still",
+    "slow rise": "rise-1",
+    "rise": "rise-2",
+    "fast rise": "rise-3",
+    "oscillating": "wave",
+}
+
+_HEIGHT: Final = 300
+_ROW: Final = 17
+_AROUND: Final = 70  # pixels of a figure's height that are not its curves or regions
+_LEAST_REACH: Final = 0.02  # of the figures
+_PAD: Final = 0.05  # of the axis, at both ends
+_APART: Final = 0.006  # of the axis, between lines, so that intervals do not hide each other
+Line = tuple[dict[str, str], list[tuple[float, SurfacePoint]]]
+
 
 @dataclass(frozen=True)
 class View:
@@ -124,26 +143,6 @@ def level_ticks(axis: SurfaceAxis, labels: Labels, *, upright: bool = False) -> 
 
 
 # A metric along one numeric factor, a line for each level of the other one, and below it the regions of each line.
-
-
-ROLES: Final[dict[Shape, str]] = {
-    "fast fall": "fall-3",
-    "fall": "fall-2",
-    "slow fall": "fall-1",
-    "flat": "still",
-    "slow rise": "rise-1",
-    "rise": "rise-2",
-    "fast rise": "rise-3",
-    "oscillating": "wave",
-}
-_HEIGHT: Final = 300
-_ROW: Final = 17
-_AROUND: Final = 70  # pixels of a figure's height that are not its curves or regions
-_LEAST_REACH: Final = 0.02  # of the figures
-_PAD: Final = 0.05  # of the axis, at both ends
-_APART: Final = 0.006  # of the axis, between lines, so that intervals do not hide each other
-
-Line = tuple[dict[str, str], list[tuple[float, SurfacePoint]]]
 
 
 def surface_curves(view: View, along: int, name: str) -> Plot | None:

@@ -29,6 +29,32 @@ FEWEST_TRIALS: Final = 30
 BROKEN_BY = 1.0
 """Excess over every constraint of a configuration that cannot be measured."""
 
+AT_ONCE: Final = 4
+"""New points that share a block with the baseline."""
+
+REPLICATED: Final = 4
+"""Promising points that are replicated."""
+
+ROUNDS: Final = 5
+"""The most blocks of replication."""
+
+CHECKED: Final = 3
+"""Points of a front that are checked."""
+
+CHECK_BLOCKS: Final = 29
+"""Blocks of the check for which trials are kept back: the seeds that *equivalent* needs in a guest."""
+
+FEWEST_CHECK_BLOCKS: Final = 6
+"""Fewer allow no verdict."""
+
+MOST_POINTS: Final = 900
+"""Maximum number of points of the thinned lattice on which surfaces are drawn."""
+
+MOST_AXES: Final = 9
+"""Maximum number of axes: with more, even two levels of each are too many points."""
+
+DRAWS: Final = 200
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -189,20 +215,6 @@ def _variance(ledger: Ledger, metric: Metric) -> float:
     return squares / freedom if freedom else 0.0
 
 
-AT_ONCE: Final = 4
-"""New points that share a block with the baseline."""
-REPLICATED: Final = 4
-"""Promising points that are replicated."""
-ROUNDS: Final = 5
-"""The most blocks of replication."""
-CHECKED: Final = 3
-"""Points of a front that are checked."""
-CHECK_BLOCKS: Final = 29
-"""Blocks of the check for which trials are kept back: the seeds that *equivalent* needs in a guest."""
-FEWEST_CHECK_BLOCKS: Final = 6
-"""Fewer allow no verdict."""
-
-
 @dataclass(frozen=True)
 class Allotment:
     """Trials for exploring, those left when replicating ends, and those of the ``first`` block with the baseline."""
@@ -307,13 +319,6 @@ def finalists(names: Sequence[str], tried: Mapping[str, Tried], objectives: int)
 def _mean(ledger: Ledger, name: str, goal: Goal) -> float:
     changes = ledger.changes(name, goal.objectives[0])
     return float(np.mean(changes)) if len(changes) else math.inf
-
-
-MOST_POINTS: Final = 900
-"""Maximum number of points of the thinned lattice on which surfaces are drawn."""
-MOST_AXES: Final = 9
-"""Maximum number of axes: with more, even two levels of each are too many points."""
-DRAWS: Final = 200
 
 
 def importances(space: Space, surface: Surrogate, seed: int) -> tuple[Importance, ...]:

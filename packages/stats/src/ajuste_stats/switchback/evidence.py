@@ -14,6 +14,31 @@ from ajuste_stats.confidence_sequences import Interval
 from ajuste_stats.sign_intervals import LONG, Floats, Mixture, fewest_blocks, final_log_evidence, interval_around
 from ajuste_stats.switchback.slices import BlockDifferences
 
+TURNS: Final = 0.1
+"""The error rate, at each look, of an effect that changes sign when its treatment stays."""
+
+MOST_VARIANCE: Final = 20.0
+
+# Fewer blocks after the same or after the other treatment tell nothing of a carry-over.
+_EACH: Final = 2
+
+EXPLAINS: Final = 0.9
+"""Below this share of the remaining variance the estimate is that at equal load."""
+
+MOST: Final = 20_000
+"""Beyond this many blocks a prediction is not worth giving."""
+
+FEWEST: Final = 4
+"""Fewer differences say nothing of their spread."""
+
+CARRIES: Final = 0.01
+"""The error rate of a carry-over, at each look."""
+
+FEWEST_BLOCKS: Final = 20
+
+SURE: Final = 3.0
+"""Number of standard errors from nothing that count as a change of the effect."""
+
 
 @dataclass(frozen=True)
 class CarryOver:
@@ -62,15 +87,6 @@ class CarryOver:
         return (float(scipy.special.stdtrit(self.freedom, 1 - TURNS)) * self.settled_error / self.settled) ** 2
 
 
-TURNS: Final = 0.1
-"""The error rate, at each look, of an effect that changes sign when its treatment stays."""
-MOST_VARIANCE: Final = 20.0
-
-
-# Fewer blocks after the same or after the other treatment tell nothing of a carry-over.
-_EACH: Final = 2
-
-
 def carry_over(differences: BlockDifferences, control: Floats | None) -> CarryOver:
     """Estimate what the treatment of a slice does to the next; with a ``control``, at equal load.
 
@@ -101,10 +117,6 @@ def carry_over(differences: BlockDifferences, control: Floats | None) -> CarryOv
         settled_error=math.sqrt(variance * (1 / len(values) + beyond**2 / squares)),
         settled_variance=1 + beyond**2 / (squares / len(values)),
     )
-
-
-EXPLAINS: Final = 0.9
-"""Below this share of the remaining variance the estimate is that at equal load."""
 
 
 def adjusted(values: Floats, control: Floats) -> Floats:
@@ -161,12 +173,6 @@ def _estimate(differences: Floats, control: Floats | None) -> float:
     return mean
 
 
-MOST: Final = 20_000
-"""Beyond this many blocks a prediction is not worth giving."""
-FEWEST: Final = 4
-"""Fewer differences say nothing of their spread."""
-
-
 def blocks_needed(noise: Floats, effect: float, alpha: float, *, shortfall: float = 0.0) -> int | None:
     """Return about how many blocks refute no effect; ``None`` beyond ``MOST``.
 
@@ -194,13 +200,6 @@ def blocks_needed(noise: Floats, effect: float, alpha: float, *, shortfall: floa
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return max(high, fewest_blocks(alpha, "long"))
-
-
-CARRIES: Final = 0.01
-"""The error rate of a carry-over, at each look."""
-FEWEST_BLOCKS: Final = 20
-SURE: Final = 3.0
-"""Number of standard errors from nothing that count as a change of the effect."""
 
 
 def changes_over_time(differences: NDArray[np.float64]) -> bool:

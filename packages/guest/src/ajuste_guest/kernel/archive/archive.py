@@ -65,6 +65,16 @@ from ajuste_guest.kernel.cache import keeping_in, out_of_space, require_space
 _PROXIES: Final = {"http": "Acquire::http::Proxy", "https": "Acquire::https::Proxy"}
 _CHECKED: Final = "Acquire::Check-Valid-Until"
 
+T = TypeVar("T")
+LISTS_VALID_S: Final = 24 * 3600
+INCOMPLETE_LISTS_VALID_S: Final = 600
+
+LISTS_BYTES: Final = 150_000_000
+"""Size of the lists of all suites. They took 81 MB in 2026, and 11 MB more while they were fetched."""
+
+_LARGEST_LIST_BYTES: Final = 1 << 30
+KEYS: Final = "AJUSTE_MIRROR_KEYS"
+
 
 class Addresses(BaseModel):
     """The address of the archive that has each suite, and ``proxies`` by scheme where the environment names none.
@@ -162,16 +172,6 @@ def _output(*command: str) -> str:
         env={**os.environ, "LC_ALL": "C.UTF-8"},
     )
     return done.stdout
-
-
-T = TypeVar("T")
-
-LISTS_VALID_S: Final = 24 * 3600
-INCOMPLETE_LISTS_VALID_S: Final = 600
-LISTS_BYTES: Final = 150_000_000
-"""Size of the lists of all suites. They took 81 MB in 2026, and 11 MB more while they were fetched."""
-_LARGEST_LIST_BYTES: Final = 1 << 30
-KEYS: Final = "AJUSTE_MIRROR_KEYS"
 
 
 class PackageGone(Exception):

@@ -53,6 +53,39 @@ _CHUNK_BYTES: Final = 1 << 18
 _PARTIAL: Final = 206
 _GONE: Final = (404, 410)
 
+MOST_BYTES: Final = 10_000_000
+"""Limit of a signed list, apt's Acquire::MaxReleaseFileSize."""
+
+_LISTS: Final = "main/binary-amd64/Packages"
+
+# Of the compressions that Python reads, best first.
+_ENDINGS: Final = (".xz", ".gz", "")
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9+.-]{0,199}")
+_VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]{0,199}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+# A field with the lines that go on with it.
+_FIELD: Final = re.compile(
+    r"^(Package|Version|Size|Installed-Size|Pre-Depends|Depends|Provides|Conflicts|Breaks|Essential|Filename|SHA256):"
+    r"[ \t]*(.*(?:\n[ \t].*)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+LAYOUT: Final = 2
+"""Version of the files' layout. Files of another one are fetched again."""
+
+_TABLES: Final = """
+create table listed (about text);
+create table package (
+    name text, version text, size_bytes integer, installed_bytes integer, depends text, path text, sha256 text,
+    provides text, conflicts text, essential integer
+);
+create table provided (virtual text, name text);
+"""
+
+_PROVIDED: Final = re.compile(r"(?:^|,)\s*([a-z0-9][a-z0-9+.-]*)")
+
 
 class DownloadError(Exception):
     """The reason why a file is not available, in words."""
@@ -278,14 +311,6 @@ def _request(url: str) -> request.Request:
 # The packages' records are in a file that finds each by its name.
 
 
-MOST_BYTES: Final = 10_000_000
-"""Limit of a signed list, apt's Acquire::MaxReleaseFileSize."""
-
-_LISTS: Final = "main/binary-amd64/Packages"
-# Of the compressions that Python reads, best first.
-_ENDINGS: Final = (".xz", ".gz", "")
-
-
 class RejectedRelease(DownloadError):
     """A description that is not signed by a known key, or not of what was asked for, or no longer valid."""
 
@@ -377,17 +402,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9+.-]{0,199}")
-_VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]{0,199}")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
-# A field with the lines that go on with it.
-_FIELD: Final = re.compile(
-    r"^(Package|Version|Size|Installed-Size|Pre-Depends|Depends|Provides|Conflicts|Breaks|Essential|Filename|SHA256):"
-    r"[ \t]*(.*(?:\n[ \t].*)*)",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
 @dataclass(frozen=True)
 class Package:
     """A version of a package, and the suites that have it. ``path`` is its file within the archive; ``conflicts`` is
@@ -473,19 +487,6 @@ def _relations(fields: Mapping[str, str], *names: str) -> str:
 def _number(text: str) -> int | None:
     text = text.strip()
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else None
-
-
-LAYOUT: Final = 2
-"""Version of the files' layout. Files of another one are fetched again."""
-_TABLES: Final = """
-create table listed (about text);
-create table package (
-    name text, version text, size_bytes integer, installed_bytes integer, depends text, path text, sha256 text,
-    provides text, conflicts text, essential integer
-);
-create table provided (virtual text, name text);
-"""
-_PROVIDED: Final = re.compile(r"(?:^|,)\s*([a-z0-9][a-z0-9+.-]*)")
 
 
 def write_list(file: Path, listed: Listed, packages: Iterable[Package]) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.three_sigma import ThreeSigma
 from ajuste.model.trial import Configuration, Trial
+from ajuste_analyse.three_sigma import three_sigma
 
 Configurations = Callable[..., list[Configuration]]
 Build = Callable[..., list[Trial]]

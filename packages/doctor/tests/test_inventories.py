@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.machine.inventory.devices import Disk, Mount, Nic
-from ajuste.machine.inventory.inventory import (
-    ORDER,
-    Inventory,
-    InventoryComparison,
-    compare_inventories,
-    find_rule,
-    rules,
-    take_inventory,
-)
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.machine.inventory.processor import Cpu, Frequency, Memory
 from ajuste.machine.inventory.software import Kernel
+from ajuste_doctor.inventories import ORDER, InventoryComparison, compare_inventories, find_rule, rules
 
 SERVER = Inventory(
     cpu=Cpu(model="Xeon", cpus=32, smt="on", isolated="", flags=("avx2", "avx512f", "sse2")),

@@ -13,13 +13,7 @@ from pydantic import ValidationError
 
 from ajuste.cli.options import Json, example
 from ajuste.machine.home import home
-from ajuste.machine.inventory.inventory import (
-    Inventory,
-    InventoryComparison,
-    InventoryDifference,
-    compare_inventories,
-    take_inventory,
-)
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.model.base import first_problem
 from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
@@ -29,6 +23,7 @@ from ajuste.report.document import Fact, Facts, Item, Listing, Paragraph, Report
 from ajuste.report.inventory_page import area_title, inventory_page, value_text
 from ajuste.report.terminal import print_report
 from ajuste.study.problem import nearest
+from ajuste_doctor.inventories import InventoryComparison, InventoryDifference, compare_inventories
 
 _MOST_BYTES: Final = 64 << 20
 
