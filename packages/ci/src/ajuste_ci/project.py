@@ -285,7 +285,7 @@ class RowVariant(NamedTuple):
 
 @dataclass(frozen=True)
 class RowCommands:
-    """What is measured of a benchmark of a harness; ``name`` identifies it, ``files`` are below the trees."""
+    """The commands that measure a benchmark of a harness; ``name`` identifies it, ``files`` are below the trees."""
 
     name: str
     title: str

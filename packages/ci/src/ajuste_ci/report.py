@@ -75,10 +75,10 @@ def headline(result: GateResult) -> str:
         return f"Undecided: whether {_names(unknown)} got worse by more than the limit."
     met = [figure for figure in result.benchmarks if figure.expected]
     within = len(result.having("pass")) - len(met)
-    parts = [f"{count_of(within, 'figure')} within the limit"] if within or not met else []
+    parts = [f"{count_of(within, 'figure')} within the limit"] if within else []
     parts += [f"{count_of(len(met), 'expectation')} met"] if met else []
-    others = ((len(result.having(word)), f"{word} benchmark") for word in ("new", "removed"))
-    parts += [count_of(count, what) for count, what in others if count]
+    parts += [count_of(len(new), "new benchmark")] if (new := result.having("new")) else []
+    parts += [count_of(len(gone), "removed benchmark")] if (gone := result.having("removed")) else []
     return f"No regression: {listed(parts)}."
 
 

@@ -113,9 +113,16 @@ class RowMeasurement:
             blocks *= 2
 
     def _level(self) -> int:
-        # From one trial in the guest, so that it is the same everywhere: a measurement of time would not be.
-        harness, first = harness_of(self.table), next(iter(self.row.sides))
+        # By trials in the guest, so that it is the same everywhere: a measurement of time would not be. What a program
+        # does once varies a little, so few instructions are a reason to look again.
+        harness = harness_of(self.table)
         level = harness.finest
+        while (more := self._additional(level)) < ENOUGH / 2 and level < harness.most:
+            level = min(harness.most, level + max(1, math.ceil(math.log2(ENOUGH / more))))
+        return level
+
+    def _additional(self, level: int) -> float:
+        first = next(iter(self.row.sides))
         study = self._study(CONFIDENCE, level, (first, f"{first}{SHORT}"))
         counts: list[float] = []
 
@@ -127,8 +134,7 @@ class RowMeasurement:
             return measurement.results()
 
         self.bench.measure(_with_blocks(study, 1), self.table, read=read)
-        more = max(counts[0], 1.0)
-        return min(harness.most, level + max(0, math.ceil(math.log2(ENOUGH / more))))
+        return max(counts[0], 1.0)
 
     def _study(self, confidence: float, level: int, names: tuple[str, ...]) -> Study:
         harness, trees = harness_of(self.table), self.bench.trees

@@ -27,6 +27,7 @@ class GoBench(Harness):
 
     name = "go"
     build = ("go", "test", "-run", "^$", "./...")
+    finest = 1  # a run of one iteration has no second round
 
     def benchmarks(self, built: BuiltProject) -> tuple[HarnessBenchmark, ...]:
         """List each package's benchmarks, by a run of each: only a run knows its sub-benchmarks."""

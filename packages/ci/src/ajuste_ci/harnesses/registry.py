@@ -1,4 +1,4 @@
-"""All harnesses, by name, and those that a project seems to use."""
+"""The harnesses by name, and those that a project seems to use."""
 
 from __future__ import annotations
 
