@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -467,3 +468,124 @@ def test_reproducers_alone_have_no_history(ajuste: Shell) -> None:
     for command in (("history", "--last", "3"), ("gate", "--noop", "5")):
         _, complained = ajuste(*command, expect=2)
         assert "no [[benchmark]] found" in complained
+
+
+def test_without_a_project_file_the_hint_names_the_harness_that_the_project_has(project: Project) -> None:
+    project.git("rm", "--quiet", "ajuste.toml")
+    project.commit("two", Cargo_toml='[dev-dependencies]\ncriterion = "0.5"\n')
+    _, complained = project.ajuste("gate", "--base", "HEAD", expect=2)
+    assert "ajuste.toml not found in" in complained
+    assert "add --harness criterion" in complained
+    _, complained = project.ajuste("gate", "--base", "HEAD", "--harness", "criterium", expect=2)
+    assert '--harness "criterium": not supported; expected criterion, divan, libtest, go' in complained
+
+
+COMMANDS = '[[benchmark]]\nharness = "hyperfine"\ncommands = "bench.txt"\nbuild = "sh build.sh"\n'
+
+
+def test_a_list_of_commands_that_cannot_be_measured_is_one_failed_figure(project: Project) -> None:
+    project.commit("two", ajuste_toml=COMMANDS)
+    _, complained = project.ajuste("gate", "--base", "HEAD", expect=1)
+    assert "benchmark hyperfine: bench.txt not found in HEAD (" in complained
+    project.commit("three", bench_txt="# none yet\n")
+    (figure,) = project.gate(expect=1)["benchmarks"]
+    assert (figure["name"], figure["verdict"]) == ("hyperfine", "failed")
+    project.commit("four")
+    (figure,) = project.gate(expect=1)["benchmarks"]
+    assert "hyperfine lists no benchmarks in HEAD~1 (" in figure["reason"]
+    project.commit("five", build_sh="echo no compiler; exit 7\n")
+    (figure,) = project.gate(expect=1)["benchmarks"]
+    assert "does not build" in figure["reason"]
+    assert project.left == []
+
+
+def test_benchmarks_of_one_revision_alone_are_new_or_removed_and_no_regression(project: Project) -> None:
+    project.commit("two", ajuste_toml=COMMANDS, bench_txt="./job 1\n")
+    project.commit("three", bench_txt="./job 2\n")
+    results = project.gate("--junit", "j.xml", "--markdown", "m.md")
+    assert [(figure["name"], figure["verdict"]) for figure in results["benchmarks"]] == [
+        ("./job 1", "removed"),
+        ("./job 2", "new"),
+    ]
+    suite = ElementTree.parse(project.directory / "j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "0")
+    assert project.ajuste("gate", "--base", "HEAD~1")[0].startswith(
+        "No regression: 1 new benchmark and 1 removed bench"
+    )
+    assert project.left == []
+
+
+@pytest.mark.parametrize("words", [("gate", "--noop", "5"), ("gate", "--base", "HEAD", "--bisect")])
+def test_what_judges_commands_alone_refuses_a_harness(project: Project, words: tuple[str, ...]) -> None:
+    project.commit("two", ajuste_toml=COMMANDS)
+    _, complained = project.ajuste(*words, expect=2)
+    assert 'does not support harness = "hyperfine"' in complained
+
+
+GO_TESTS = """\
+package tiny
+
+import "testing"
+
+var sink int
+
+func BenchmarkGrown(b *testing.B) {
+	for i := 0; i < b.N; i++ {
+		sink += grown(1000)
+	}
+}
+
+func BenchmarkSteady(b *testing.B) {
+	for i := 0; i < b.N; i++ {
+		sink += steady(1000)
+	}
+}
+"""
+GO_PROGRAM = """\
+package tiny
+
+// A variable, so that the code of both revisions is the same: with a constant the loop has another instruction.
+var more = ROUNDS
+
+//go:noinline
+func grown(n int) int {
+	x := 1
+	n += more
+	for i := 0; i < n; i++ {
+		x = x*1664525 + i
+	}
+	return x
+}
+
+//go:noinline
+func steady(n int) int {
+	x := 1
+	for i := 0; i < n; i++ {
+		x = x*1664525 + i
+	}
+	return x
+}
+"""
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_one_function_of_go_that_grows_is_the_only_regression(project: Project) -> None:
+    project.git("rm", "--quiet", "ajuste.toml")
+    names = {"go_mod": "module example.org/tiny\n\ngo 1.21\n", "tiny_go": GO_PROGRAM.replace("ROUNDS", "0")}
+    project.commit("two", **names)
+    (project.directory / "tiny_test.go").write_text(GO_TESTS)
+    project.git("add", "tiny_test.go")
+    project.commit("three")
+    project.commit("four", tiny_go=GO_PROGRAM.replace("ROUNDS", "20"))
+    output, _ = project.ajuste("gate", "--base", "HEAD~1", "--harness", "go", "--json", expect=3)
+    grown, steady = json.loads(output)["benchmarks"]
+    assert (grown["name"], grown["verdict"]) == ("BenchmarkGrown", "regression")
+    assert grown["estimate"] == pytest.approx(1.02, abs=0.004), "the loop is nearly all of it"
+    assert "grown" in grown["functions"][0]["name"]
+    assert (steady["name"], steady["verdict"], steady["estimate"]) == (
+        "BenchmarkSteady",
+        "pass",
+        pytest.approx(1, abs=0.002),
+    )

@@ -15,7 +15,7 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.report.console import Activity
-from ajuste.run.experiment import measured, recorder
+from ajuste.run.experiment import MeasuredExperiment, measured, recorder
 from ajuste.run.testbed import Contained, RunOptions, kernel_testbed
 from ajuste.study.named import require_allowed
 from ajuste.study.read import read_study
@@ -24,7 +24,7 @@ from ajuste.study.site import normal_name
 from ajuste_ci.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste_ci.layouts import of_layouts
 from ajuste_ci.model import GateRevision
-from ajuste_ci.project import CONFIDENCE, BenchmarkTable, Project, ReproducerTable, Trees, missing
+from ajuste_ci.project import CONFIDENCE, BenchmarkTable, Project, ReproducerTable, RowCommands, Trees, missing
 
 BLOCKS_A_LAYOUT: Final = 3
 LACKING_HINT: Final = "check the fields command, build and files of the benchmark"
@@ -34,6 +34,9 @@ T = TypeVar("T")
 
 Failed = Callable[[str, AjusteError], None]
 """Takes the name of a benchmark that could not be measured, and the error."""
+
+Reading = Callable[[MeasuredExperiment], Results]
+"""Reads the results of a run that ended."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,14 @@ class BenchRequest:
                 hint="measure it with ajuste gate --base REV",
             )
 
+    def refuse_harnesses(self, what: str) -> None:
+        """Raise RequestError if a benchmark has a harness: ``what`` judges commands alone."""
+        if table := next((table for table in self.benchmarks if table.harness is not None), None):
+            raise RequestError(
+                f'{what} does not support harness = "{table.harness}"',
+                hint="name benchmarks that have a command, or use ajuste gate --base REV",
+            )
+
     @contextmanager
     def bench(self, revisions: Mapping[str, GateRevision], *, in_order: bool = False) -> Iterator[RevisionBench]:
         """Yield a bench with ``revisions``; ``in_order`` if they are a history. Raises as ``checked_out``."""
@@ -122,12 +133,12 @@ class RevisionBench:
             self.checkouts.renew(side)
             self._forget(side)
         if (command := benchmark.build_command(layout)) is not None:
-            self._build(command, side)
+            self.build(command, side)
         if lacking := missing(benchmark, self.trees, side):
             raise RunError(lacking, hint=LACKING_HINT, of_candidate=True)
 
-    def _build(self, command: tuple[str, ...], side: str) -> None:
-        # Benchmarks with the same command share one build, and its failure.
+    def build(self, command: tuple[str, ...], side: str) -> None:
+        """Build the revision ``side``. Benchmarks with the same command share one build, and its failure."""
         if (side, command) not in self._built:
             label = self.trees.labels[side]
             self._built[side, command] = None
@@ -184,16 +195,19 @@ class RevisionBench:
                 break
         return whole
 
-    def study(self, benchmark: BenchmarkTable, confidence: float = CONFIDENCE) -> Study:
-        """Return the study of ``benchmark`` that compares the revisions. Raises RequestError."""
-        return self.request.project.study(benchmark, self.request.catalogue, parse_study_spec, self.trees, confidence)
+    def study(self, benchmark: BenchmarkTable, confidence: float = CONFIDENCE, row: RowCommands | None = None) -> Study:
+        """Return the study of ``benchmark``, or of a ``row`` of its harness, that compares the revisions. Raises
+        RequestError.
+        """
+        request = self.request
+        return request.project.study(benchmark, request.catalogue, parse_study_spec, self.trees, confidence, row)
 
     def reproduce(self, test: ReproducerTable, side: str) -> tuple[Results, tuple[Expectation, ...]]:
         """Measure the study of ``test`` in the revision ``side``. Return its results and expectations. Raises
         RequestError for a study that is not allowed, RunError.
         """
         if test.build is not None:
-            self._build(test.build, side)
+            self.build(test.build, side)
         request, there = self.request, self.trees.directory / self.trees.place(side)
         rights = Asked("project file")
         study = read_study(there / normal_name(test.study), request.catalogue, parse_kernel=parse_study_spec)
@@ -209,23 +223,36 @@ class RevisionBench:
         results, _ = self._measured(question, fresh=request.fresh, failed_too=True)
         return results, expectations(study.expect, results, changed=bool(contained.notes))
 
-    def measure(self, study: Study, benchmark: BenchmarkTable, explained: str = "") -> tuple[Results, str]:
-        """Measure ``study`` and return its results. If the revision ``explained`` is beyond the limit, they have its
-        additional instructions by function; the second value is the reason if these could not be counted. Raises
-        RunError.
+    def measure(
+        self,
+        study: Study,
+        benchmark: BenchmarkTable,
+        explained: str = "",
+        read: Reading = MeasuredExperiment.results,
+    ) -> tuple[Results, str]:
+        """Measure ``study`` and return its results, as ``read`` reads them.
+
+        If the revision ``explained`` is beyond the limit, they have its additional instructions by function; the second
+        value is the reason if these could not be counted. Raises RunError.
         """
-        return self._measured(study, fresh=self.request.fresh or not benchmark.in_guest, explained=explained)
+        return self._measured(study, fresh=self.request.fresh or not benchmark.in_guest, explained=explained, read=read)
 
     def _measured(
-        self, study: Study, *, fresh: bool, explained: str = "", failed_too: bool = False
+        self,
+        study: Study,
+        *,
+        fresh: bool,
+        explained: str = "",
+        failed_too: bool = False,
+        read: Reading = MeasuredExperiment.results,
     ) -> tuple[Results, str]:
         request = self.request
         with measured(
             study, request.catalogue, request.options, named=request.named, anew=lambda *_: fresh, quiet=request.quiet
         ) as measurement:
-            results = measurement.results()
             if measurement.run.stopped == "failed" and not failed_too:
                 raise measurement.failure("measuring")
+            results = read(measurement)
             beyond = any(verdict.against_limit == "beyond" for verdict in results.verdicts)
             if explained and beyond and results.clock == "virtual":
                 # A recording is stored with the run, so its report shows it from now on. A failed recording does not
@@ -235,5 +262,5 @@ class RevisionBench:
                     recorder().record(run, explained, store, request.catalogue, options, fresh=False)
                 except AjusteError as failure:
                     return results, f"its instructions could not be counted by function: {failure.message}"
-                return measurement.results(), ""
+                return read(measurement), ""
         return results, ""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from ajuste.catalogue.programs import require_git
-from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user, user_here
+from ajuste.executor.host.caller import LAST_LINES, Caller, all_ended, finished, invoking_user, user_here
 from ajuste.machine.files import make_directory, remove_tree
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -223,6 +223,39 @@ class Checkouts:
         done = subprocess.run(command, capture_output=True, check=False, **self.repository.caller.options)
         if done.returncode:
             raise RunError(f"cannot copy {tree}: {done.stderr.decode(errors='replace').strip()[:500]}")
+
+    def output(self, command: Sequence[str], directory: Path, label: str, timeout_s: float) -> str:
+        """Run a program of a worktree in ``directory`` and return what it prints. Raises RunError, also where it goes
+        on after ``timeout_s``.
+        """
+        caller, words = self.repository.caller, shlex.join(command)
+        try:
+            with all_ended():
+                done: subprocess.CompletedProcess[bytes] = subprocess.run(
+                    list(command),
+                    cwd=directory,
+                    env=caller.environment,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    check=False,
+                    timeout=timeout_s,
+                    **caller.options,
+                )
+        except subprocess.TimeoutExpired:
+            hint = "raise timeout of the benchmark, if it needs longer"
+            message = f'{label}: "{words}" did not end within {timeout_s:g} s'
+            raise RunError(message, hint=hint, of_candidate=True) from None
+        except OSError as failure:
+            hint = "use a program that is in PATH or in the project"
+            message = f'cannot start "{words}" in {label} as {user_here()}: {failure.strerror}'
+            raise RunError(message, hint=hint, of_candidate=True) from None
+        if done.returncode:
+            lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()[-LAST_LINES:]
+            ended = (
+                f"was killed by signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+            )
+            raise RunError("\n".join((f'{label}: "{words}" failed: {ended}', *lines)), of_candidate=True)
+        return done.stdout.decode(errors="replace")
 
     def build(self, command: Sequence[str], side: str, project: Path, label: str) -> None:
         """Run ``command`` in the ``project`` of a worktree. Raises RunError with the last lines of its output."""

@@ -29,6 +29,7 @@ from ajuste_ci.model import (
     worst,
 )
 from ajuste_ci.project import CONFIDENCE, SIDES, BenchmarkTable, ReproducerTable
+from ajuste_ci.rows import BenchmarkRow, RowMeasurement, rows_of
 from ajuste_stats.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 from ajuste_stats.terms import LimitWord
 
@@ -111,8 +112,22 @@ class RevisionGate:
         )
 
     def _figures(self, benchmark: BenchmarkTable, bench: RevisionBench) -> Sequence[GateFigure]:
+        if benchmark.harness is not None:
+            return [figure for row in rows_of(bench, benchmark) for figure in self._of_row(row, benchmark, bench)]
         results, uncounted = bench.judge(benchmark, explained=SIDES[1])
         return list(self._judged(results, benchmark, uncounted))
+
+    def _of_row(self, row: BenchmarkRow, table: BenchmarkTable, bench: RevisionBench) -> list[GateFigure]:
+        metrics, line = ", ".join(table.metric), self.request.project.line(table)
+        if only := [side for side in row.sides if len(row.sides) == 1]:
+            word: GateWord = "removed" if only == [SIDES[0]] else "new"
+            return [GateFigure(name=row.name, metric=metrics, verdict=word, limit=table.limit, line=line)]
+        try:
+            results, uncounted = RowMeasurement(bench, table, row).judge(explained=SIDES[1])
+        except AjusteError as failure:
+            self.request.failed(row.name, failure)
+            return [self._unmeasured(table, metrics, failure.message, row.name)]
+        return list(self._judged(results, table, uncounted, row.name))
 
     def _reproduced(self, test: ReproducerTable, bench: RevisionBench) -> Iterator[GateFigure]:
         line = self.request.project.line(test)
@@ -149,7 +164,9 @@ class RevisionGate:
             reason = f"{figure.reason.rstrip('.')}. " if figure.reason else ""
             return figure.model_copy(update={"reason": f"{reason}its commit was not found: {failure.message}"})
 
-    def _judged(self, results: Results, benchmark: BenchmarkTable, uncounted: str) -> Iterator[GateFigure]:
+    def _judged(
+        self, results: Results, benchmark: BenchmarkTable, uncounted: str, name: str = ""
+    ) -> Iterator[GateFigure]:
         metrics = {configuration.name: configuration.metrics for configuration in results.configurations}
         for verdict in results.verdicts:
             if not verdict.deciding:
@@ -160,8 +177,8 @@ class RevisionGate:
             undecided = f"{results.stopped_because}{more}"
             reasons: dict[GateWord, str] = {"undecided": undecided, "regression": uncounted}
             yield GateFigure(
-                **{name: getattr(verdict, name) for name in _SHARED},
-                name=benchmark.name,
+                **{field: getattr(verdict, field) for field in _SHARED},
+                name=name or benchmark.name,
                 verdict=word,
                 base=verdict.old if verdict.old is not None or not base else base.mean,
                 head=verdict.new if verdict.new is not None or not head else head.mean,
@@ -175,10 +192,15 @@ class RevisionGate:
                 reason=reasons.get(word, ""),
             )
 
-    def _unmeasured(self, benchmark: BenchmarkTable, metrics: str, reason: str) -> GateFigure:
+    def _unmeasured(self, benchmark: BenchmarkTable, metrics: str, reason: str, name: str = "") -> GateFigure:
         line = self.request.project.line(benchmark)
         return GateFigure(
-            name=benchmark.name, metric=metrics, verdict="failed", limit=benchmark.limit, line=line, reason=reason
+            name=name or benchmark.name,
+            metric=metrics,
+            verdict="failed",
+            limit=benchmark.limit,
+            line=line,
+            reason=reason,
         )
 
 

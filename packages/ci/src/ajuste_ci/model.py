@@ -13,8 +13,12 @@ from ajuste.model.base import BaseModel
 from ajuste.model.results import Clock
 from ajuste_stats.terms import Direction, LimitWord, Scale
 
-# Verdict on one figure: `failed` where it was not measured.
-GateWord = Literal["pass", "regression", "undecided", "failed"]
+# Verdict on one figure: `failed` where it was not measured; a benchmark of a harness is `new` or `removed` where only
+# the head or the base has it.
+GateWord = Literal["pass", "regression", "undecided", "failed", "new", "removed"]
+
+QUIET: Final[frozenset[GateWord]] = frozenset(("pass", "new", "removed"))
+"""Verdicts that are no reason to look at a benchmark."""
 
 # Meaning of an undecided figure for the exit code.
 Policy = Literal["pass", "fail"]

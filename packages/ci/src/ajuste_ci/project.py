@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, get_args
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
@@ -37,10 +38,21 @@ SIDES: Final = ("base", "head")
 # Confidence of all metrics of a benchmark together.
 CONFIDENCE: Final = 0.95
 
+COUNTED: Final = ("instructions", "user-instructions", "kernel-instructions")
+"""Metrics of the benchmarks of a harness."""
+
 # Placeholder in a build command for the number of a layout.
 LAYOUT: Final = "{layout}"
 
 HINT: Final = "see `ajuste help file-fields` for every field"
+
+HarnessName = Literal["criterion", "divan", "libtest", "go", "google-benchmark", "hyperfine"]
+
+WITHOUT_A_FILE: Final = tuple(name for name in get_args(HarnessName) if name not in ("google-benchmark", "hyperfine"))
+"""Harnesses that need no field of ajuste.toml."""
+
+DEFAULT_LIMIT: Final = "1%"
+"""Default limit of the benchmarks of a harness."""
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
 _LIMIT_EXPECTED: Final = 'expected a percentage above 0% and below 100%, such as "1%"'
@@ -98,9 +110,19 @@ class BenchmarkTable(StudyTable):
     """A command that is measured in two revisions, and how much worse it may be in the second."""
 
     name: str = Field(pattern=r"^[a-z0-9-]+$", max_length=60, description="Lower-case letters, digits and hyphens.")
+    harness: HarnessName | None = Field(
+        default=None,
+        description="Measure the benchmarks that this harness lists, each by itself: criterion, divan, libtest, go, "
+        "google-benchmark or hyperfine. Then name, command, metric and limit have defaults (instructions, 1%).",
+    )
+    commands: Argument | None = Field(
+        default=None,
+        description="With hyperfine: the file of its commands, one a line, or its --export-json.",
+    )
     build: CommandText | None = Field(
         default=None,
-        description="Builds a revision, in the directory of ajuste.toml; commands that are alike run once.",
+        description="Builds a revision, in the directory of ajuste.toml; commands that are alike run once (default: "
+        "that of the harness, such as cargo bench --no-run).",
     )
     command: CommandText = Field(
         description="What is measured: a text, split as a shell would, or a list. No shell runs it; write sh -c '…' "
@@ -114,7 +136,8 @@ class BenchmarkTable(StudyTable):
         "debian:6.12).",
     )
     files: tuple[Argument, ...] = Field(
-        default=(), description="Files of the revision that the command needs in a guest."
+        default=(),
+        description="Files of the revision that the command needs in a guest; with a harness also directories.",
     )
     programs: tuple[Argument, ...] = Field(
         default=(), description="More programs of this machine that it needs in a guest."
@@ -131,6 +154,25 @@ class BenchmarkTable(StudyTable):
     )
     timeout: Seconds | None = Field(default=None, description='The limit of one trial, such as "90s".')
     max_time: Seconds = Field(default=DEFAULT_MAX_SECONDS, description='How long to measure, such as "5m".')
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_harness(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(harness := data.get("harness"), str):
+            return data
+        if conflicting := next((name for name in ("command", "layouts") if name in data), None):
+            raise ValueError(f"harness and {conflicting} are mutually exclusive")
+        return {"name": harness, "command": [harness], "metric": "instructions", "limit": DEFAULT_LIMIT, **data}
+
+    @model_validator(mode="after")
+    def _has_a_harness(self) -> Self:
+        if self.commands is not None and self.harness != "hyperfine":
+            raise ValueError('commands applies only to harness = "hyperfine"')
+        if self.harness == "hyperfine" and self.commands is None:
+            raise ValueError('harness = "hyperfine" requires commands = "FILE"')
+        if self.harness is not None and not set(self.metric) <= set(COUNTED):
+            raise ValueError(f"a harness has the metrics {', '.join(COUNTED)}")
+        return self
 
     @model_validator(mode="after")
     def _builds_layouts(self) -> Self:
@@ -216,13 +258,14 @@ class Project:
         parse_kernel: ParseKernel,
         trees: Trees | None = None,
         confidence: float = CONFIDENCE,
+        row: RowCommands | None = None,
     ) -> Study:
-        """Return the question of ``benchmark``, checked; with ``trees`` about the revisions that are there. Raises
-        RequestError.
+        """Return the question of ``benchmark``, or of the ``row`` of its harness, checked; with ``trees`` about the
+        revisions that are there. Raises RequestError.
         """
         there = trees or Trees(Path(), PurePosixPath())
         origin = BenchmarkOrigin(self, benchmark, there.directory, len(there.labels))
-        document = _document(benchmark, there, confidence)
+        document = _document(benchmark, there, confidence, row)
         parse = partial(_existing_kernel, parse_kernel)
         study = checked_study(document, origin, known, parse_kernel=parse, with_files=trees is not None)
         for index, name in enumerate(study.analysis.metrics):
@@ -230,6 +273,24 @@ class Project:
                 message = f'metric "{name}" has no better direction, so nothing can be a regression'
                 raise error([Problem(("analysis", "metrics", index), message, "choose another metric")], origin)
         return study
+
+
+class RowVariant(NamedTuple):
+    """A ``command`` of a harness, and the ``directory`` it runs in, below that of the trees."""
+
+    name: str
+    command: tuple[str, ...]
+    directory: str
+
+
+@dataclass(frozen=True)
+class RowCommands:
+    """The commands that measure a benchmark of a harness; ``name`` identifies it, ``files`` are below the trees."""
+
+    name: str
+    title: str
+    variants: tuple[RowVariant, ...]
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -306,6 +367,18 @@ def read_project(path: Path) -> Project:
     return Project(source, table.benchmarks, table.reproducers)
 
 
+def project_of_harness(harness: str) -> Project:
+    """Return a project without a file: the benchmarks of ``harness`` in the current directory. Raises RequestError."""
+    if harness not in WITHOUT_A_FILE:
+        raise RequestError(
+            f'--harness "{harness}": not supported; expected {", ".join(WITHOUT_A_FILE)}',
+            hint="choose one of these, or write an ajuste.toml",
+        )
+    text = f'[[benchmark]]\nharness = "{harness}"\n'
+    table = ProjectTable.model_validate(tomllib.loads(text))
+    return Project(StudySource(Path(PROJECT_FILE), text, HINT), table.benchmarks)
+
+
 def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:
     # A gate builds no kernel. Raises RequestError.
     parsed = parse_kernel(text)
@@ -326,38 +399,43 @@ def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
     return next((f"{name} not found in {trees.labels[side]}{built}" for name in lacking), "")
 
 
-def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dict[str, Any]:
+def _document(
+    benchmark: BenchmarkTable, trees: Trees, confidence: float, row: RowCommands | None = None
+) -> dict[str, Any]:
     defaults = IN_GUEST if benchmark.in_guest else ON_HOST
     metrics = [read_metric(text) for text in benchmark.metric]
     program, *arguments = benchmark.command
     places = {side: str(trees.place(side)) for side in trees.labels}
     first, *_, last = trees.labels.values()
     limit = f"more than {100 * benchmark.limit:g} %"
-    factor = {"name": COMMAND_FACTOR, "levels": list(places), "in_order": trees.in_order}
+    variants = [
+        # A program of the revision is at its place.
+        RowVariant(side, (f"{place}/{normal_name(program)}" if is_study_file(program) else program, *arguments), place)
+        for side, place in places.items()
+    ]
+    files = [f"{places[side]}/{normal_name(name)}" for name in benchmark.files for side in places]
+    name, title = benchmark.name, benchmark.name
+    if row is not None:
+        name, title, variants, files = row.name, row.title, list(row.variants), list(row.files)
+    levels = [variant.name for variant in variants]
+    factor = {"name": COMMAND_FACTOR, "levels": levels, "in_order": trees.in_order}
     target: dict[str, Any] = {"kind": "host"}
     if benchmark.in_guest:
         target = {"kind": "vm", "kernel": benchmark.kernel or DEFAULT_KERNEL, "packages": list(benchmark.packages)}
     return {
         "schema": 1,
-        "name": f"{'history' if trees.in_order else 'gate'}-{benchmark.name}",
-        "title": f"{benchmark.name}: {first} → {last}",
-        "question": f"Where did {benchmark.name} change by {limit}?"
-        if trees.in_order
-        else f"Is {benchmark.name} worse by {limit}?",
+        "name": f"{'history' if trees.in_order else 'gate'}-{name}",
+        "title": f"{title}: {first} → {last}",
+        "question": f"Where did {title} change by {limit}?" if trees.in_order else f"Is {title} worse by {limit}?",
         "factor": [factor],
         "workload": {
             "timeout_s": benchmark.timeout or defaults.timeout_s,
             "programs": list(benchmark.programs),
-            "files": [f"{places[side]}/{normal_name(name)}" for name in benchmark.files for side in places],
+            "files": files,
             "metric": [metric for metric in metrics if isinstance(metric, dict)],
             "variant": [
-                {
-                    "name": side,
-                    # A program of the revision is at its place.
-                    "command": [f"{place}/{normal_name(program)}" if is_study_file(program) else program, *arguments],
-                    "directory": place,
-                }
-                for side, place in places.items()
+                {"name": variant.name, "command": list(variant.command), "directory": variant.directory}
+                for variant in variants
             ],
         },
         "target": target,

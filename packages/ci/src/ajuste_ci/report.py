@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from itertools import product
+from typing import Any, Final, get_args
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ajuste.model.wording import (
@@ -25,7 +26,7 @@ from ajuste.model.wording import (
 )
 from ajuste.report.document import Badge, Block, Column, CommandBlock, Item, Listing, Report, Row, Section, Table
 from ajuste.report.expectations import junit_text
-from ajuste_ci.model import GateFigure, GateResult, GateWord, NoopFigure, NoopResult, Policy, ProjectCommit
+from ajuste_ci.model import QUIET, GateFigure, GateResult, GateWord, NoopFigure, NoopResult, Policy, ProjectCommit
 from ajuste_stats.terms import Word
 
 LOOKS: Final[dict[GateWord, tuple[Word, str]]] = {
@@ -33,6 +34,8 @@ LOOKS: Final[dict[GateWord, tuple[Word, str]]] = {
     "regression": ("worsens", "✗"),
     "undecided": ("undecided", "?"),
     "failed": ("worsens", "!"),
+    "new": ("equivalent", "+"),
+    "removed": ("equivalent", "-"),
 }
 """The colour of each verdict, by the word of a comparison that has it, and its sign."""
 
@@ -71,9 +74,11 @@ def headline(result: GateResult) -> str:
     if unknown := result.having("undecided"):
         return f"Undecided: whether {_names(unknown)} got worse by more than the limit."
     met = [figure for figure in result.benchmarks if figure.expected]
-    within = len(result.benchmarks) - len(met)
-    parts = [f"{count_of(within, 'figure')} within the limit"] if within or not met else []
+    within = len(result.having("pass")) - len(met)
+    parts = [f"{count_of(within, 'figure')} within the limit"] if within else []
     parts += [f"{count_of(len(met), 'expectation')} met"] if met else []
+    parts += [count_of(len(new), "new benchmark")] if (new := result.having("new")) else []
+    parts += [count_of(len(gone), "removed benchmark")] if (gone := result.having("removed")) else []
     return f"No regression: {listed(parts)}."
 
 
@@ -158,7 +163,7 @@ def _row(figure: GateFigure) -> Row:
 
 
 def _open_blocks(result: GateResult) -> list[Block]:
-    open_figures = [figure for figure in result.benchmarks if figure.verdict != "pass"]
+    open_figures = [figure for figure in result.benchmarks if figure.verdict not in QUIET]
     if not open_figures:
         return []
     items = tuple(Item(figure.name, figure_sentence(figure)) for figure in open_figures)
@@ -224,6 +229,8 @@ _TITLES: Final[dict[GateWord, str]] = {
     "undecided": "Performance undecided",
     "failed": "Benchmark failed",
     "pass": "No performance regression",
+    "new": "New benchmark",
+    "removed": "Removed benchmark",
 }
 
 # JUnit XML: what most CI systems show as tests. Source: https://github.com/testmoapp/junitxml
@@ -248,8 +255,7 @@ def junit(result: GateResult, undecided: Policy) -> str:
 
 
 _KINDS: Final[dict[tuple[GateWord, Policy], str]] = {
-    ("pass", "pass"): "",
-    ("pass", "fail"): "",
+    **dict.fromkeys(product(QUIET, get_args(Policy)), ""),
     ("regression", "pass"): "failure",
     ("regression", "fail"): "failure",
     ("undecided", "pass"): "skipped",
@@ -266,7 +272,7 @@ _KINDS: Final[dict[tuple[GateWord, Policy], str]] = {
 def github(result: GateResult, undecided: Policy) -> Iterator[str]:
     """Yield a line for each figure that did not pass."""
     for figure in result.benchmarks:
-        if figure.verdict != "pass":
+        if figure.verdict not in QUIET:
             kind = "warning" if figure.verdict == "undecided" and undecided == "pass" else "error"
             title = f"{_TITLES[figure.verdict]}: {figure.name}"
             line = f",line={figure.line}" if figure.line else ""
@@ -287,7 +293,7 @@ def _property(text: str) -> str:
 
 def gitlab(result: GateResult, undecided: Policy) -> str:
     """Return a JSON document with each figure that did not pass."""
-    issues = [_issue(result, figure, undecided) for figure in result.benchmarks if figure.verdict != "pass"]
+    issues = [_issue(result, figure, undecided) for figure in result.benchmarks if figure.verdict not in QUIET]
     return json.dumps(issues, indent=2, ensure_ascii=True)
 
 
@@ -311,6 +317,8 @@ _COLOURS: Final[dict[GateWord, str]] = {
     "regression": "#b3261e",
     "undecided": "#7d5a00",
     "failed": "#5f6368",
+    "new": "#2e7d32",
+    "removed": "#2e7d32",
 }
 _LABEL: Final = "ajuste gate"
 # Pixels of a letter, about.

@@ -23,8 +23,9 @@ from ajuste.run.testbed import RunOptions
 from ajuste_ci.bench import BenchRequest
 from ajuste_ci.checkout import ProjectRepository
 from ajuste_ci.gate import NoopGate, RevisionGate
+from ajuste_ci.harnesses.registry import harnesses_of
 from ajuste_ci.model import GateResult
-from ajuste_ci.project import HINT, PROJECT_FILE, read_project
+from ajuste_ci.project import HINT, PROJECT_FILE, WITHOUT_A_FILE, project_of_harness, read_project
 from ajuste_ci.report import badge as badge_of
 from ajuste_ci.report import gate_report, github, gitlab, noop_report
 from ajuste_ci.report import junit as junit_of
@@ -41,11 +42,19 @@ FreshTrials = Annotated[bool, typer.Option("--fresh", help="Measure again; do no
 
 
 def bench_request(
-    context: typer.Context, names: list[str] | None, *, fresh: bool, quiet: bool, wait: str | None = None
+    context: typer.Context,
+    names: list[str] | None,
+    *,
+    fresh: bool,
+    quiet: bool,
+    wait: str | None = None,
+    harness: str | None = None,
 ) -> BenchRequest:
-    """Return the request to measure the project around the current directory. Raises RequestError."""
+    """Return the request to measure the project around the current directory; with ``harness`` that alone, of the
+    current directory, whatever its ajuste.toml has. Raises RequestError.
+    """
     repository = ProjectRepository.around(Path.cwd())
-    project = read_project(_project_file(repository.top))
+    project = read_project(_project_file(repository.top)) if harness is None else project_of_harness(harness)
     return BenchRequest(
         project,
         project.chosen(tuple(names or ())),
@@ -68,7 +77,10 @@ def _project_file(top: Path) -> Path:
             return Path(PROJECT_FILE) if directory == here else directory / PROJECT_FILE
         if directory == top or directory.resolve() == top.resolve():
             break
-    raise RequestError(f"{PROJECT_FILE} not found in {here} or above it in the repository", hint=f"write one: {HINT}")
+    hint = f"write one: {HINT}"
+    if used := harnesses_of(here):
+        hint = f"measure the benchmarks of {used[0]}: add --harness {used[0]}"
+    raise RequestError(f"{PROJECT_FILE} not found in {here} or above it in the repository", hint=hint)
 
 
 def _say_failed(name: str, failure: AjusteError) -> None:
@@ -107,6 +119,14 @@ def gate(
     badge: Annotated[
         Path | None, typer.Option("--badge", metavar="FILE", help="Write a badge (SVG) to this file.")
     ] = None,
+    harness: Annotated[
+        str | None,
+        typer.Option(
+            "--harness",
+            metavar="NAME",
+            help=f"Measure the benchmarks of this harness, without an ajuste.toml: {', '.join(WITHOUT_A_FILE)}.",
+        ),
+    ] = None,
     bisect: Annotated[bool, typer.Option("--bisect", help="Find the commit of each regression.")] = False,
     noop: Annotated[
         int | None,
@@ -133,7 +153,14 @@ def gate(
     benchmark failed), 4 undecided. With --noop 3 means that more than 5 % of comparisons call nothing a change.
     """
     if noop is not None:
-        others = {"--base": base, "--annotations": annotations, "--junit": junit, "--badge": badge, "--bisect": bisect}
+        others = {
+            "--harness": harness,
+            "--base": base,
+            "--annotations": annotations,
+            "--junit": junit,
+            "--badge": badge,
+            "--bisect": bisect,
+        }
         if conflicting := [name for name, value in others.items() if value]:
             raise RequestError(f"--noop and {conflicting[0]} are mutually exclusive", hint="remove one of them")
         return _noop(noop, context, names, head, markdown, fresh=fresh, quiet=quiet, wait=wait, as_json=as_json)
@@ -145,10 +172,13 @@ def gate(
         raise RequestError("--base is required", hint="name a revision, such as --base main or --base HEAD~1")
     for option, path in {"--junit": junit, "--markdown": markdown, "--badge": badge}.items():
         check_report(path, option)
-    request = bench_request(context, names, fresh=fresh, quiet=quiet or as_json or annotations == "gitlab", wait=wait)
+    silent = quiet or as_json or annotations == "gitlab"
+    request = bench_request(context, names, fresh=fresh, quiet=silent, wait=wait, harness=harness)
     repository = request.repository
     of_base = repository.revision(base, "--base")
     of_head = repository.working_tree() if head is None else repository.revision(head, "--head")
+    if bisect:
+        request.refuse_harnesses("--bisect")
     request.check()
     result = RevisionGate(request, of_base, of_head, bisect=bisect).carry_out()
     _show(result, annotations, undecided, as_json=as_json)
@@ -176,6 +206,7 @@ def _noop(
     repository = request.repository
     revision = repository.working_tree() if head is None else repository.revision(head, "--head")
     request.require_benchmarks()
+    request.refuse_harnesses("--noop")
     request.check()
     result = NoopGate(request, revision, runs).carry_out()
     if as_json:

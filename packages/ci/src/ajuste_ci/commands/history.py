@@ -69,6 +69,7 @@ def history(
     request = bench_request(context, names, fresh=fresh, quiet=quiet or as_json, wait=wait)
     every = _commits(request.repository, since, until, last)
     request.require_benchmarks()
+    request.refuse_harnesses("ajuste history")
     request.check()
     result = ProjectHistory(request, spread(every, last), every).carry_out()
     if as_json:
