@@ -33,7 +33,7 @@ static void *run(void *id) {
     }
     meet(&met, 2);
     for (int i = 0; i < BYTES; i++) {
-        work(150);
+        work(70);
         require(write(ends[1], "", 1) == 1, "write");
     }
     return NULL;

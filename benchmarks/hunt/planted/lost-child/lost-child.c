@@ -35,7 +35,7 @@ int main(void) {
         for (int twin = 0; twin < 2; twin++) {
             pid_t pid = fork();
             require(pid >= 0, "fork");
-            if (!pid) child(1 + twin, met, twin ? 10 : 130);
+            if (!pid) child(1 + twin, met, twin ? 10 : 60);
         }
         UNLUCKY(i == 7);
         while (ended < 2 * i) sigsuspend(&before);

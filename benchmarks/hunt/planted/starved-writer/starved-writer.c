@@ -51,9 +51,9 @@ static void *run(void *id) {
         for (int i = 0; i < READS; i++) {
             UNLUCKY(id && round == 1 && i == 1);
             read_lock();
-            work(50);
+            work(45);
             read_unlock();
-            work(35);
+            work(20);
         }
     }
     return NULL;
