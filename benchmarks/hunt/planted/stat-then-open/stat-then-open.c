@@ -2,7 +2,7 @@
    it. The twin opens it, and takes an absent file for what it is. */
 #include "../planted.h"
 
-enum { ROUNDS = 30 };
+enum { ROUNDS = 25 };
 static char path[64];
 static atomic_uint met;
 
@@ -32,7 +32,7 @@ static void *run(void *id) {
     for (int i = 0; i < ROUNDS; i++) {
         meet(&met, 2);
         if (id) {
-            work(70);
+            work(85);
             unlink(path);
             meet(&met, 2);
             write_file();

@@ -15,9 +15,12 @@ static void *run(void *id) {
     pin((long)id);
     unsigned random = (long)id;
     for (int i = 0; i < ROUNDS; i++) {
-        work(20 + random % 64);
-        random = random * 1664525u + 1013904223u + i;
-        if (i % 5 == 0) meet(&met, 2);
+        if (i % 5 == 0) {
+            meet(&met, 2);
+            work(id ? 40 : 10);
+        }
+        random = random * 1664525u + 1013904223u;
+        work(20 + (random >> 16) % 64);
         if (IS_FIXED) {
             atomic_fetch_add(&count, 1);
         } else {
