@@ -69,7 +69,7 @@ def test_a_description_is_whole(bug: PlantedBug) -> None:
     assert bug.command[0] == f"./{bug.name}"
     assert any(f"{{out}}/{bug.name}" in command for command in bug.build)
     assert any("{flags}" in word for command in bug.build for word in command)
-    assert bug.as_root == (bug.kind == "module")
+    assert bool(bug.modules) == (bug.kind == "module")
     # What costs time and no more has to end before the limit.
     if over := re.fullmatch(r"elapsed > ([0-9.]+)", bug.goal):
         assert float(over[1]) < bug.timeout_s

@@ -23,8 +23,8 @@ _Words = Annotated[tuple[str, ...], Field(min_length=1)]
 
 class PlantedBug(ClosedModel):
     """A program with a bug, and a twin without. ``build`` are commands, in which {flags} stands for the definitions,
-    {directory} for a copy of the bug's directory where they run, {out} for where the program goes, and {headers} for
-    the headers of the guest's kernel. ``command`` is relative to {out}.
+    {directory} for a copy of the bug's directory where they run, {out} for where the program goes, {headers} for
+    the headers of the guest's kernel, and {release} for its release. ``command`` is relative to {out}.
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z-]*$")]
@@ -40,7 +40,8 @@ class PlantedBug(ClosedModel):
     """A program that has not ended by then, by the guest's clock, is hung."""
     build: Annotated[tuple[_Words, ...], Field(min_length=1)]
     command: _Words
-    as_root: bool = False
+    modules: tuple[str, ...] = ()
+    """Modules that the guest has to load: its kernel is path:VMLINUZ,modules={out}/modules."""
     guest_only: str = ""
     """Why it is not run on this machine, if so."""
 
@@ -67,13 +68,21 @@ def build_bug(
     """
     if headers is None and any("{headers}" in word for command in bug.build for word in command):
         raise ValueError(f"{bug.name}: building a module requires the headers of {bug.kernel}")
+    release = headers.name.removeprefix("linux-headers-") if headers else ""
     flags = [*([_FIXED] if fixed else ()), *(f"-D{definition}" for definition in define)]
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch) / bug.name
         shutil.copytree(bug.directory, directory)
         for shared in (*_HERE.glob("*.h"), *_HERE.glob("*.c")):
             shutil.copy(shared, scratch)
-        places = {"{out}": str(out.absolute()), "{directory}": str(directory), "{headers}": str(headers)}
+        places = {
+            "{out}": str(out.absolute()),
+            "{directory}": str(directory),
+            "{headers}": str(headers),
+            "{release}": release,
+        }
+        if bug.modules:
+            (out / "modules" / release).mkdir(parents=True, exist_ok=True)
         for command in bug.build:
             subprocess.run(
                 list(_substituted(command, flags, places)),

@@ -6,6 +6,7 @@
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/proc_fs.h>
 #include <linux/sched.h>
 
 #ifdef FIXED
@@ -57,13 +58,18 @@ static void meet(void)
 	}
 }
 
-/* Run `first` on CPU 0 and `second` on CPU 1, to their ends; each completes its own completion. */
-static int run_both(int (*first)(void *), int (*second)(void *))
+/* What a bug does on CPU 0 and on CPU 1, in the end of which it completes `first_ended` and `second_ended`. */
+static int first(void *unused);
+static int second(void *unused);
+
+static int run_both(void)
 {
 	int (*bodies[])(void *) = { first, second };
 
 	if (num_online_cpus() < 2)
 		return -ENODEV;
+	if (threads[0])
+		return -EBUSY;
 	for (int i = 0; i < 2; i++) {
 		threads[i] = kthread_create(bodies[i], NULL, "planted/%d", i);
 		if (IS_ERR(threads[i]))
@@ -77,5 +83,21 @@ static int run_both(int (*first)(void *), int (*second)(void *))
 	return 0;
 }
 
+/* Who writes to /proc/planted has both run, once, and waits for their ends. */
+static ssize_t planted_write(struct file *file, const char __user *text, size_t size, loff_t *position)
+{
+	int error = run_both();
+
+	return error ? error : size;
+}
+
+static const struct proc_ops planted_operations = { .proc_write = planted_write };
+
+static int __init planted_init(void)
+{
+	return proc_create("planted", 0222, NULL, &planted_operations) ? 0 : -ENOMEM;
+}
+
+module_init(planted_init);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("A planted bug");

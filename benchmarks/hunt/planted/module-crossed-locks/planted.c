@@ -1,4 +1,4 @@
-/* Two threads of the kernel take two mutexes in opposite orders. The module waits for both. */
+/* Two threads of the kernel take two mutexes in opposite orders. */
 #include "../planted_module.h"
 
 #include <linux/mutex.h>
@@ -42,15 +42,3 @@ static int second(void *unused)
 	complete(&second_ended);
 	return 0;
 }
-
-static int __init planted_init(void)
-{
-	return run_both(first, second);
-}
-
-static void __exit planted_exit(void)
-{
-}
-
-module_init(planted_init);
-module_exit(planted_exit);

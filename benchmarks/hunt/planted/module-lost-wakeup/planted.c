@@ -42,15 +42,3 @@ static int second(void *unused)
 	complete(&second_ended);
 	return 0;
 }
-
-static int __init planted_init(void)
-{
-	return run_both(first, second);
-}
-
-static void __exit planted_exit(void)
-{
-}
-
-module_init(planted_init);
-module_exit(planted_exit);
