@@ -78,8 +78,8 @@ static int run_both(void)
 	}
 	wake_up_process(threads[0]);
 	wake_up_process(threads[1]);
-	wait_for_completion(&first_ended);
-	wait_for_completion(&second_ended);
+	if (wait_for_completion_killable(&first_ended) || wait_for_completion_killable(&second_ended))
+		return -EINTR;
 	return 0;
 }
 

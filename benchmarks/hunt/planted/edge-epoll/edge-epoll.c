@@ -14,14 +14,14 @@ static void read_all(void) {
     require(poll >= 0 && !epoll_ctl(poll, EPOLL_CTL_ADD, ends[0], &event), "epoll");
     meet(&met, 2);
     while (taken < BYTES) {
-        if (epoll_wait(poll, &event, 1, -1) < 0) continue;
         UNLUCKY(taken == 7);
+        if (epoll_wait(poll, &event, 1, -1) < 0) continue;
         char byte;
         while (read(ends[0], &byte, 1) == 1) {
             taken++;
             if (!IS_FIXED) break;
         }
-        work(10);
+        work(2);
     }
 }
 
@@ -33,7 +33,7 @@ static void *run(void *id) {
     }
     meet(&met, 2);
     for (int i = 0; i < BYTES; i++) {
-        work(70);
+        work(45);
         require(write(ends[1], "", 1) == 1, "write");
     }
     return NULL;
