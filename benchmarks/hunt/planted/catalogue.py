@@ -29,7 +29,7 @@ class PlantedBug(ClosedModel):
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z-]*$")]
     wrong: str = Field(min_length=1)
-    kind: Literal["user", "module", "scheduler"]
+    kind: Literal["user", "module"]
     depth: int = Field(ge=1)
     """How many unlucky moments have to coincide."""
     cpus: int = Field(ge=1, le=4)
