@@ -2,7 +2,7 @@
    writer: until one of them is late and the gaps are closed. The writer counts the readers that overtake it. */
 #include "../planted.h"
 
-enum { ROUNDS = 4, READS = 16, MOST = 8 };
+enum { ROUNDS = 4, READS = 12, MOST = 8 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
 static int readers, overtaking;
@@ -44,16 +44,18 @@ static void *run(void *id) {
     for (int round = 0; round < ROUNDS; round++) {
         meet(&met, 3);
         if (id == (void *)2) {
-            work(120);
+            work(200);
             write_once();
             continue;
         }
+        /* Readers that come at the very same time would make each other late. */
+        work(id ? 8 : 0);
         for (int i = 0; i < READS; i++) {
             UNLUCKY(id && round == 1 && i == 1);
             read_lock();
-            work(45);
+            work(90);
             read_unlock();
-            work(20);
+            work(60);
         }
     }
     return NULL;
