@@ -1,0 +1,1 @@
+"""Rare stalls and races that ``ajuste hunt`` is to hit."""
