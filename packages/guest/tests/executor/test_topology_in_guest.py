@@ -37,6 +37,7 @@ def options(place: Home, topology: Topology, nodes: tuple[MemoryNode, ...] = (),
         "turn_us": None,
         "parallel": None,
         "topology": topology,
+        "pauses": None,
         "paced_by": None,
         "say": lambda _: None,
     }

@@ -17,7 +17,7 @@ from ajuste.machine.files import make_directory
 from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.event import EventsByKind, Exited
-from ajuste.model.plan import Perturbation, Plan
+from ajuste.model.plan import CpuPause, Perturbation, Plan
 from ajuste.model.trial import Observation, Slot
 from ajuste.outputs.trial_status import trial
 from ajuste.run.experiment import prepare
@@ -43,6 +43,7 @@ class Bench:
     trials: int = 0
     host_seconds: float = 0.0
     _known: dict[str, Ending] = field(default_factory=dict)
+    _made: dict[str, tuple[CpuPause, ...]] = field(default_factory=dict)
 
     @property
     def resolved(self) -> ResolvedStudy:
@@ -90,12 +91,22 @@ class Bench:
             return None
         return self.guest.named_decisions(observation.costs, observation.decisions)
 
-    def shared_moments(self) -> tuple[tuple[int, int], ...]:
-        """Return when tasks access memory that they share, in a trial without pauses."""
-        return self.guest.shared_moments(self.plan(0))
+    def shared_accesses(self) -> tuple[tuple[int, int, int], ...]:
+        """Return when tasks access memory that they share, in a trial without pauses: CPU, time and instruction."""
+        return self.guest.shared_accesses(self.plan(0))
+
+    def with_pauses(self, chance: Chance) -> Chance:
+        """Return the chance with the pauses that it came to at its places, once it was tried."""
+        if chance.places is None:
+            return chance
+        return Chance(chance.seed, self._made[_key(chance)], chance.way)
 
     def _ending(self, chance: Chance) -> tuple[Ending, float]:
         plan = self.plan(chance.seed)
+        if chance.places is not None:
+            observation, made = self.guest.run_at_places(plan, chance.places)
+            self._made[_key(chance)] = made
+            return self._read(plan, observation), observation.host_seconds
         observation = self.guest.run_paused(plan, chance.pauses, "decisions" if self.tells_stalls else None)
         return self._read(plan, observation), observation.host_seconds
 
@@ -120,8 +131,9 @@ class Bench:
 
     def _keep(self, key: str, ending: Ending) -> None:
         self._known[key] = ending
+        made = [pause.model_dump() for pause in self._made.get(key, ())]
         with self.log.open("a") as file:
-            file.write(json.dumps({"key": key, **asdict(ending)}) + "\n")
+            file.write(json.dumps({"key": key, "made": made, **asdict(ending)}) + "\n")
 
     def recall(self) -> None:
         """Read the endings that an interrupted hunt has kept."""
@@ -130,7 +142,9 @@ class Bench:
         for line in self.log.read_text(errors="replace").splitlines():
             try:
                 kept: dict[str, Any] = json.loads(line)
-                self._known[kept.pop("key")] = Ending(**kept)
+                key, made = kept.pop("key"), kept.pop("made")
+                self._made[key] = tuple(map(CpuPause.model_validate, made))
+                self._known[key] = Ending(**kept)
             except (ValueError, TypeError, KeyError, AttributeError):  # the line that was being written
                 continue
 
@@ -193,7 +207,8 @@ def opened(
 
 def _key(chance: Chance) -> str:
     text = " ".join(f"{pause.cpu}:{pause.at_ns}:{pause.for_ns}" for pause in chance.pauses)
-    return hashlib.sha256(f"{chance.seed} {text}".encode()).hexdigest()[:32]
+    places = "" if chance.places is None else chance.places.text
+    return hashlib.sha256(f"{chance.seed} {text} {places}".encode()).hexdigest()[:32]
 
 
 def with_timeout(study: Study, seconds: float) -> Study:

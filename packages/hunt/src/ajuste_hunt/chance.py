@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ajuste.model.plan import CpuPause
+from ajuste_guest.executor.machine import Places
 
 SHORTEST_NS: Final = 500
 MOST_PAUSES: Final = 400
@@ -28,22 +29,26 @@ MOST_PAUSES: Final = 400
 LARGEST_SHARE: Final = 0.25
 _NEAR_NS: Final = 2_000
 _BETWEEN_NS: Final = 60
+_BLOCK_BYTES: Final = 12
 
 
 @dataclass(frozen=True)
 class Chance:
-    """The chance of one trial: the number of its ``seed``, and its ``pauses`` in the order of their time."""
+    """The chance of one trial: the number of its ``seed``, and its ``pauses`` in the order of their time, or the
+    ``places`` of a program after which CPUs stand still.
+    """
 
     seed: int
     pauses: tuple[CpuPause, ...] = ()
     way: str = "plain"
+    places: Places | None = None
 
 
 @dataclass(frozen=True)
 class Ground:
     """What is known of the workload: its CPUs, for how long it runs, and when its tasks switch or wake each other, as
-    pairs of CPU and time; ``shared`` is when they access memory that they share. No pause is longer than
-    ``longest_ns``.
+    pairs of CPU and time; ``shared`` is when they access memory that they share. ``places`` are
+    the instructions that do. No pause is longer than ``longest_ns``.
     """
 
     cpus: int
@@ -51,6 +56,7 @@ class Ground:
     longest_ns: int
     moments: tuple[tuple[int, int], ...] = ()
     shared: tuple[tuple[int, int], ...] = ()
+    places: tuple[int, ...] = ()
 
 
 Way = Callable[[random.Random, Ground], tuple[CpuPause, ...]]
@@ -124,6 +130,28 @@ def slow(rng: random.Random, ground: Ground) -> tuple[CpuPause, ...]:
 WAYS: Final[Mapping[str, Way]] = MappingProxyType(
     {"between": between, "few": few, "many": many, "near": near, "slow": slow}
 )
+
+
+def blocks_of(places: Sequence[int]) -> list[int]:
+    """Return one of each group of instructions that are close to each other: they are mostly in one block."""
+    return [
+        place for place, before in zip(places, (-_BLOCK_BYTES, *places), strict=False) if place - before > _BLOCK_BYTES
+    ]
+
+
+def at_places(rng: random.Random, ground: Ground, addresses: Sequence[int]) -> Places:
+    """Have CPUs stand still after these instructions, which access shared memory: so all times that a task comes there
+    are tried in one trial.
+    """
+    longest_ns = max(SHORTEST_NS, round(ground.longest_ns * rng.choice((0.3, 0.1, 0.1, 0.02))))
+    return Places(
+        addresses=tuple(sorted(addresses)),
+        seed=rng.randrange(1, 2**32),
+        of_thousand=rng.choice((1000, 300)),
+        shortest_ns=max(SHORTEST_NS, longest_ns // 3),
+        longest_ns=longest_ns,
+        most_ns=max(2 * ground.length_ns, 4 * longest_ns),
+    )
 
 
 def changed(rng: random.Random, parent: Chance, ground: Ground) -> tuple[CpuPause, ...]:

@@ -14,9 +14,10 @@ from ajuste.cli import options
 from ajuste.cli.choice import Choices, chosen_study
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, spread
-from ajuste.cli.saving import check_save, save_study
+from ajuste.cli.saving import check_save, study_text
 from ajuste.cli.showing import Showing, command_line, open_report
 from ajuste.kernel.spec import parse_spec
+from ajuste.machine.files import write_text
 from ajuste.machine.home import home, require_extra
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.report.console import Activity, Console
@@ -114,6 +115,8 @@ def hunt(
     """
     check_report(showing.report)
     check_save(output, "--output")
+    if output is not None and output.exists() and not force:
+        raise RequestError(f"--output {output}: the file exists", hint="use --force to overwrite it, or choose another")
     if perfetto is not None:
         require_extra("perfetto")
     known = catalogue()
@@ -139,7 +142,8 @@ def hunt(
         result = hunted(question)
     document = result.hunt
     if output is not None and result.reproducer is not None:
-        save_study(result.reproducer.document(), output, "", "--output", force=force)
+        # Names of files stay as they are: a program of another name is laid out otherwise in memory.
+        write_text(output, study_text(result.reproducer.document()))
         document = document.model_copy(update={"reproducer": str(output)})
     if perfetto is not None:
         _write_trace(perfetto, result)

@@ -92,7 +92,9 @@ class _Progress:
             self.nearest = max(self.nearest, near)
             ran = signature(ending)
             self.kinds.add(ran)
-            tried.append(Tried(chance, goal.is_met(ending, self.typical), near, ran, ending.in_words))
+            tried.append(
+                Tried(self.bench.with_pauses(chance), goal.is_met(ending, self.typical), near, ran, ending.in_words)
+            )
         self.trials_of_search += len(chances)
         return tried
 
@@ -211,6 +213,7 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
     length_ns = max(1000, round(1e9 * statistics.median(seconds))) if seconds else 10**9
     moments: tuple[tuple[int, int], ...] = ()
     shared: tuple[tuple[int, int], ...] = ()
+    places: tuple[int, ...] = ()
     if not question.plain_only:
         question.options.say("where tasks switch and wake each other")
         try:
@@ -222,8 +225,10 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
             shown = [(cpu, decisions.time_ns(place)) for place, cpu in enumerate(decisions.cpus)]
             step = -(-len(shown) // _MOST_MOMENTS) or 1
             moments = tuple(shown[::step])
-            shared = bench.shared_moments()
-    return Ground(question.study.target.cpus, length_ns, question.longest_ns, moments, shared)
+            accesses = bench.shared_accesses()
+            shared = tuple((cpu, at_ns) for cpu, at_ns, _ in accesses)
+            places = tuple(sorted({by for _, _, by in accesses}))
+    return Ground(question.study.target.cpus, length_ns, question.longest_ns, moments, shared, places)
 
 
 def _found(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> Hunted:

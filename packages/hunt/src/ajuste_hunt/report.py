@@ -19,7 +19,6 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste_hunt.chance import LARGEST_SHARE
 from ajuste_hunt.model import Found, Hunt
 
 
@@ -91,7 +90,7 @@ def _search(hunt: Hunt) -> Section:
     pairs = [
         ("trials", f"{hunt.trials}, of which {hunt.plain} had no pauses; {hunt.kinds} ran as none before them"),
         ("a trial", f"{hunt.run_ms:.4g} ms on {count_of(hunt.cpus, 'CPU')}, {hunt.kernel}"),
-        ("pauses", f"up to {hunt.longest_pause_us:g} µs each, at most {LARGEST_SHARE:.0%} of a CPU's time"),
+        ("pauses", f"up to {hunt.longest_pause_us:g} µs each"),
         ("guests ran for", f"{hunt.host_seconds:.0f} s"),
     ]
     if hunt.nearest and found is None:

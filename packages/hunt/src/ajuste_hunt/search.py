@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ajuste_hunt.chance import WAYS, Chance, Ground, changed
+from ajuste_hunt.chance import WAYS, Chance, Ground, at_places, blocks_of, changed
 
 BATCH: Final = 8
 CHANGED: Final = "changed"
+PLACES: Final = "places"
 # So many trials are kept to change: those that came nearest, and those that ran as no other did.
 _MOST_PARENTS: Final = 24
 
@@ -44,6 +45,8 @@ class Search:
     _parents: list[Tried] = field(default_factory=list, init=False)
     _news: dict[str, int] = field(default_factory=dict, init=False)
     _drawn: int = field(default=0, init=False)
+    _places_left: list[list[int]] = field(default_factory=list, init=False)
+    _rounds: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)  # noqa: S311 - it draws experiments
@@ -72,16 +75,29 @@ class Search:
         """Return how many trials ran as none before them."""
         return len(self._signatures)
 
+    def _next_places(self) -> list[int]:
+        # One place after the other, each once before any comes again; then two together.
+        if not self._places_left:
+            blocks = blocks_of(self.ground.places)
+            self._rng.shuffle(blocks)
+            self._rounds += 1
+            size = min(2, self._rounds // 2 + 1)
+            self._places_left = [blocks[place : place + size] for place in range(0, len(blocks), size)]
+        return self._places_left.pop()
+
     def _draw(self) -> Chance:
         self._drawn += 1
         seed = self._drawn
         if self.plain_only:
             return Chance(seed)
-        names = [*WAYS, *([CHANGED] if self._parents else [])]
-        weights = [1.0 + 0.25 * min(8, self._news.get(name, 0)) for name in names]
+        names = [*WAYS, *([CHANGED] if self._parents else []), *([PLACES] if self.ground.places else [])]
+        # One trial at places tries as many moments as some hundred others.
+        weights = [(4.0 if name == PLACES else 1.0) + 0.25 * min(8, self._news.get(name, 0)) for name in names]
         way = self._rng.choices(names, weights)[0]
         if way == CHANGED:
             parent = self._rng.choice(self._parents).chance
             return Chance(parent.seed, changed(self._rng, parent, self.ground), CHANGED)
+        if way == PLACES:
+            return Chance(0, way=PLACES, places=at_places(self._rng, self.ground, self._next_places()))
         # Other seeds have other layouts; half of the trials keep one, so that what changes is known to be the pauses.
         return Chance(self._rng.choice((0, seed)), WAYS[way](self._rng, self.ground), way)

@@ -22,7 +22,7 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
-from ajuste.model.plan import MemoryNode, Plan
+from ajuste.model.plan import CpuPause, MemoryNode, Plan
 from ajuste.model.results import Clock, InstructionNs, TurnUs
 from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
@@ -81,6 +81,7 @@ class GuestJob(ClosedModel):
     turn_us: TurnUs | None = None
     parallel: bool | None = None
     topology: Topology | None = None
+    pauses: Annotated[tuple[CpuPause, ...], Field(max_length=10_000)] | None = None
     paced_by: ModelledMachine | None = None
     snapshot: bool = True
 
@@ -107,6 +108,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         guest["say"],
         topology=guest["topology"],
         paced=guest["paced_by"] is not None,
+        perturbed=guest["pauses"] is not None,
     )
     options = {name: value for name, value in guest.items() if name in GuestJob.model_fields}
     if guest["parallel"] is None and guest["clock"] == "virtual" and guest["cpus"] > 1:

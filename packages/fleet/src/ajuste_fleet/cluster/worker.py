@@ -216,7 +216,7 @@ class Workplace:
             return answer(refusal=f"its Ajuste {version} cannot read the request")
         if job.ajuste != version:
             return answer(refusal=f"it has Ajuste {version} instead of {job.ajuste}")
-        paced = job.paced_by is not None
+        paced = job.paced_by is not None or job.pauses is not None
         if job.qemu != (local := _qemu_version(job.clock, min(job.cpus, 2), job.topology, self._home, paced=paced)):
             return answer(refusal=f"it has QEMU {local} instead of {job.qemu}")
         return answer(lacks=[digest for digest in (job.kernel, job.initramfs) if self._blobs.find(digest) is None])
@@ -294,6 +294,7 @@ class Workplace:
             turn_us=job.turn_us,
             parallel=job.parallel,
             topology=job.topology,
+            pauses=job.pauses,
             paced_by=job.paced_by,
         )
 

@@ -45,12 +45,12 @@ from ajuste_guest.executor.lens import (
     name_costs,
     name_decisions,
     read_counted,
-    read_moments,
+    read_numbers,
     require_fit,
     require_plugins,
     why_not_at_once,
 )
-from ajuste_guest.executor.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
+from ajuste_guest.executor.machine import DidNotStart, MachineLimit, Places, RunningMachine, hold, require_intact
 from ajuste_guest.executor.qemu import (
     Accelerator,
     Emulator,
@@ -243,16 +243,21 @@ class GuestExecutor(Executor):
             )
         return self._run(plan, Counting(self._lens(depth, machine), machine))
 
-    def shared_moments(self, plan: Plan) -> tuple[tuple[int, int], ...]:
-        """Return when tasks of user space access memory that they share, in a trial without pauses: pairs of a CPU and
-        ns since the workload's start. Raises RequestError where the lens lacks something.
+    def run_at_places(self, plan: Plan, places: Places) -> tuple[Observation, tuple[CpuPause, ...]]:
+        """Carry out ``plan`` with pauses at ``places``, and return which there were: they repeat it."""
+        made: list[tuple[int, int, int]] = []
+        observation = self._run(plan, None, (), lambda running: made.extend(read_numbers(running.made)), places)
+        pauses = (CpuPause(cpu=cpu, at_ns=at_ns, for_ns=for_ns) for cpu, at_ns, for_ns in made)
+        return observation, tuple(pauses)
+
+    def shared_accesses(self, plan: Plan) -> tuple[tuple[int, int, int], ...]:
+        """Return when tasks of user space access memory that they share, in a trial without pauses: the CPU, ns since
+        the workload's start, and the instruction's address. Raises RequestError where the lens lacks something.
         """
-        moments: list[tuple[int, int]] = []
+        found: list[tuple[int, int, int]] = []
         lens = replace(self._lens("counts", self._paced_by), shares=True)
-        self._run(
-            plan, Counting(lens, self._paced_by), (), lambda running: moments.extend(read_moments(running.shared))
-        )
-        return tuple(moments)
+        self._run(plan, Counting(lens, self._paced_by), (), lambda running: found.extend(read_numbers(running.shared)))
+        return tuple(found)
 
     def _lens(self, depth: Depth, machine: ModelledMachine | None) -> Lens:
         if machine is not None:
@@ -281,12 +286,13 @@ class GuestExecutor(Executor):
         counting: Counting | None,
         pauses: Sequence[CpuPause] | None = None,
         read: Callable[[RunningMachine], None] = lambda _: None,
+        places: Places | None = None,
     ) -> Observation:
         ready, pauses = self._entered, (self._pauses or ()) if pauses is None else pauses
         try:
-            return self._carry_out(plan, ready, counting, pauses, read)
+            return self._carry_out(plan, ready, counting, pauses, read, places)
         except NotRestored as error:
-            return self._carry_out(plan, self._renewed(ready, error), counting, pauses, read)
+            return self._carry_out(plan, self._renewed(ready, error), counting, pauses, read, places)
 
     def _carry_out(
         self,
@@ -295,6 +301,7 @@ class GuestExecutor(Executor):
         counting: Counting | None,
         pauses: Sequence[CpuPause],
         read: Callable[[RunningMachine], None],
+        places: Places | None,
     ) -> Observation:
         began = time.monotonic()
         lens = counting.lens if counting else None
@@ -305,7 +312,13 @@ class GuestExecutor(Executor):
         restored = ready.snapshot is not None
         key = new_key()
         with RunningMachine(
-            ready.machine, ready.session, with_key(plan, key), restored=restored, lens=lens, pauses=pauses
+            ready.machine,
+            ready.session,
+            with_key(plan, key),
+            restored=restored,
+            lens=lens,
+            pauses=pauses,
+            places=places,
         ) as running:
             before = b""
             if ready.snapshot is not None:
@@ -322,11 +335,11 @@ class GuestExecutor(Executor):
             outcome = running.wait(MachineLimit.of(plan, self._clock))
             stream = read_trial(running.events()[len(before) :], plan, key=key)
             console = running.console()
+            read(running)
             problem = booted.what_went_wrong(running, outcome, console) or stream.problem
             costs, decisions = None, None
             if counting and plan.workload and not problem:
                 costs, decisions, problem = read_counted(running, counting)
-                read(running)
         return Observation(
             lines=stream.lines,
             events=stream.events,

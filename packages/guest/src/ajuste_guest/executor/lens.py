@@ -194,13 +194,15 @@ def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> Non
 
 
 @functools.cache
-def read_moments(file: Path) -> Iterator[tuple[int, int]]:
-    """Yield the CPU and the time of each moment at which a task accessed memory that it shares; none without a file."""
+def read_numbers(file: Path) -> Iterator[tuple[int, int, int]]:
+    """Yield the lines of three numbers that the lens has written: CPU, ns since the workload's start, and the address
+    of an instruction, or how long the CPU stood still. None without a file.
+    """
     if not file.is_file() or file.stat().st_size > LARGEST_BYTES:
         return
     for line in file.read_text().splitlines():
-        cpu, at_ns = line.split()
-        yield int(cpu), int(at_ns)
+        first, second, third = map(int, line.split())
+        yield first, second, third
 
 
 def require_plugins(emulator: Emulator) -> None:

@@ -77,8 +77,19 @@ _LOOKS_UNTIL_HALTED = 3
 _HALTED_CPU_SECONDS = 0.02
 _EVENT_REST_SECONDS = 1.5
 _END_SECONDS = 30.0
+_PLACES = "places"
 _PAUSES = "pauses"
-_FILES: tuple[str, ...] = ("plan.json", _PAUSES, "shared", "shared.new", "console.log", "events.jsonl", "qemu.log")
+_FILES: tuple[str, ...] = (
+    "plan.json",
+    _PAUSES,
+    "places",
+    "places.made",
+    "shared",
+    "shared.new",
+    "console.log",
+    "events.jsonl",
+    "qemu.log",
+)
 _FILES += tuple(f"{name}.{end}" for name in ("costs", "decisions") for end in ("json", "new"))
 _NUMBERS = itertools.count()
 
@@ -124,6 +135,26 @@ class DidNotStart(RunError):
     """QEMU ended before it could be spoken to: it refused its arguments, the kernel file, the amount of memory."""
 
 
+@dataclass(frozen=True)
+class Places:
+    """Addresses of instructions after whose block a CPU stands still, by chance, ``of_thousand`` times out of 1000, for
+    ``shortest_ns`` to ``longest_ns``, and ``most_ns`` in all.
+    """
+
+    addresses: tuple[int, ...]
+    seed: int
+    of_thousand: int
+    shortest_ns: int
+    longest_ns: int
+    most_ns: int
+
+    @property
+    def text(self) -> str:
+        """Return it as the lens reads it (native/lens/src/pauses.rs)."""
+        first = f"{self.seed} {self.of_thousand} {self.shortest_ns} {self.longest_ns} {self.most_ns}"
+        return "\n".join((first, *map(str, self.addresses))) + "\n"
+
+
 class RunningMachine:
     """A QEMU process with its files in the session's directory; entering starts it, leaving kills it and removes them.
 
@@ -140,12 +171,14 @@ class RunningMachine:
         restored: bool = False,
         lens: Lens | None = None,
         pauses: Sequence[CpuPause] = (),
+        places: Places | None = None,
     ) -> None:
         self._machine = machine
         self._restored = restored
         self._plan = plan
         self._lens = lens
         self._pauses = pauses
+        self._places = places
         number = next(_NUMBERS)
         self._directory = session.directory / str(number)
         self._pid_file = session.directory / f"{number}.pid"
@@ -163,6 +196,8 @@ class RunningMachine:
             if self._pauses:
                 lines = (f"{pause.cpu} {pause.at_ns} {pause.for_ns}\n" for pause in self._pauses)
                 (self._directory / _PAUSES).write_text("".join(lines))
+            if self._places:
+                (self._directory / _PLACES).write_text(self._places.text)
             ours, theirs = socket.socketpair()
             with theirs:
                 stack.callback(ours.close)
@@ -194,6 +229,11 @@ class RunningMachine:
     def decisions(self) -> Path:
         """... and what the scheduler has decided."""
         return self._directory / "decisions.json"
+
+    @property
+    def made(self) -> Path:
+        """... and where CPUs stood still at places of a program."""
+        return self._directory / f"{_PLACES}.made"
 
     @property
     def shared(self) -> Path:
@@ -306,6 +346,7 @@ class RunningMachine:
             decisions=self.decisions,
             shared=self.shared,
             pauses=self._directory / _PAUSES if self._pauses else None,
+            places=self._directory / _PLACES if self._places else None,
         )
         self.arguments = command_line(self._machine, channels, restored=self._restored)
         command = [

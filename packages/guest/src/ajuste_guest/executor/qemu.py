@@ -276,7 +276,8 @@ class Lens:
 @dataclass(frozen=True)
 class Channels:
     """The files that one QEMU reads its plan from and writes to, and the inherited socket of its monitor. With a
-    ``lens`` it counts, and writes the ``costs`` and perhaps the ``decisions``. ``pauses`` has when CPUs stand still.
+    ``lens`` it counts, and writes the ``costs`` and perhaps the ``decisions``. ``pauses`` has when CPUs stand still,
+    ``places`` at which instructions they may.
     """
 
     plan: Path
@@ -285,6 +286,7 @@ class Channels:
     monitor: int
     lens: Lens | None = None
     pauses: Path | None = None
+    places: Path | None = None
     costs: Path = Path("costs")
     decisions: Path = Path("decisions")
     shared: Path = Path("shared")
@@ -321,12 +323,13 @@ def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
     turn = (f"turn={machine.turn_us * 1000}",) if machine.turn_us else ()
     turn = (f"parallel={machine.quantum_us * 1000}",) if machine.quantum_us else turn
     said = {"events": channels.events, "plan": channels.plan}
+    stills = {name: file for name, file in (("pauses", channels.pauses), ("places", channels.places)) if file}
     if lens is None:
-        files = said | {"pauses": channels.pauses} if channels.pauses else {}
+        files = said | stills if stills else {}
         options = (f"{name}={_escaped(file)}" for name, file in files.items())
         return ("-plugin", ",".join((_escaped(machine.lens), "depth=halts", *options, *turn))) if machine.lens else ()
     files = said | {"symbols": lens.symbols, "costs": channels.costs}
-    files |= {"pauses": channels.pauses} if channels.pauses else {}
+    files |= stills
     files |= {"decisions": channels.decisions} if lens.decides else {}
     files |= {"shared": channels.shared} if lens.shares else {}
     if lens.machine:
