@@ -65,6 +65,8 @@ TABLES: Final = {
     "DiskTable": "[disk]",
     "TargetTable": "[target]",
     "MachineTable": "[target.machine]",
+    "PerturbationTable": "[target.perturbation]",
+    "CpuPause": "[[target.perturbation.pause]]",
     "Topology": "[target.topology]",
     "MemoryNode": "[[target.node]]",
     "AnalysisTable": "[analysis]",

@@ -31,10 +31,10 @@ class PlantedBug(ClosedModel):
     wrong: str = Field(min_length=1)
     kind: Literal["user", "module"]
     depth: int = Field(ge=1)
-    """How many unlucky moments have to coincide."""
+    """The number of unlucky moments that have to coincide."""
     cpus: int = Field(ge=1, le=4)
     goal: Annotated[str, StringConstraints(pattern=GOAL)]
-    """What ``ajuste hunt --until`` is to wait for."""
+    """The goal of ``ajuste hunt --until``."""
     kernel: str = "debian:6.12"
     timeout_s: float = Field(gt=0)
     """A program that has not ended by then, by the guest's clock, is hung."""
@@ -43,7 +43,7 @@ class PlantedBug(ClosedModel):
     modules: tuple[str, ...] = ()
     """Modules that the guest has to load: its kernel is path:VMLINUZ,modules={out}/modules."""
     guest_only: str = ""
-    """Why it is not run on this machine, if so."""
+    """The reason why it is not run on this machine, if so."""
 
     @property
     def directory(self) -> Path:

@@ -47,9 +47,9 @@ def unit_of(name: str) -> str:
         ("stall > 2ms", replace(WELL, metrics={"stall": 0.0021}), replace(WELL, metrics={"stall": 0.0019})),
     ],
 )
-def test_a_trial_shows_a_goal_or_not(text: str, shown: Ending, other: Ending) -> None:
+def test_a_trial_shows_a_goal_or_not(text: str, showing: Ending, other: Ending) -> None:
     goal = read_goal(text, unit_of)
-    assert goal.is_met(shown, typical=0.01)
+    assert goal.is_met(showing, typical=0.01)
     assert not goal.is_met(other, typical=0.01)
 
 
@@ -61,9 +61,9 @@ def test_a_trial_shows_a_goal_or_not(text: str, shown: Ending, other: Ending) ->
         ("dmesg:", "the pattern is missing"),
         ("dmesg: (", "not a regular expression"),
         ("elapsed > ", "expected 'exit != 0'"),
-        ("elapsed > 1.2.3s", "is no number"),
-        ("elapsed > 5 kg", "is no unit of elapsed"),
-        ("context-switches > 5ms", "is no unit of context-switches"),
+        ("elapsed > 1.2.3s", "is not a number"),
+        ("elapsed > 5 kg", "is not a unit of elapsed"),
+        ("context-switches > 5ms", "is not a unit of context-switches"),
         ("colour > 5", 'metric "colour" not found'),
     ],
 )

@@ -95,14 +95,14 @@ def test_a_lost_wakeup_is_searched_out_and_its_fix_passes_what_repeats_it(ajuste
 
     build()
     options = ["--json", "--until", "hung", "--guest-cpus", "2", "--file", "./job", "--output", "found.toml"]
-    told, _ = ajuste("hunt", *options, "--max-time", "9m", "--", "./job", expect=3)
-    hunt = json.loads(told)
-    found = hunt["found"]
+    account, _ = ajuste("hunt", *options, "--max-time", "9m", "--", "./job", expect=3)
+    hunt = json.loads(account)
+    finding = hunt["finding"]
     assert hunt["shown_plain"] == 0
-    assert (found["replays"], found["attempts"]) == (3, 3)
-    assert 1 <= len(found["pauses"]) <= 2
+    assert (finding["replays"], finding["attempts"]) == (3, 3)
+    assert 1 <= len(finding["pauses"]) <= 2
     written = tomllib.loads((ajuste.directory / "found.toml").read_text())
-    assert len(written["target"]["perturbation"]["pause"]) == len(found["pauses"])
+    assert len(written["target"]["perturbation"]["pause"]) == len(finding["pauses"])
     ajuste("run", "found.toml", expect=3)
     build("-DFIXED")
     ajuste("run", "found.toml")

@@ -50,10 +50,10 @@ def test_a_bug_of_two_moments_is_searched_out_and_reduced_to_them() -> None:
         batch = search.batch()
         assert len(batch) == BATCH
         tried = [Tried(chance, shows(chance), 0.0, (len(chance.pauses),)) for chance in batch]
-        if any(one.met for one in tried):
+        if any(attempt.met for attempt in tried):
             break
         search.learn(tried)
-    hit = next(one for one in tried if one.met)
+    hit = next(attempt for attempt in tried if attempt.met)
     least = minimal(hit.chance, shows)
     assert shows(least)
     assert [pause.cpu for pause in least.pauses] == [0, 1]
@@ -75,14 +75,14 @@ def test_the_same_seed_draws_the_same() -> None:
 
 
 def test_a_chance_that_needs_no_pause_has_none() -> None:
-    found = Chance(4, (CpuPause(cpu=0, at_ns=5, for_ns=600),))
-    assert minimal(found, lambda chance: chance.seed == 4) == Chance(4)
-    assert minimal(found, lambda _: True) == Chance(0)
+    finding = Chance(4, (CpuPause(cpu=0, at_ns=5, for_ns=600),))
+    assert minimal(finding, lambda chance: chance.seed == 4) == Chance(4)
+    assert minimal(finding, lambda _: True) == Chance(0)
 
 
 def test_a_budget_that_ends_leaves_what_is_known() -> None:
-    found = Chance(1, tuple(CpuPause(cpu=0, at_ns=1000 * place, for_ns=900) for place in range(9)))
-    assert minimal(found, lambda _: False).pauses == found.pauses
+    finding = Chance(1, tuple(CpuPause(cpu=0, at_ns=1000 * place, for_ns=900) for place in range(9)))
+    assert minimal(finding, lambda _: False).pauses == finding.pauses
 
 
 def test_places_that_are_close_are_one() -> None:

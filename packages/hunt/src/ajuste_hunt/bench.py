@@ -141,10 +141,10 @@ class Bench:
             return
         for line in self.log.read_text(errors="replace").splitlines():
             try:
-                kept: dict[str, Any] = json.loads(line)
-                key, made = kept.pop("key"), kept.pop("made")
+                stored: dict[str, Any] = json.loads(line)
+                key, made = stored.pop("key"), stored.pop("made")
                 self._made[key] = tuple(map(CpuPause.model_validate, made))
-                self._known[key] = Ending(**kept)
+                self._known[key] = Ending(**stored)
             except (ValueError, TypeError, KeyError, AttributeError):  # the line that was being written
                 continue
 

@@ -46,7 +46,7 @@ class Chance:
 
 @dataclass(frozen=True)
 class Ground:
-    """What is known of the workload: its CPUs, for how long it runs, and when its tasks switch or wake each other, as
+    """Facts on the workload: its CPUs, for how long it runs, and when its tasks switch or wake each other, as
     pairs of CPU and time; ``shared`` is when they access memory that they share. ``places`` are
     the instructions that do. No pause is longer than ``longest_ns``.
     """
@@ -114,7 +114,7 @@ def _around(
 
 
 def slow(rng: random.Random, ground: Ground) -> tuple[CpuPause, ...]:
-    """Have one CPU be slow for a while: short pauses at a nearly regular distance."""
+    """Draw a CPU that is slow for a while: short pauses at a nearly regular distance."""
     cpu, for_ns = rng.randrange(ground.cpus), _length(rng, replace(ground, longest_ns=min(20_000, ground.longest_ns)))
     every_ns = max(4 * for_ns, 2_000)
     span_ns = ground.length_ns * rng.choice((0.1, 0.3, 1.0))
@@ -140,7 +140,7 @@ def blocks_of(places: Sequence[int]) -> list[int]:
 
 
 def at_places(rng: random.Random, ground: Ground, addresses: Sequence[int]) -> Places:
-    """Have CPUs stand still after these instructions, which access shared memory: so all times that a task comes there
+    """Return pauses after these instructions, which access shared memory: so all times that a task comes there
     are tried in one trial.
     """
     longest_ns = max(SHORTEST_NS, round(ground.longest_ns * rng.choice((0.3, 0.1, 0.1, 0.02))))
@@ -174,9 +174,9 @@ def changed(rng: random.Random, parent: Chance, ground: Ground) -> tuple[CpuPaus
 def within_bounds(pauses: Sequence[CpuPause], ground: Ground) -> tuple[CpuPause, ...]:
     """Return the pauses in the order of their time, without those for which a CPU would stand still for too long."""
     left = [max(LARGEST_SHARE * ground.length_ns, float(ground.longest_ns))] * ground.cpus
-    kept: list[CpuPause] = []
+    stored: list[CpuPause] = []
     for pause in pauses[:MOST_PAUSES]:
         if pause.for_ns <= left[pause.cpu]:
             left[pause.cpu] -= pause.for_ns
-            kept.append(pause)
-    return tuple(sorted(kept, key=lambda pause: (pause.at_ns, pause.cpu, pause.for_ns)))
+            stored.append(pause)
+    return tuple(sorted(stored, key=lambda pause: (pause.at_ns, pause.cpu, pause.for_ns)))

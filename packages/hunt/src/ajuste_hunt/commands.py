@@ -123,7 +123,7 @@ def hunt(
     study = _study(tuple(words or ()), request, known)
     goal = read_goal(until, lambda name: find_metric(name, study, known).unit)
     if max_trials < 1:
-        raise RequestError(f"{max_trials} is no number of trials; expected 1 or more", place=Place("--max-trials"))
+        raise RequestError(f"found {max_trials} trials; expected 1 or more", place=Place("--max-trials"))
     with Activity(log=not showing.silent, quiet=showing.silent) as activity:
         run_options = RunOptions(home(), jobs=workers, say=activity.say, warn=activity.say)
         question = Question(
@@ -162,7 +162,7 @@ def hunt(
         raise RunError(f"the report was not written: {path}: {failure.strerror or failure}") from failure
     if showing.browser:
         open_report(path)
-    return 3 if document.found else 0
+    return 3 if document.finding else 0
 
 
 def _is_command(words: list[str] | None) -> bool:
@@ -182,7 +182,7 @@ def _study(words: tuple[str, ...], request: Request, known: Catalogue) -> Study:
         return chosen_study(words[0], known, Choices(kernel=request.kernel, seed=request.seed))
     commands = split_commands(words)
     if len(commands) > 1:
-        raise RequestError(f"found {len(commands)} commands; expected one", hint="hunt in one command at a time")
+        raise RequestError(f"found {len(commands)} commands; expected one", hint="name one command at a time")
     request = replace(
         request, commands=commands, name=request.name or NAME, vm=True, kernel=request.kernel or DEFAULT_KERNEL
     )
@@ -202,10 +202,10 @@ def _write_trace(path: Path, result: Hunted) -> None:
         return
     from ajuste_guest.report.perfetto import Followed, write_trace
 
-    plain, shown = result.decisions
+    plain, showing = result.decisions
     write_trace(
         path,
         Followed("without pauses", result.kernel, plain),
-        Followed("with the pauses", result.kernel, shown),
+        Followed("with the pauses", result.kernel, showing),
         result.hunt.story.parts,
     )

@@ -11,7 +11,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import number, quantity
 
 Kind = Literal["exit", "hung", "dmesg", "metric"]
-_EXPECTED: Final = "expected 'exit != 0', hung, 'dmesg: PATTERN' or a metric's limit such as 'elapsed > 10x'"
+_GOALS: Final = "'exit != 0', hung, 'dmesg: PATTERN' or a metric's limit such as 'elapsed > 10x'"
 _EXIT: Final = re.compile(r"exit\s*(!=|==|=)\s*(-?[0-9]{1,4})")
 _LIMIT: Final = re.compile(
     r"(?P<metric>[A-Za-z][A-Za-z0-9._@/-]*)\s*(?P<sign>[<>])\s*(?P<value>[0-9.]+)\s*(?P<unit>[a-zµ%]*)"
@@ -26,7 +26,7 @@ STALL: Final = "stall"
 
 @dataclass(frozen=True)
 class Ending:
-    """How a trial ended: its workload's exit code, or the signal that ended it; None for a guest that failed.
+    """The end of a trial: its workload's exit code, or the signal that ended it; None for a guest that failed.
 
     ``problem`` is what went wrong with the guest, ``console`` what its kernel printed, ``seconds`` how long the
     workload ran by the guest's clock.
@@ -123,7 +123,7 @@ def read_goal(text: str, unit_of: Callable[[str], str]) -> Goal:
     if words.startswith("dmesg:"):
         pattern = words.removeprefix("dmesg:").strip()
         if not pattern:
-            raise RequestError(f"the pattern is missing; {_EXPECTED}", place=place)
+            raise RequestError(f"the pattern is missing; expected {_GOALS}", place=place)
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as failure:
@@ -134,7 +134,7 @@ def read_goal(text: str, unit_of: Callable[[str], str]) -> Goal:
         return Goal(words, "exit", code=int(match[2]), equal=match[1] != "!=")
     match = _LIMIT.fullmatch(words)
     if match is None:
-        raise RequestError(f"not a goal; {_EXPECTED}", place=place)
+        raise RequestError(f"this is not a goal; expected {_GOALS}", place=place)
     return _of_metric(words, match, unit_of, place)
 
 
@@ -142,14 +142,14 @@ def _of_metric(text: str, match: re.Match[str], unit_of: Callable[[str], str], p
     try:
         value = float(match["value"])
     except ValueError:
-        raise RequestError(f"{match['value']} is no number; {_EXPECTED}", place=place) from None
+        raise RequestError(f"{match['value']} is not a number; expected {_GOALS}", place=place) from None
     unit = "s" if match["metric"] == STALL else unit_of(match["metric"])
     relative = match["unit"] == "x"
     if relative:
         limit = value
     elif match["unit"] not in _UNITS or (match["unit"] and unit not in ("s", "ms")):
         raise RequestError(
-            f"{match['unit']} is no unit of {match['metric']}; expected a number, one with x such as 10x, or a time "
+            f"{match['unit']} is not a unit of {match['metric']}; expected a number, one with x such as 10x, or a time "
             "with s, ms or us of a metric that is one",
             place=place,
         )

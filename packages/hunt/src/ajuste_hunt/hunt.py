@@ -175,9 +175,9 @@ def _carried_out(question: Question, bench: Bench, ends_at: float) -> Hunted:
     first = progress.try_all(plain)
     progress.plain, progress.shown_plain = len(first), sum(tried.met for tried in first)
     if progress.shown_plain:
-        shown = next(tried for tried in first if tried.met)
+        showing = next(tried for tried in first if tried.met)
         outcome: Outcome = "at-once" if 2 * progress.shown_plain > progress.plain else "found"
-        return _found(progress, shown, 1 + first.index(shown), outcome)
+        return _handed_over(progress, showing, 1 + first.index(showing), outcome)
     search = Search(_ground(question, bench, endings), question.study.design.seed, plain_only=question.plain_only)
     search.learn(first)
     while not progress.is_over:
@@ -186,8 +186,8 @@ def _carried_out(question: Question, bench: Bench, ends_at: float) -> Hunted:
         if question.plain_only:
             batch = [Chance(PLAIN - 1 + chance.seed) for chance in batch]
         tried = progress.try_all(batch)
-        if hit := next((one for one in tried if one.met), None):
-            return _found(progress, hit, progress.trials_of_search - len(tried) + 1 + tried.index(hit), "found")
+        if hit := next((attempt for attempt in tried if attempt.met), None):
+            return _handed_over(progress, hit, progress.trials_of_search - len(tried) + 1 + tried.index(hit), "found")
         search.learn(tried)
     return Hunted(_document(progress, "never"))
 
@@ -222,16 +222,16 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
             question.options.warn(f"pauses are not drawn near switches: {failure.message}")
             decisions = None
         if decisions is not None:
-            shown = [(cpu, decisions.time_ns(place)) for place, cpu in enumerate(decisions.cpus)]
-            step = -(-len(shown) // _MOST_MOMENTS) or 1
-            moments = tuple(shown[::step])
+            showing = [(cpu, decisions.time_ns(place)) for place, cpu in enumerate(decisions.cpus)]
+            step = -(-len(showing) // _MOST_MOMENTS) or 1
+            moments = tuple(showing[::step])
             accesses = bench.shared_accesses()
             shared = tuple((cpu, at_ns) for cpu, at_ns, _ in accesses)
             places = tuple(sorted({by for _, _, by in accesses}))
     return Ground(question.study.target.cpus, length_ns, question.longest_ns, moments, shared, places)
 
 
-def _found(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> Hunted:
+def _handed_over(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> Hunted:
     question, bench, goal = progress.question, progress.bench, progress.question.goal
     question.options.say(f"found in trial {at}: {hit.words}; leaving pauses out")
     left = MINIMISING
@@ -249,7 +249,7 @@ def _found(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> Hunted
     question.options.say("repeating it")
     digests = [bench.again(best) for _ in range(REPLAYS)]
     ending = bench.ending(best)
-    found = Found(
+    finding = Found(
         trial=at,
         way=hit.chance.way,
         seed=best.seed,
@@ -261,10 +261,10 @@ def _found(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> Hunted
         minimal=is_minimal,
         digest=digests[0],
     )
-    told, pair, notes = _told(question, bench, best)
+    account, pair, notes = _followed(question, bench, best)
     study, note = reproducer(bench, best, goal, progress.typical, question.named)
     document = _document(progress, outcome).model_copy(
-        update={"found": found, "story": told, "notes": (*notes, *([note] if note else []))}
+        update={"finding": finding, "story": account, "notes": (*notes, *([note] if note else []))}
     )
     return Hunted(document, study, pair, bench.guest.hello.kernel)
 
@@ -280,18 +280,18 @@ def _how(goal: Goal, ending: Ending, question: Question) -> str:
     return ending.in_words
 
 
-def _told(
+def _followed(
     question: Question, bench: Bench, best: Chance
 ) -> tuple[Story | None, tuple[NamedDecisions, NamedDecisions] | None, tuple[str, ...]]:
     question.options.say("following what the scheduler decides")
     try:
-        shown = bench.decisions(best)
+        showing = bench.decisions(best)
         plain = bench.decisions(Chance(best.seed)) if best.pauses else None
     except AjusteError as failure:
         return None, None, (f"The scheduler's decisions could not be followed: {failure.message}.",)
-    if shown is None:
+    if showing is None:
         return None, None, ("The scheduler's decisions could not be followed.",)
-    return story(shown, plain, best.pauses), None if plain is None else (plain, shown), ()
+    return story(showing, plain, best.pauses), None if plain is None else (plain, showing), ()
 
 
 def _document(progress: _Progress, outcome: Outcome) -> Hunt:

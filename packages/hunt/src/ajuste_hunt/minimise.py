@@ -14,26 +14,26 @@ Shows = Callable[[Chance], bool]
 _HALVINGS: Final = 6
 
 
-def minimal(found: Chance, shows: Shows) -> Chance:
+def minimal(finding: Chance, shows: Shows) -> Chance:
     """Return a chance with a part of the pauses of ``found``, none of which can be left out, none longer than need be
     by more than a factor of two; and with the seed 0, if that is enough.
     """
-    for seed in dict.fromkeys((0, found.seed)):
+    for seed in dict.fromkeys((0, finding.seed)):
         without = Chance(seed)
         if shows(without):
             return without
-    if found.seed != 0 and shows(same := Chance(0, found.pauses, found.way)):
-        found = same
-    pauses = _fewest(found, shows)
-    return Chance(found.seed, _shortest(found.seed, pauses, shows), found.way)
+    if finding.seed != 0 and shows(same := Chance(0, finding.pauses, finding.way)):
+        finding = same
+    pauses = _fewest(finding, shows)
+    return Chance(finding.seed, _shortest(finding.seed, pauses, shows), finding.way)
 
 
-def _fewest(found: Chance, shows: Shows) -> tuple[CpuPause, ...]:
+def _fewest(finding: Chance, shows: Shows) -> tuple[CpuPause, ...]:
     def of(places: Sequence[str]) -> tuple[CpuPause, ...]:
-        return tuple(found.pauses[int(place)] for place in places)
+        return tuple(finding.pauses[int(place)] for place in places)
 
-    numbers = [str(place) for place in range(len(found.pauses))]
-    left = minimal_changes(numbers, lambda part: "there" if shows(Chance(found.seed, of(part))) else "absent")
+    numbers = [str(place) for place in range(len(finding.pauses))]
+    left = minimal_changes(numbers, lambda part: "there" if shows(Chance(finding.seed, of(part))) else "absent")
     return of(left)
 
 

@@ -14,7 +14,7 @@ Outcome = Literal["found", "at-once", "never", "interrupted"]
 
 
 class TaskThen(ClosedModel):
-    """What a task did at a moment: ``name`` is its program; ``doing`` what, in words."""
+    """A task at a moment: ``name`` is its program; ``doing`` what, in words."""
 
     name: str
     doing: str
@@ -28,7 +28,7 @@ class PauseThen(ClosedModel):
 
 
 class Story(ClosedModel):
-    """What happens in the trial that shows it: ``parts`` is where its scheduling parts from that of a trial with the
+    """The story of the trial that shows it: ``parts`` is where its scheduling parts from that of a trial with the
     same seed and no pauses; ``waiting`` are tasks of the workload that wait at its end.
     """
 
@@ -76,7 +76,7 @@ class Hunt(ClosedModel):
     run_ms: float
     longest_pause_us: float
     nearest: str = ""
-    found: Found | None = None
+    finding: Found | None = None
     story: Story | None = None
     reproducer: str = ""
     notes: tuple[str, ...] = ()

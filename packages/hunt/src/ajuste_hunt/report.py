@@ -24,24 +24,24 @@ from ajuste_hunt.model import Found, Hunt
 
 def answer(hunt: Hunt) -> str:
     """Return the answer in one or two sentences."""
-    found = hunt.found
-    if found is None:
+    finding = hunt.finding
+    if finding is None:
         return (
             f"{hunt.goal} was not seen in {count_of(hunt.trials, 'trial')}, in which CPUs stood still for up to "
             f"{hunt.longest_pause_us:g} µs. That is no proof that it cannot happen."
         )
     if hunt.outcome == "at-once":
         return f"{hunt.goal} is no rare case: {hunt.shown_plain} of {hunt.plain} trials show it as they are."
-    if not found.pauses:
-        return f"Found in trial {found.trial}: {found.ending}. The seed alone shows it: no CPU has to stand still."
-    return f"Found in trial {found.trial}: {found.ending}, when {_pauses(found)}."
+    if not finding.pauses:
+        return f"Found in trial {finding.trial}: {finding.ending}. The seed alone shows it: no CPU has to stand still."
+    return f"Found in trial {finding.trial}: {finding.ending}, when {_pauses(finding)}."
 
 
-def _pauses(found: Found) -> str:
-    if len(found.pauses) == 1:
-        return _pause(found.pauses[0])
-    first = _pause(found.pauses[0])
-    return f"{first}, and {count_of(len(found.pauses) - 1, 'more pause')}"
+def _pauses(finding: Found) -> str:
+    if len(finding.pauses) == 1:
+        return _pause(finding.pauses[0])
+    first = _pause(finding.pauses[0])
+    return f"{first}, and {count_of(len(finding.pauses) - 1, 'more pause')}"
 
 
 def _pause(pause: CpuPause) -> str:
@@ -55,15 +55,15 @@ def hunt_report(hunt: Hunt) -> Report:
 
 
 def _needed(hunt: Hunt) -> Iterator[Section]:
-    if hunt.found is None:
+    if hunt.finding is None:
         return
     blocks: list[Block] = []
-    if hunt.found.pauses:
+    if hunt.finding.pauses:
         running = {then.pause: then.running for then in hunt.story.pauses} if hunt.story else {}
         columns = (Column("CPU"), Column("from, ms"), Column("for, µs"), Column("while", figure=False))
         rows = [
             Row((str(pause.cpu), f"{pause.at_ns / 1e6:.6f}", f"{pause.for_ns / 1000:.3f}", running.get(pause, "")))
-            for pause in hunt.found.pauses
+            for pause in hunt.finding.pauses
         ]
         blocks.append(Table.of(columns, rows, name="pauses"))
     if hunt.reproducer:
@@ -86,19 +86,19 @@ def _story(hunt: Hunt) -> Iterator[Section]:
 
 
 def _search(hunt: Hunt) -> Section:
-    found = hunt.found
+    finding = hunt.finding
     pairs = [
         ("trials", f"{hunt.trials}, of which {hunt.plain} had no pauses; {hunt.kinds} ran as none before them"),
         ("a trial", f"{hunt.run_ms:.4g} ms on {count_of(hunt.cpus, 'CPU')}, {hunt.kernel}"),
         ("pauses", f"up to {hunt.longest_pause_us:g} µs each"),
         ("guests ran for", f"{hunt.host_seconds:.0f} s"),
     ]
-    if hunt.nearest and found is None:
+    if hunt.nearest and finding is None:
         pairs.append(("nearest", hunt.nearest))
-    if found is not None:
-        pairs.append(("repeated", f"{found.replays} of {found.attempts} alike to the byte"))
-        if found.pauses_then != len(found.pauses):
-            pairs.append(("left out", f"{found.pauses_then - len(found.pauses)} of {found.pauses_then} pauses"))
+    if finding is not None:
+        pairs.append(("repeated", f"{finding.replays} of {finding.attempts} alike to the byte"))
+        if finding.pauses_then != len(finding.pauses):
+            pairs.append(("left out", f"{finding.pauses_then - len(finding.pauses)} of {finding.pauses_then} pauses"))
     return Section("The search", (Facts(tuple(Fact(*pair) for pair in pairs), name="search"), *_notes(hunt.notes)))
 
 

@@ -17,13 +17,13 @@ _TOLD: Final = 4
 _SLEEPING: Final = frozenset({"schedule", "__schedule", "schedule_timeout", "schedule_hrtimeout_range"})
 
 
-def story(found: NamedDecisions, plain: NamedDecisions | None, pauses: tuple[CpuPause, ...]) -> Story:
+def story(finding: NamedDecisions, plain: NamedDecisions | None, pauses: tuple[CpuPause, ...]) -> Story:
     """Return the story of the trial that decided as ``found``; ``plain`` is one of the same seed without pauses."""
-    notes = ("Only the first part of the decisions was kept.",) if found.left_out else ()
+    notes = ("Only the first part of the decisions was kept.",) if finding.left_out else ()
     return Story(
-        pauses=tuple(PauseThen(pause=pause, running=running_at(found, pause)) for pause in pauses),
-        parts=None if plain is None or not pauses else divergence(plain, found),
-        waiting=() if found.left_out else waiting_at_end(found),
+        pauses=tuple(PauseThen(pause=pause, running=running_at(finding, pause)) for pause in pauses),
+        parts=None if plain is None or not pauses else divergence(plain, finding),
+        waiting=() if finding.left_out else waiting_at_end(finding),
         notes=notes,
     )
 

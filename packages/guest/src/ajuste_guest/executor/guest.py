@@ -254,10 +254,12 @@ class GuestExecutor(Executor):
         """Return when tasks of user space access memory that they share, in a trial without pauses: the CPU, ns since
         the workload's start, and the instruction's address. Raises RequestError where the lens lacks something.
         """
-        found: list[tuple[int, int, int]] = []
+        accesses: list[tuple[int, int, int]] = []
         lens = replace(self._lens("counts", self._paced_by), shares=True)
-        self._run(plan, Counting(lens, self._paced_by), (), lambda running: found.extend(read_numbers(running.shared)))
-        return tuple(found)
+        self._run(
+            plan, Counting(lens, self._paced_by), (), lambda running: accesses.extend(read_numbers(running.shared))
+        )
+        return tuple(accesses)
 
     def _lens(self, depth: Depth, machine: ModelledMachine | None) -> Lens:
         if machine is not None:

@@ -322,13 +322,13 @@ def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
     lens = channels.lens
     turn = (f"turn={machine.turn_us * 1000}",) if machine.turn_us else ()
     turn = (f"parallel={machine.quantum_us * 1000}",) if machine.quantum_us else turn
-    said = {"events": channels.events, "plan": channels.plan}
+    agents = {"events": channels.events, "plan": channels.plan}
     stills = {name: file for name, file in (("pauses", channels.pauses), ("places", channels.places)) if file}
     if lens is None:
-        files = said | stills if stills else {}
+        files = agents | stills if stills else {}
         options = (f"{name}={_escaped(file)}" for name, file in files.items())
         return ("-plugin", ",".join((_escaped(machine.lens), "depth=halts", *options, *turn))) if machine.lens else ()
-    files = said | {"symbols": lens.symbols, "costs": channels.costs}
+    files = agents | {"symbols": lens.symbols, "costs": channels.costs}
     files |= stills
     files |= {"decisions": channels.decisions} if lens.decides else {}
     files |= {"shared": channels.shared} if lens.shares else {}
