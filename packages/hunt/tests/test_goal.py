@@ -28,7 +28,7 @@ def unit_of(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown", "other"),
+    ("text", "showing", "other"),
     [
         ("exit != 0", replace(WELL, exit_code=1), WELL),
         ("exit != 0", replace(WELL, exit_code=None, signal=11), replace(WELL, timed_out=True)),
