@@ -78,8 +78,13 @@ def await_no_guardian(directory: Path) -> None:
 
 
 def kill(pid: int) -> None:
+    """Kill it, and wait until it is gone: only then it has let go of its journal."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_gone(pid):
+        assert time.monotonic() < deadline, f"{pid} does not end"
+        time.sleep(0.001)
 
 
 def restore(agent: str, directory: Path) -> subprocess.CompletedProcess[str]:

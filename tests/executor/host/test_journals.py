@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.test_guardian import guardian_of, kill
 
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import (
@@ -222,7 +222,7 @@ class TestAnotherHome:
         agent.stdin.flush()
         while EXPIRE.read_text() != "2987\n":
             time.sleep(0.01)
-        os.kill(guardian_of(journals), signal.SIGKILL)
+        kill(guardian_of(journals))
         agent.kill()
         agent.communicate()
         yield journals
@@ -259,15 +259,3 @@ class TestAnotherHome:
         discard([path])
         with HostExecutor(other):
             pass
-
-
-def guardian_of(journals: Path) -> int:
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "comm").read_text() == "ajuste-guardian\n" and any(
-                str(door.readlink()).startswith(str(journals)) for door in (process / "fd").iterdir()
-            ):
-                return int(process.name)
-        except OSError:
-            continue
-    raise AssertionError("there is no guardian")
