@@ -77,9 +77,9 @@ def events(**changed: Event | None) -> list[Event]:
     return [event for event in {**clean, **changed}.values() if event is not None]
 
 
-def judge(recorded: list[Event], reading: TrialReading | None = None, problem: str = "") -> Trial:
+def judge(recorded: list[Event], reading: TrialReading | None = None, problem: str = "", console: str = "c") -> Trial:
     lines = "".join(event.model_dump_json() + "\n" for event in recorded)
-    observation = Observation(lines=lines, events=tuple(recorded), problem=problem, console="c", host_seconds=1.5)
+    observation = Observation(lines=lines, events=tuple(recorded), problem=problem, console=console, host_seconds=1.5)
     return trial(SLOT, 1, PLAN, observation, reading or TrialReading(endless=(True,)), started="now")
 
 
@@ -227,6 +227,18 @@ def test_a_problem_of_the_stream_fails_the_trial_whatever_else_it_says() -> None
     judged = judge(events(), problem="the guest panicked")
     assert (judged.status, judged.reason, judged.metrics) == ("failed", "the guest panicked", {})
     assert judge([], problem="hung").status == "failed"
+
+
+def test_a_line_of_the_console_that_must_not_be_printed_fails_the_trial() -> None:
+    console = "[1.0] all well\n[2.0] WARNING: CPU: 1 PID: 9 at lib/refcount.c\n"
+    judged = judge(events(), TrialReading(endless=(True,), console_failure="BUG|WARNING:"), console=console)
+    assert (judged.status, judged.metrics) == ("failed", {})
+    assert judged.reason == "the kernel printed: [2.0] WARNING: CPU: 1 PID: 9 at lib/refcount.c"
+    well = judge(events(), TrialReading(endless=(True,), console_failure="^WARNING"), console=console)
+    assert well.status == "ok"
+    endless = judge(events(), TrialReading(endless=(True,), console_failure="(a+)+b"), console="a" * 4000)
+    assert endless.status == "failed"
+    assert "backtrack" in endless.reason
 
 
 def test_outputs_are_read_by_patterns_or_parsers_and_a_misunderstood_one_is_flagged() -> None:

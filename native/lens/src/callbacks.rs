@@ -66,6 +66,18 @@ fn refuse(reason: &str) -> ! {
     unsafe { libc::_exit(1) }
 }
 
+/// Addresses of programs are below 2⁴⁷.
+const ADDRESS_BITS: u32 = 48;
+
+/// An instruction of a program, and how many of its block come after it.
+pub fn packed(address: u64, left: usize) -> u64 {
+    (left as u64) << ADDRESS_BITS | address
+}
+
+fn unpacked(number: u64) -> (u64, u64) {
+    (number & ((1 << ADDRESS_BITS) - 1), number >> ADDRESS_BITS)
+}
+
 fn number(told: *mut c_void) -> u64 {
     told.addr() as u64
 }
@@ -137,7 +149,7 @@ pub extern "C" fn accessed(cpu: c_uint, _: u32, _: u64, _: *mut c_void) {
 
 pub extern "C" fn shared(cpu: c_uint, access: u32, address: u64, by: *mut c_void) {
     let (lens, cpu) = with(cpu);
-    lens.access(cpu, (address, number(by)), interface().is_store(access));
+    lens.access(cpu, address, unpacked(number(by)), interface().is_store(access));
 }
 
 pub extern "C" fn output(cpu: c_uint, _: *mut c_void) {

@@ -308,8 +308,8 @@ impl Lens {
         self.sharing.is_some()
     }
 
-    /// A program accesses memory.
-    pub fn access(&mut self, cpu: usize, (address, by): (u64, u64), is_store: bool) {
+    /// A program accesses memory, by an instruction after which `left` ones of its block remain.
+    pub fn access(&mut self, cpu: usize, address: u64, (by, left): (u64, u64), is_store: bool) {
         if self.window != Window::Open {
             return;
         }
@@ -318,7 +318,7 @@ impl Lens {
             return;
         }
         if let Some(sharing) = self.sharing.as_mut() {
-            sharing.access((task, cpu), (address, by), is_store, || parallel::now_ns().unwrap_or(0));
+            sharing.access((task, cpu), (address, by), is_store, || parallel::before_end_ns(left).unwrap_or(0));
         }
     }
 
@@ -371,7 +371,7 @@ impl Lens {
             decisions.open();
         }
         if let Some(sharing) = self.sharing.as_mut() {
-            sharing.open(parallel::now_ns().unwrap_or(0));
+            sharing.open(parallel::begin_of_pauses(parallel::now_ns().unwrap_or(0) as i64) as u64);
         }
         self.window = Window::Open;
     }

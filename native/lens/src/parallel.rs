@@ -303,6 +303,22 @@ pub fn begin_pauses() {
     }
 }
 
+/// The time from which pauses count, if the workload has started in a block that ends at that time: the next µs. What a
+/// block has carried out is known at its end only, and where that is depends on how deep the lens looks.
+pub fn begin_of_pauses(time: i64) -> i64 {
+    (time / 1000 + 1) * 1000
+}
+
+/// The time at which that many instructions of the block which calls this are still to be carried out.
+pub fn before_end_ns(instructions: u64) -> Option<u64> {
+    let parallel = parallel()?;
+    let left = match parallel.pace.get() {
+        None => instructions << parallel.shift,
+        Some(pace) => instructions * pace.instruction_fs as u64 / FS_PER_NS as u64,
+    };
+    Some(now_ns()?.saturating_sub(left))
+}
+
 /// The CPU whose turn it is stands still for so long after its block.
 pub fn pause_after(length: i64) {
     if let Some(parallel) = parallel() {
@@ -766,8 +782,7 @@ impl Parallel {
         if self.began.get() != NEVER || !pauses::are_wanted() {
             return;
         }
-        // What a block has carried out is known at its end only, and where that is depends on how deep the lens looks.
-        self.began.set((now / 1000 + 1) * 1000);
+        self.began.set(begin_of_pauses(now));
         if let Some(runs) = self.running() {
             // SAFETY: the turn ends with this block: the next one knows of the pauses.
             unsafe { (self.exit)(runs) };

@@ -37,18 +37,19 @@ impl Sharing {
         Sharing { file, began_ns: 0, words: HashMap::new() }
     }
 
-    /// The window begins.
-    pub fn open(&mut self, now_ns: u64) {
-        self.began_ns = now_ns;
+    /// The window begins, from which times count.
+    pub fn open(&mut self, at_ns: u64) {
+        self.began_ns = at_ns;
     }
 
-    /// A task accesses an address by the instruction at `by`; `now_ns` is asked only where that is kept.
+    /// A task accesses an address by the instruction at `by`; `ended_ns`, when it has done so, is asked only where that is
+    /// kept.
     pub fn access(
         &mut self,
         (task, cpu): (TaskId, usize),
         (address, by): (u64, u64),
         is_store: bool,
-        now_ns: impl Fn() -> u64,
+        ended_ns: impl Fn() -> u64,
     ) {
         let number = address / WORD_BYTES;
         if self.words.len() >= MOST_WORDS && !self.words.contains_key(&number) {
@@ -58,7 +59,7 @@ impl Sharing {
         word.is_stored |= is_store;
         word.is_shared |= *word.first.get_or_insert(task) != task;
         if word.accesses.len() < MOST_OF_WORD {
-            word.accesses.push((now_ns().saturating_sub(self.began_ns), cpu, by));
+            word.accesses.push((ended_ns().saturating_sub(self.began_ns), cpu, by));
         }
     }
 

@@ -142,12 +142,13 @@ fn watch_decisions(pieces: &[Piece], site: Option<Site>, function: u64) {
 }
 
 fn watch_user(pieces: &[Piece], shares: bool) {
-    for piece in pieces {
+    for (place, piece) in pieces.iter().enumerate() {
         if piece.shape == Shape::Output {
             piece.instruction.on_execution(callbacks::output, told(0));
         }
         if shares && piece.shape.may_fault() {
-            piece.instruction.on_access(callbacks::shared, told(piece.address));
+            let left = pieces.len() - place - 1;
+            piece.instruction.on_access(callbacks::shared, told(callbacks::packed(piece.address, left)));
         }
     }
 }

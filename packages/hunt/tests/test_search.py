@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.plan import CpuPause
-from ajuste_hunt.chance import LARGEST_SHARE, WAYS, Chance, Ground, blocks_of, changed
+from ajuste_hunt.chance import LARGEST_SHARE, WAYS, Chance, Ground, after_access, blocks_of, changed
 from ajuste_hunt.minimise import minimal
 from ajuste_hunt.search import BATCH, Search, Tried
 
@@ -18,14 +19,19 @@ GROUND = Ground(
     length_ns=10_000_000,
     longest_ns=100_000,
     moments=tuple((place % 2, 50_000 * place) for place in range(200)),
-    shared=tuple((place % 2, 70_000 * place) for place in range(140)),
+    shared={
+        0x4000 + 20 * place: [(place % 2, 70_000 * place + 100 * time) for time in range(9)] for place in range(100)
+    },
 )
 
 
-@pytest.mark.parametrize("name", WAYS)
+DRAWN = dict(WAYS) | {"access": lambda rng, ground: after_access(rng, ground, rng.choice(list(ground.shared)))}
+
+
+@pytest.mark.parametrize("name", DRAWN)
 @given(seed=st.integers(0, 2**32))
 def test_what_is_drawn_is_within_bounds_and_in_order(name: str, seed: int) -> None:
-    pauses = WAYS[name](random.Random(seed), GROUND)
+    pauses = DRAWN[name](random.Random(seed), GROUND)
     assert list(pauses) == sorted(pauses, key=lambda pause: (pause.at_ns, pause.cpu, pause.for_ns))
     for cpu in range(GROUND.cpus):
         lengths = [pause.for_ns for pause in pauses if pause.cpu == cpu]
@@ -58,6 +64,22 @@ def test_a_bug_of_two_moments_is_searched_out_and_reduced_to_them() -> None:
     assert shows(least)
     assert [pause.cpu for pause in least.pauses] == [0, 1]
     assert all(20_000 <= pause.for_ns < 40_001 for pause in least.pauses)
+
+
+def test_a_window_of_one_instruction_after_an_access_is_met_in_few_trials() -> None:
+    needed = 0
+    for seed in range(20):
+        search = Search(GROUND, seed)
+        window = random.Random(seed).choice(list(GROUND.shared.values()))
+
+        def is_met(chance: Chance, window: Sequence[tuple[int, int]] = window) -> bool:
+            return any((pause.cpu, pause.at_ns) in window and pause.for_ns > 2_000 for pause in chance.pauses)
+
+        while not any(map(is_met, batch := search.batch())):
+            needed += BATCH
+            search.learn([Tried(chance, False, 0.0, (0,)) for chance in batch])
+    # Two of five trials are after an access, and each of the hundred places comes before any comes again.
+    assert needed / 20 < 400
 
 
 def test_the_same_seed_draws_the_same() -> None:

@@ -51,13 +51,13 @@ class Pattern(BaseModel):
     unit: str = ""
 
 
-def check_pattern(pattern: str) -> None:
-    """Raise RequestError for what is no regular expression or has no group."""
+def check_pattern(pattern: str, groups: int = 1) -> None:
+    """Raise RequestError for what is no regular expression or has fewer ``groups``."""
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as failure:
         raise RequestError(f"not a regular expression: {failure}; expected the syntax of Python") from None
-    if compiled.groups < 1:
+    if compiled.groups < groups:
         raise RequestError("the pattern has no group; expected the number in ( )")
 
 

@@ -30,7 +30,7 @@ from ajuste.model.trial import Observation, Slot, Status, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
 from ajuste.outputs.format import require_computable
-from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
+from ajuste.outputs.pattern import SECONDS, Pattern, Pointer, first_groups, pointed, search
 from ajuste.outputs.programs import parser
 from ajuste.outputs.services import is_report, service_notes, service_problem, service_values, with_advice
 from ajuste.outputs.timeline_metrics import Timeline, measure_all
@@ -114,9 +114,9 @@ class TrialReading:
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
     load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
-    did so by itself. ``keep_output``: all that was printed is kept, however long. ``services`` are the names of those
-    that the trial has. ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the
-    value.
+    did so by itself. ``keep_output``: all that was printed is kept, however long. ``console_failure`` is a pattern of
+    lines that the kernel must not print. ``services`` are the names of those that the trial has. ``rounded`` are the
+    tunables of which whatever the kernel makes of a value is taken as the value.
     """
 
     parser: str = ""
@@ -127,6 +127,7 @@ class TrialReading:
     shares_of: tuple[int, ...] | None = None
     any_exit: bool = False
     keep_output: bool = False
+    console_failure: str = ""
     services: tuple[str, ...] = ()
     rounded: frozenset[str] = frozenset()
 
@@ -173,6 +174,8 @@ def trial(
         findings.failed.append(with_advice(problem) if reading.services else problem)
     else:
         _check_stream(plan, kinds, exited, findings)
+        if reading.console_failure:
+            _check_console(observation.console, reading.console_failure, findings)
         if exited is not None and not findings.failed:
             _measure(observation, kinds, exited, findings)
     written = tuple(kinds.of(Written))
@@ -224,6 +227,16 @@ def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findin
         findings.failed.append("the agent reported a failure without a reason")
     elif exited is None:
         findings.failed.append("the agent did not say how the workload ended")
+
+
+def _check_console(console: str, pattern: str, findings: _Findings) -> None:
+    try:
+        matches = first_groups(console.splitlines(), f"(.*(?:{pattern}).*)", SECONDS)
+    except ParseError as failure:
+        findings.failed.append(f"the console was not searched: {failure.message}")
+        return
+    if matches:
+        findings.failed.append(f"the kernel printed: {matches[0][:LONGEST].strip()}")
 
 
 def _measure(observation: Observation, kinds: EventsByKind, exited: Exited, findings: _Findings) -> None:

@@ -89,6 +89,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
         _job(("workload",), study.workload, study, catalogue),
         _variants(study),
         _custom_metrics(study.workload),
+        _console_failure(study),
         check_timelines(study),
         (
             problem
@@ -171,6 +172,18 @@ def _variants(study: Study) -> Iterator[Problem]:
             'variants require the factor "command"',
             f'add [[factor]] name = "command", levels = [{levels}]',
         )
+
+
+def _console_failure(study: Study) -> Iterator[Problem]:
+    pattern, place = study.workload.console_failure, ("workload", "console_failure")
+    if not pattern:
+        return
+    if study.target.on_host:
+        yield Problem(place, "requires a guest, whose console it is about", 'use target kind = "vm"')
+    try:
+        check_pattern(pattern, groups=0)
+    except RequestError as failure:
+        yield Problem(place, failure.message, failure.hint)
 
 
 def _custom_metrics(workload: WorkloadTable) -> Iterator[Problem]:

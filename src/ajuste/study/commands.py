@@ -93,6 +93,7 @@ def trial_reading(study: ResolvedStudy, configuration: str) -> TrialReading:
         shares_of=tuple(load.number for load in loads) if study.shares else None,
         any_exit=study.study.workload.ignore_failure,
         keep_output=study.study.workload.keep_output,
+        console_failure=study.study.workload.console_failure,
         services=tuple(service.name for service in resolved.services),
         rounded=frozenset(written),
     )

@@ -410,6 +410,13 @@ class WorkloadTable(_Job):
         default=False,
         description="Keep all that is printed in a trial; otherwise long output and binary data are cut.",
     )
+    console_failure: str = Field(
+        default="",
+        max_length=500,
+        exclude_if=lambda pattern: not pattern,
+        description="A Python regular expression: a trial has failed if the guest's kernel prints a line that matches, "
+        "such as WARNING: (guests only).",
+    )
     as_root: Switch = Field(
         default=False,
         description="Run as root, not as the user who called Ajuste; in a guest, not as uid 1000, which "

@@ -233,6 +233,8 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
     }
     if study.workload.keep_output:  # What others have kept of the same trials is too little.
         document["keep_output"] = True
+    if study.workload.console_failure:
+        document["console_failure"] = study.workload.console_failure
     if resolved.counts_instructions:
         document["counts_instructions"] = True
     if resolved.modules:

@@ -121,6 +121,19 @@ def test_a_module_that_is_not_what_was_fetched_is_not_loaded(entry: Path, how: s
         assert f"zram.ko of debian:{RELEASE} is damaged on the disk" in caught.value.message
 
 
+def test_modules_of_the_user_go_with_a_kernel_of_the_cache(entry: Path, tmp_path: Path) -> None:
+    stored = read_entry(entry)
+    assert stored is not None
+    assert stored.image.modules is not None
+    users = tmp_path / "modules"
+    users.mkdir()
+    shutil.copy(stored.image.modules / MODULE, users)
+    image = stored.image.model_copy(update={"spec": f"path:{stored.image.vmlinuz},modules={users}", "modules": users})
+    # It is read, without a checksum to compare it with; this one is none.
+    with pytest.raises(RequestError, match=f"{users}.* is not a kernel module"):
+        modules_for(("zram",), image)
+
+
 def test_what_the_hint_says_repairs_a_module(kernel: KernelImage, place: Home) -> None:
     assert kernel.modules is not None
     flip(3)(kernel.modules / MODULE)

@@ -91,9 +91,9 @@ class Bench:
             return None
         return self.guest.named_decisions(observation.costs, observation.decisions)
 
-    def shared_accesses(self) -> tuple[tuple[int, int, int], ...]:
-        """Return when tasks access memory that they share, in a trial without pauses: CPU, time and instruction."""
-        return self.guest.shared_accesses(self.plan(0))
+    def shared_accesses(self, chance: Chance) -> tuple[tuple[int, int, int], ...]:
+        """Return when tasks access memory that they share, in such a trial: CPU, time and instruction."""
+        return self.guest.shared_accesses(self.plan(chance.seed), chance.pauses)
 
     def with_pauses(self, chance: Chance) -> Chance:
         """Return the chance with the pauses that it came to at its places, once it was tried."""

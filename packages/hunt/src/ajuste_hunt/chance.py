@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -28,8 +28,11 @@ MOST_PAUSES: Final = 400
 # A CPU stands still for no more of the time.
 LARGEST_SHARE: Final = 0.25
 _NEAR_NS: Final = 2_000
-_BETWEEN_NS: Final = 60
 _BLOCK_BYTES: Final = 12
+# Between the longest and the shortest pause after an access.
+_RANGE: Final = 300
+_MOST_AGAIN: Final = 8
+_MOST_SAMPLED: Final = 50
 
 
 @dataclass(frozen=True)
@@ -47,16 +50,15 @@ class Chance:
 @dataclass(frozen=True)
 class Ground:
     """Facts on the workload: its CPUs, for how long it runs, and when its tasks switch or wake each other, as
-    pairs of CPU and time; ``shared`` is when they access memory that they share. ``places`` are
-    the instructions that do. No pause is longer than ``longest_ns``.
+    pairs of CPU and time. ``shared`` is when they have accessed memory that they share, as CPU and time by the
+    instruction that did. No pause is longer than ``longest_ns``.
     """
 
     cpus: int
     length_ns: int
     longest_ns: int
     moments: tuple[tuple[int, int], ...] = ()
-    shared: tuple[tuple[int, int], ...] = ()
-    places: tuple[int, ...] = ()
+    shared: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
 
 Way = Callable[[random.Random, Ground], tuple[CpuPause, ...]]
@@ -87,27 +89,16 @@ def many(rng: random.Random, ground: Ground) -> tuple[CpuPause, ...]:
 
 def near(rng: random.Random, ground: Ground) -> tuple[CpuPause, ...]:
     """Draw pauses around moments at which tasks switch or wake each other: there many races are."""
-    return _around(rng, ground, ground.moments, _NEAR_NS)
-
-
-def between(rng: random.Random, ground: Ground) -> tuple[CpuPause, ...]:
-    """Draw pauses between accesses of memory that tasks share: there one task's view of it may become old."""
-    return _around(rng, ground, ground.shared, _BETWEEN_NS)
-
-
-def _around(
-    rng: random.Random, ground: Ground, moments: Sequence[tuple[int, int]], spread_ns: float
-) -> tuple[CpuPause, ...]:
-    if not moments:
+    if not ground.moments:
         return many(rng, ground)
-    drawn = sorted(rng.choice(moments)[::-1] for _ in range(rng.choice((1, 1, 2, 4, 16, 64))))
+    drawn = sorted(rng.choice(ground.moments)[::-1] for _ in range(rng.choice((1, 1, 2, 4, 16, 64))))
     # A pause moves what comes after it, on its own CPU and wherever that is waited for.
     moves = rng.random() < 0.5
     pauses: list[CpuPause] = []
     moved_ns = 0
     for at_ns, cpu in drawn:
         for_ns = _length(rng, ground)
-        begin_ns = max(0, at_ns + moved_ns + round(rng.gauss(0, spread_ns)))
+        begin_ns = max(0, at_ns + moved_ns + round(rng.gauss(0, _NEAR_NS)))
         pauses.append(CpuPause(cpu=cpu, at_ns=begin_ns, for_ns=for_ns))
         moved_ns += for_ns if moves else 0
     return within_bounds(pauses, ground)
@@ -127,16 +118,46 @@ def slow(rng: random.Random, ground: Ground) -> tuple[CpuPause, ...]:
     return within_bounds(pauses, ground)
 
 
-WAYS: Final[Mapping[str, Way]] = MappingProxyType(
-    {"between": between, "few": few, "many": many, "near": near, "slow": slow}
-)
+WAYS: Final[Mapping[str, Way]] = MappingProxyType({"few": few, "many": many, "near": near, "slow": slow})
+
+
+def after_access(rng: random.Random, ground: Ground, place: int) -> tuple[CpuPause, ...]:
+    """Draw pauses between one access of shared memory by the instruction at ``place`` and the next instruction, for
+    the seed 0: what the task has read there may be old when it goes on.
+    """
+    accesses = ground.shared[place]
+    cpu, at_ns = rng.choice(accesses)
+    longest_ns = max(SHORTEST_NS, ground.longest_ns)
+    for_ns = round(longest_ns * math.exp(rng.uniform(-math.log(_RANGE), 0)))
+    pauses = [CpuPause(cpu=cpu, at_ns=at_ns, for_ns=for_ns)]
+    match rng.randrange(3):
+        case 0:  # The task comes there again, later by what it has stood still.
+            again = sorted(when for of, when in accesses if of == cpu and when > at_ns)[:_MOST_AGAIN]
+            pauses += [
+                CpuPause(cpu=cpu, at_ns=when + number * for_ns, for_ns=for_ns) for number, when in enumerate(again, 1)
+            ]
+        case 1:  # Meanwhile others come to places of their own: all of them, in turn, are in the middle of something.
+            for other in rng.sample(range(ground.cpus), ground.cpus):
+                meanwhile = [
+                    when
+                    for there in rng.sample(sorted(ground.shared), min(_MOST_SAMPLED, len(ground.shared)))
+                    for of, when in ground.shared[there]
+                    if of == other != cpu and at_ns <= when < at_ns + for_ns
+                ]
+                if meanwhile:
+                    pauses.append(CpuPause(cpu=other, at_ns=rng.choice(meanwhile), for_ns=for_ns))
+        case _:
+            pass
+    return within_bounds(pauses, ground)
 
 
 def blocks_of(places: Sequence[int]) -> list[int]:
-    """Return one of each group of instructions that are close to each other: they are mostly in one block."""
-    return [
-        place for place, before in zip(places, (-_BLOCK_BYTES, *places), strict=False) if place - before > _BLOCK_BYTES
-    ]
+    """Return the first of each group of ``places`` in order that are close to each other: mostly they are one block."""
+    firsts: list[int] = []
+    for place in places:
+        if not firsts or place - firsts[-1] > _BLOCK_BYTES:
+            firsts.append(place)
+    return firsts
 
 
 def at_places(rng: random.Random, ground: Ground, addresses: Sequence[int]) -> Places:

@@ -29,7 +29,7 @@ from ajuste_hunt.story import story
 
 PLAIN: Final = BATCH
 """Trials without pauses with which a hunt begins."""
-REPLAYS: Final = 3
+REPLAYS: Final = 5
 MINIMISING: Final = 200
 """Trials with which pauses are left out and shortened, at most."""
 # A job that takes so many times its usual time hangs.
@@ -212,8 +212,7 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
     seconds = [ending.seconds for ending in endings if ending.seconds > 0]
     length_ns = max(1000, round(1e9 * statistics.median(seconds))) if seconds else 10**9
     moments: tuple[tuple[int, int], ...] = ()
-    shared: tuple[tuple[int, int], ...] = ()
-    places: tuple[int, ...] = ()
+    shared: dict[int, list[tuple[int, int]]] = {}
     if not question.plain_only:
         question.options.say("where tasks switch and wake each other")
         try:
@@ -225,10 +224,9 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
             showing = [(cpu, decisions.time_ns(place)) for place, cpu in enumerate(decisions.cpus)]
             step = -(-len(showing) // _MOST_MOMENTS) or 1
             moments = tuple(showing[::step])
-            accesses = bench.shared_accesses()
-            shared = tuple((cpu, at_ns) for cpu, at_ns, _ in accesses)
-            places = tuple(sorted({by for _, _, by in accesses}))
-    return Ground(question.study.target.cpus, length_ns, question.longest_ns, moments, shared, places)
+            for cpu, at_ns, by in bench.shared_accesses(Chance(0)):
+                shared.setdefault(by, []).append((cpu, at_ns))
+    return Ground(question.study.target.cpus, length_ns, question.longest_ns, moments, shared)
 
 
 def _handed_over(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> Hunted:

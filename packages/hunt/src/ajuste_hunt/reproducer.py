@@ -20,6 +20,7 @@ def reproducer(bench: Bench, chance: Chance, goal: Goal, typical: float | None, 
         start_delay_ns=drawn.start_delay_ns,
         pauses=chance.pauses,
     )
+    workload = study.workload.model_copy(update={"console_failure": goal.pattern})
     expect, note = _expected(goal, typical, bench.resolved.names[0])
     return (
         study.model_copy(
@@ -28,6 +29,7 @@ def reproducer(bench: Bench, chance: Chance, goal: Goal, typical: float | None, 
                 "title": "",
                 "question": f"Does it still show {visible_line(goal.text)}?",
                 "notes": (f"Found by {visible_line(named)}",),
+                "workload": workload,
                 "target": study.target.model_copy(update={"perturbation": perturbation}),
                 "budget": BudgetTable(min_blocks=1, max_blocks=1),
                 "expect": expect,
@@ -38,13 +40,10 @@ def reproducer(bench: Bench, chance: Chance, goal: Goal, typical: float | None, 
 
 
 def _expected(goal: Goal, typical: float | None, configuration: str) -> tuple[ExpectTable | None, str]:
-    if goal.kind in ("exit", "hung"):
+    if goal.kind in ("exit", "hung", "dmesg"):
         return ExpectTable(stalls=0), ""
-    if goal.kind == "dmesg" or goal.metric == STALL:
-        return (
-            None,
-            f"`ajuste run` cannot expect {goal.kind if goal.kind == 'dmesg' else STALL}: it only repeats the trial.",
-        )
+    if goal.metric == STALL:
+        return None, f"`ajuste run` cannot expect {STALL}: it only repeats the trial."
     bound = goal.bound(typical)
     figure = ExpectedFigure(
         metric=goal.metric, configuration=configuration, **{"most" if goal.above else "least": bound}

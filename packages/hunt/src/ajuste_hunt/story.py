@@ -22,7 +22,9 @@ def story(finding: NamedDecisions, plain: NamedDecisions | None, pauses: tuple[C
     notes = ("Only the first part of the decisions was kept.",) if finding.left_out else ()
     return Story(
         pauses=tuple(PauseThen(pause=pause, running=running_at(finding, pause)) for pause in pauses),
-        parts=None if plain is None or not pauses else divergence(plain, finding),
+        parts=None
+        if plain is None or not pauses
+        else divergence(plain, finding, ("without pauses", "with the pauses")),
         waiting=() if finding.left_out else waiting_at_end(finding),
         notes=notes,
     )

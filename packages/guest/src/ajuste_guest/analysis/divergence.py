@@ -268,8 +268,11 @@ def _longest_chain(anchors: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return chain_back[::-1]
 
 
-def divergence(baseline: NamedDecisions, other: NamedDecisions) -> Divergence:
-    """Return where the decisions of ``other`` part from those of the ``baseline``."""
+UNDER: Final = ("under the baseline", "under the configuration")
+
+
+def divergence(baseline: NamedDecisions, other: NamedDecisions, when: tuple[str, str] = UNDER) -> Divergence:
+    """Return where the decisions of ``other`` part from those of the ``baseline``; ``when`` says which is which."""
     places = [decision_places(stream) for stream in (baseline, other)]
     pairing = Pairing(baseline, other)
     alike = pairing.alike_until(*places)
@@ -290,7 +293,7 @@ def divergence(baseline: NamedDecisions, other: NamedDecisions) -> Divergence:
     before = tuple(sides[0].point(place) for place in places[0][max(0, alike - _BEFORE) : alike]) if parts else ()
     cpus = len({*baseline.cpus, *other.cpus})
     return Divergence(
-        sentences=tuple(_sentences(lanes, alike, spread, several=cpus > 1)),
+        sentences=tuple(_sentences(lanes, alike, spread, when, several=cpus > 1)),
         alike=alike,
         cpus=cpus,
         before=before,
@@ -298,7 +301,7 @@ def divergence(baseline: NamedDecisions, other: NamedDecisions) -> Divergence:
         own=lanes[1],
         spread=spread,
         tasks=names.describe({called for lane in lanes for called in _called(lane)}),
-        notes=tuple(_notes((baseline, other), sides, parts)),
+        notes=tuple(_notes((baseline, other), sides, when, parts=parts)),
     )
 
 
@@ -443,38 +446,42 @@ def _spread(baseline: list[Key], other: list[Key], side: _Side) -> DecisionSprea
 
 
 def _sentences(
-    lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None, *, several: bool
+    lanes: Sequence[DecisionLane],
+    alike: int,
+    spread: DecisionSpread | None,
+    when: tuple[str, str],
+    *,
+    several: bool,
 ) -> Iterator[str]:
     firsts = [lane.first for lane in lanes]
     parting = next((first for first in firsts if first is not None), None)
     if parting is None:
         yield f"They never part: all {number(alike)} decisions of the scheduler are alike."
         return
-    when = amount(parting.time_ns, "ns")
+    after = amount(parting.time_ns, "ns")
     apart = len({first.cpu for first in firsts if first is not None}) > 1
     where = "" if apart else f", on CPU {parting.cpu}, while {_task(parting.running)} runs"
-    yield f"They part {when} after the workload's start{where}."
-    whom = ("the baseline", "the configuration")
-    for who, first in zip(whom, firsts, strict=True):
+    yield f"They part {after} after the workload's start{where}."
+    for who, first in zip(when, firsts, strict=True):
         on_cpu = f", on CPU {first.cpu}," if first and apart else ""
-        yield f"Under {who}{on_cpu} {in_words(first) if first else 'nothing more is decided'}."
+        yield f"{_capital(who)}{on_cpu} {in_words(first) if first else 'nothing more is decided'}."
     if apart and _comes_later(firsts[0], lanes[1]) and _comes_later(firsts[1], lanes[0]):
         yield "Both decide both, in another order."
-    for who, first in zip(whom, firsts, strict=True):
+    for who, first in zip(when, firsts, strict=True):
         if first is not None and first.path:
             # The function of the switch itself is in every path.
             path = [name for name in first.path if name != "__switch_to_asm"]
             inner = path if len(path) <= _LONGEST_PATH else ["…", *path[-_LONGEST_PATH:]]
-            yield f"Path under {who}: {' → '.join(inner)}."
-    yield f"Before, {number(alike)} decisions are alike (up to instruction {parting.instructions:,} of the baseline)."
-    for who, lane in zip(whom, lanes, strict=True):
+            yield f"Path {who}: {' → '.join(inner)}."
+    yield f"Before, {number(alike)} decisions are alike (up to instruction {parting.instructions:,} {when[0]})."
+    for who, lane in zip(when, lanes, strict=True):
         later = next((point for point in lane.following[1:] if point.kind == "switch"), None)
         if later is not None and lane.first is not None:
             on_cpu = f" on CPU {later.cpu}," if several else ""
             after = amount(later.time_ns - lane.first.time_ns, "ns")
-            yield f"Then, under {who},{on_cpu} {in_words(later)} {after} later."
+            yield f"Then, {who},{on_cpu} {in_words(later)} {after} later."
     if spread is not None and spread.after:
-        yield from _spread_words(spread)
+        yield from _spread_words(spread, when[0])
 
 
 def _comes_later(first: DecisionPoint | None, lane: DecisionLane) -> bool:
@@ -484,10 +491,10 @@ def _comes_later(first: DecisionPoint | None, lane: DecisionLane) -> bool:
     )
 
 
-def _spread_words(spread: DecisionSpread) -> Iterator[str]:
+def _spread_words(spread: DecisionSpread, under: str) -> Iterator[str]:
     share = percent(round(spread.differ / spread.after, 2))
     yield (
-        f"Of the next {number(spread.soon)} decisions of the baseline {number(spread.differ_soon)} have no "
+        f"Of the next {number(spread.soon)} decisions {under} {number(spread.differ_soon)} have no "
         f"counterpart; of all {number(spread.after)} after it, {share}."
     )
     if spread.alike_again is None:
@@ -496,6 +503,10 @@ def _spread_words(spread: DecisionSpread) -> Iterator[str]:
         after = f"{number(spread.alike_again)} decisions ({amount(spread.alike_again_ns or 0, 'ns')})"
         rest = "At the end they decide alike." if spread.for_good else "At the end they still differ."
         yield f"After {after} they decide alike again, {_AGAIN} times in a row or more. {rest}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _task(called: str) -> str:
@@ -536,7 +547,9 @@ def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:
     return f"{running} waits, and {other} {f'continues on CPU {point.cpu}' if moves else 'comes'}"
 
 
-def _notes(streams: Sequence[NamedDecisions], sides: Sequence[_Side], parts: bool) -> Iterator[str]:
+def _notes(
+    streams: Sequence[NamedDecisions], sides: Sequence[_Side], when: tuple[str, str], *, parts: bool
+) -> Iterator[str]:
     if any(stream.left_out for stream in streams):
         compared = min(len(stream) for stream in streams)
         yield f"Only the first {number(compared)} decisions were kept, and compared."
@@ -547,6 +560,6 @@ def _notes(streams: Sequence[NamedDecisions], sides: Sequence[_Side], parts: boo
         if ahead[0] != ahead[1]:
             more = "more" if ahead[1] > ahead[0] else "fewer"
             yield (
-                f"Up to the last decision in common the configuration carries out {number(abs(ahead[1] - ahead[0]))} "
-                f"{more} instructions than the baseline."
+                f"Up to the last decision in common {number(abs(ahead[1] - ahead[0]))} {more} instructions are carried "
+                f"out {when[1]} than {when[0]}."
             )

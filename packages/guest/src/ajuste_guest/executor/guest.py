@@ -250,14 +250,15 @@ class GuestExecutor(Executor):
         pauses = (CpuPause(cpu=cpu, at_ns=at_ns, for_ns=for_ns) for cpu, at_ns, for_ns in made)
         return observation, tuple(pauses)
 
-    def shared_accesses(self, plan: Plan) -> tuple[tuple[int, int, int], ...]:
-        """Return when tasks of user space access memory that they share, in a trial without pauses: the CPU, ns since
-        the workload's start, and the instruction's address. Raises RequestError where the lens lacks something.
+    def shared_accesses(self, plan: Plan, pauses: Sequence[CpuPause] = ()) -> tuple[tuple[int, int, int], ...]:
+        """Return when tasks of user space have accessed memory that they share, in a trial with these pauses: the CPU,
+        ns since the workload's start, and the instruction's address. A pause from that time on comes between it and
+        the next instruction. Raises RequestError where the lens lacks something.
         """
         accesses: list[tuple[int, int, int]] = []
         lens = replace(self._lens("counts", self._paced_by), shares=True)
         self._run(
-            plan, Counting(lens, self._paced_by), (), lambda running: accesses.extend(read_numbers(running.shared))
+            plan, Counting(lens, self._paced_by), pauses, lambda running: accesses.extend(read_numbers(running.shared))
         )
         return tuple(accesses)
 

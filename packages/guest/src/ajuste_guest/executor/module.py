@@ -96,7 +96,7 @@ def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: f
 
 @dataclass(frozen=True)
 class _Kept:
-    # The files of a kernel with their SHA-256 by name. Ajuste has no checksums of a user's own kernel.
+    # The files of a kernel with their SHA-256 by name. Ajuste has no checksums of a user's own kernel and modules.
     kernel: KernelImage
     directory: Path
     digests: Mapping[str, str]
@@ -107,7 +107,7 @@ class _Kept:
                 content = file.read()
         except OSError as error:
             raise RequestError(f"cannot read {path}: {error.strerror}", hint=self._hint()) from error
-        if not self.digests:
+        if not self.digests or not path.is_relative_to(self.directory):
             return content
         if self.digests.get(str(path.relative_to(self.directory))) != hashlib.sha256(content).hexdigest():
             raise RunError(
