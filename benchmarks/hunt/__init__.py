@@ -41,7 +41,7 @@ _CPUS: Final = 2
 
 @dataclass(frozen=True)
 class Search:
-    """What one search came to: the ``trial`` that showed the goal, if any, of ``trials``, in ``cpu_s`` of this machine."""
+    """The outcome of a search: the ``trial`` that showed the goal, if any, of ``trials``, and the ``cpu_s`` of all."""
 
     cpu_s: float
     trials: int

@@ -19,13 +19,13 @@ GROUND = Ground(
     length_ns=10_000_000,
     longest_ns=100_000,
     moments=tuple((place % 2, 50_000 * place) for place in range(200)),
-    shared={
-        0x4000 + 20 * place: [(place % 2, 70_000 * place + 100 * time) for time in range(9)] for place in range(100)
-    },
+    shared=tuple(
+        (place % 2, 70_000 * place + 100 * at, 0x4000 + 20 * place) for place in range(100) for at in range(9)
+    ),
 )
 
 
-DRAWN = dict(WAYS) | {"access": lambda rng, ground: after_access(rng, ground, rng.choice(list(ground.shared)))}
+DRAWN = dict(WAYS) | {"access": lambda rng, ground: after_access(rng, ground, rng.choice(list(ground.sites)))}
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -70,16 +70,16 @@ def test_a_window_of_one_instruction_after_an_access_is_met_in_few_trials() -> N
     needed = 0
     for seed in range(20):
         search = Search(GROUND, seed)
-        window = random.Random(seed).choice(list(GROUND.shared.values()))
+        (cpu, _, _), times = random.Random(seed).choice(list(GROUND.sites.items()))
 
-        def is_met(chance: Chance, window: Sequence[tuple[int, int]] = window) -> bool:
-            return any((pause.cpu, pause.at_ns) in window and pause.for_ns > 2_000 for pause in chance.pauses)
+        def is_met(chance: Chance, cpu: int = cpu, times: Sequence[int] = times) -> bool:
+            return any(p.cpu == cpu and p.at_ns in times and p.for_ns > 2_000 for p in chance.pauses)
 
         while not any(map(is_met, batch := search.batch())):
             needed += BATCH
             search.learn([Tried(chance, False, 0.0, (0,)) for chance in batch])
-    # Two of five trials are after an access, and each of the hundred places comes before any comes again.
-    assert needed / 20 < 400
+    # Half of the trials are after an access, and each of some two hundred sites comes before any comes again.
+    assert needed / 20 < 700
 
 
 def test_the_same_seed_draws_the_same() -> None:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -32,7 +33,6 @@ _BLOCK_BYTES: Final = 12
 # Between the longest and the shortest pause after an access.
 _RANGE: Final = 300
 _MOST_AGAIN: Final = 8
-_MOST_SAMPLED: Final = 50
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,32 @@ class Chance:
 @dataclass(frozen=True)
 class Ground:
     """Facts on the workload: its CPUs, for how long it runs, and when its tasks switch or wake each other, as
-    pairs of CPU and time. ``shared`` is when they have accessed memory that they share, as CPU and time by the
-    instruction that did. No pause is longer than ``longest_ns``.
+    pairs of CPU and time. ``shared`` is when they have accessed memory that they share: the CPU, the time and the
+    instruction, in the order of time. No pause is longer than ``longest_ns``.
     """
 
     cpus: int
     length_ns: int
     longest_ns: int
     moments: tuple[tuple[int, int], ...] = ()
-    shared: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    shared: tuple[tuple[int, int, int], ...] = ()
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """Return the instructions that access memory which tasks share."""
+        return tuple(sorted({place for _, _, place in self.shared}))
+
+    @cached_property
+    def sites(self) -> Mapping[tuple[int, int, int], tuple[int, ...]]:
+        """Return when each instruction did, by the CPU, the instruction that did so before on that CPU, and itself:
+        what is alike in them is mostly alike in what a pause does there.
+        """
+        before: dict[int, int] = {}
+        sites: dict[tuple[int, int, int], list[int]] = {}
+        for cpu, at_ns, place in self.shared:
+            sites.setdefault((cpu, before.get(cpu, 0), place), []).append(at_ns)
+            before[cpu] = place
+        return {site: tuple(times) for site, times in sorted(sites.items())}
 
 
 Way = Callable[[random.Random, Ground], tuple[CpuPause, ...]]
@@ -121,31 +138,30 @@ def slow(rng: random.Random, ground: Ground) -> tuple[CpuPause, ...]:
 WAYS: Final[Mapping[str, Way]] = MappingProxyType({"few": few, "many": many, "near": near, "slow": slow})
 
 
-def after_access(rng: random.Random, ground: Ground, place: int) -> tuple[CpuPause, ...]:
-    """Draw pauses between one access of shared memory by the instruction at ``place`` and the next instruction, for
-    the seed 0: what the task has read there may be old when it goes on.
+def after_access(rng: random.Random, ground: Ground, site: tuple[int, int, int]) -> tuple[CpuPause, ...]:
+    """Draw pauses between an access of shared memory at ``site`` and the next instruction, for the seed 0: what the
+    task has read there may be old when it goes on.
     """
-    accesses = ground.shared[place]
-    cpu, at_ns = rng.choice(accesses)
+    cpu, times = site[0], ground.sites[site]
+    at_ns = rng.choice(times)
     longest_ns = max(SHORTEST_NS, ground.longest_ns)
     for_ns = round(longest_ns * math.exp(rng.uniform(-math.log(_RANGE), 0)))
     pauses = [CpuPause(cpu=cpu, at_ns=at_ns, for_ns=for_ns)]
     match rng.randrange(3):
         case 0:  # The task comes there again, later by what it has stood still.
-            again = sorted(when for of, when in accesses if of == cpu and when > at_ns)[:_MOST_AGAIN]
+            again = [when for when in times if when > at_ns][:_MOST_AGAIN]
             pauses += [
                 CpuPause(cpu=cpu, at_ns=when + number * for_ns, for_ns=for_ns) for number, when in enumerate(again, 1)
             ]
         case 1:  # Meanwhile others come to places of their own: all of them, in turn, are in the middle of something.
             for other in rng.sample(range(ground.cpus), ground.cpus):
-                meanwhile = [
-                    when
-                    for there in rng.sample(sorted(ground.shared), min(_MOST_SAMPLED, len(ground.shared)))
-                    for of, when in ground.shared[there]
+                meanwhile = {
+                    place: when
+                    for of, when, place in ground.shared
                     if of == other != cpu and at_ns <= when < at_ns + for_ns
-                ]
+                }
                 if meanwhile:
-                    pauses.append(CpuPause(cpu=other, at_ns=rng.choice(meanwhile), for_ns=for_ns))
+                    pauses.append(CpuPause(cpu=other, at_ns=rng.choice(list(meanwhile.values())), for_ns=for_ns))
         case _:
             pass
     return within_bounds(pauses, ground)

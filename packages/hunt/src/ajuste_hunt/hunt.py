@@ -212,7 +212,7 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
     seconds = [ending.seconds for ending in endings if ending.seconds > 0]
     length_ns = max(1000, round(1e9 * statistics.median(seconds))) if seconds else 10**9
     moments: tuple[tuple[int, int], ...] = ()
-    shared: dict[int, list[tuple[int, int]]] = {}
+    shared: tuple[tuple[int, int, int], ...] = ()
     if not question.plain_only:
         question.options.say("where tasks switch and wake each other")
         try:
@@ -224,8 +224,7 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
             showing = [(cpu, decisions.time_ns(place)) for place, cpu in enumerate(decisions.cpus)]
             step = -(-len(showing) // _MOST_MOMENTS) or 1
             moments = tuple(showing[::step])
-            for cpu, at_ns, by in bench.shared_accesses(Chance(0)):
-                shared.setdefault(by, []).append((cpu, at_ns))
+            shared = tuple(sorted(bench.shared_accesses(Chance(0)), key=lambda access: access[1]))
     return Ground(question.study.target.cpus, length_ns, question.longest_ns, moments, shared)
 
 

@@ -47,7 +47,7 @@ class Search:
     _news: dict[str, int] = field(default_factory=dict, init=False)
     _drawn: int = field(default=0, init=False)
     _places_left: list[list[int]] = field(default_factory=list, init=False)
-    _accesses_left: list[int] = field(default_factory=list, init=False)
+    _sites_left: list[tuple[int, int, int]] = field(default_factory=list, init=False)
     _rounds: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -80,17 +80,18 @@ class Search:
     def _next_places(self) -> list[int]:
         # One place after the other, each once before any comes again; then two together.
         if not self._places_left:
-            blocks = blocks_of(sorted(self.ground.shared))
+            blocks = blocks_of(self.ground.places)
             self._rng.shuffle(blocks)
             self._rounds += 1
             size = min(2, self._rounds // 2 + 1)
             self._places_left = [blocks[place : place + size] for place in range(0, len(blocks), size)]
         return self._places_left.pop()
 
-    def _next_access(self) -> int:
-        if not self._accesses_left:
-            self._accesses_left = self._rng.sample(sorted(self.ground.shared), len(self.ground.shared))
-        return self._accesses_left.pop()
+    def _next_site(self) -> tuple[int, int, int]:
+        # One after the other, each once before any comes again.
+        if not self._sites_left:
+            self._sites_left = self._rng.sample(list(self.ground.sites), len(self.ground.sites))
+        return self._sites_left.pop()
 
     def _draw(self) -> Chance:
         self._drawn += 1
@@ -99,7 +100,7 @@ class Search:
             return Chance(seed)
         names = [*WAYS, *([CHANGED] if self._parents else []), *([PLACES, ACCESS] if self.ground.shared else [])]
         # Where memory is shared most bugs are, and a trial there is worth some hundred others.
-        bases = {PLACES: 5.0, ACCESS: 5.0}
+        bases = {PLACES: 4.0, ACCESS: 8.0}
         weights = [bases.get(name, 1.0) + 0.1 * min(10, self._news.get(name, 0)) for name in names]
         way = self._rng.choices(names, weights)[0]
         if way == CHANGED:
@@ -108,6 +109,6 @@ class Search:
         if way == PLACES:
             return Chance(0, way=PLACES, places=at_places(self._rng, self.ground, self._next_places()))
         if way == ACCESS:
-            return Chance(0, after_access(self._rng, self.ground, self._next_access()), ACCESS)
+            return Chance(0, after_access(self._rng, self.ground, self._next_site()), ACCESS)
         # Other seeds have other layouts; half of the trials keep one, so that what changes is known to be the pauses.
         return Chance(self._rng.choice((0, seed)), WAYS[way](self._rng, self.ground), way)
