@@ -66,16 +66,17 @@ fn refuse(reason: &str) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// Addresses of programs are below 2⁴⁷.
+/// Of an address: what is above is like its highest one.
 const ADDRESS_BITS: u32 = 48;
 
-/// An instruction of a program, and how many of its block come after it.
+/// An instruction, and how many of its block come after it.
 pub fn packed(address: u64, left: usize) -> u64 {
-    (left as u64) << ADDRESS_BITS | address
+    (left as u64) << ADDRESS_BITS | address & ((1 << ADDRESS_BITS) - 1)
 }
 
 fn unpacked(number: u64) -> (u64, u64) {
-    (number & ((1 << ADDRESS_BITS) - 1), number >> ADDRESS_BITS)
+    let above = u64::BITS - ADDRESS_BITS;
+    (((number << above) as i64 >> above) as u64, number >> ADDRESS_BITS)
 }
 
 fn number(told: *mut c_void) -> u64 {
@@ -196,4 +197,16 @@ pub extern "C" fn dequeue(cpu: c_uint, _: *mut c_void) {
 pub extern "C" fn system_call(cpu: c_uint, function: *mut c_void) {
     let (lens, cpu) = with(cpu);
     lens.system_call(cpu, number(function));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_of_a_program_or_a_module_is_packed() {
+        for address in [0x40_1234, 0x7fff_ffff_ffff, 0xffff_ffff_c000_1234] {
+            assert_eq!(unpacked(packed(address, 65_535)), (address, 65_535));
+        }
+    }
 }

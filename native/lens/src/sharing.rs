@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use crate::task::TaskId;
 
 const WORD_BYTES: u64 = 8;
-/// Accesses of one word that are kept: the first ones.
-const MOST_OF_WORD: usize = 256;
+/// Accesses of one word that are kept.
+const MOST_OF_WORD: usize = 4096;
+/// Of these, the first ones by one instruction on one CPU: some wait for a word in a loop.
+const MOST_ALIKE: usize = 64;
 const MOST_WORDS: usize = 1 << 20;
 const MOST_WRITTEN: usize = 100_000;
 
@@ -58,7 +60,9 @@ impl Sharing {
         let word = self.words.entry(number).or_default();
         word.is_stored |= is_store;
         word.is_shared |= *word.first.get_or_insert(task) != task;
-        if word.accesses.len() < MOST_OF_WORD {
+        let alike = || word.accesses.iter().filter(|(_, of, at)| (*of, *at) == (cpu, by)).count();
+        let is_rare = word.accesses.len() < MOST_ALIKE || alike() < MOST_ALIKE;
+        if is_rare && word.accesses.len() < MOST_OF_WORD {
             word.accesses.push((ended_ns().saturating_sub(self.began_ns), cpu, by));
         }
     }
@@ -103,5 +107,17 @@ mod tests {
         access(1, 0, 0x3000, false, 1022); // only loaded
         access(2, 1, 0x3000, false, 1023);
         assert_eq!(sharing.moments(), [(10, 0, 7), (30, 1, 7)]);
+    }
+
+    #[test]
+    fn a_loop_that_waits_for_a_word_leaves_room_for_what_others_do_with_it() {
+        let mut sharing = Sharing::new(PathBuf::new());
+        for now_ns in 0..100_000 {
+            sharing.access((1, 0), (0x1000, 7), false, || now_ns);
+        }
+        sharing.access((2, 1), (0x1000, 9), true, || 100_000);
+        let moments = sharing.moments();
+        assert_eq!(moments.len(), MOST_ALIKE + 1);
+        assert_eq!(moments.last(), Some(&(100_000, 1, 9)));
     }
 }

@@ -12,6 +12,13 @@ pub fn is_kernel(address: u64) -> bool {
     address >= KERNEL_SPACE
 }
 
+/// Modules are above the kernel's image: Documentation/arch/x86/x86_64/mm.rst, of a kernel whose place is random.
+const MODULE_SPACE: u64 = 0xffff_ffff_c000_0000;
+
+pub fn is_module(address: u64) -> bool {
+    address >= MODULE_SPACE
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     /// Entered by hardware at its first instruction.

@@ -12,7 +12,7 @@ use crate::counters::{BRANCHES, CLOSE, KERNEL, NOTHING, OPEN, USER};
 use crate::instruction::{Shape, shape};
 use crate::interface::{self, Instruction, LONGEST_INSTRUCTION};
 use crate::sites::{Site, Sites, is_locked, state_offset};
-use crate::symbols::{Place, Special, Symbols, is_kernel};
+use crate::symbols::{Place, Special, Symbols, is_kernel, is_module};
 
 struct Piece {
     instruction: Instruction,
@@ -44,7 +44,10 @@ pub fn instrument(
             watch_decisions(&pieces, sites.at(place), place.function);
         }
     } else {
-        watch_user(&pieces, shares);
+        watch_user(&pieces);
+    }
+    if shares && (!in_kernel || is_module(first.address)) {
+        watch_sharing(&pieces);
     }
     let (sure, unsure) = pieces.split_at(pieces.len() - usize::from(may_be_left_out(&pieces)));
     count(sure, in_kernel);
@@ -141,15 +144,16 @@ fn watch_decisions(pieces: &[Piece], site: Option<Site>, function: u64) {
     }
 }
 
-fn watch_user(pieces: &[Piece], shares: bool) {
-    for (place, piece) in pieces.iter().enumerate() {
-        if piece.shape == Shape::Output {
-            piece.instruction.on_execution(callbacks::output, told(0));
-        }
-        if shares && piece.shape.may_fault() {
-            let left = pieces.len() - place - 1;
-            piece.instruction.on_access(callbacks::shared, told(callbacks::packed(piece.address, left)));
-        }
+fn watch_user(pieces: &[Piece]) {
+    for piece in pieces.iter().filter(|piece| piece.shape == Shape::Output) {
+        piece.instruction.on_execution(callbacks::output, told(0));
+    }
+}
+
+fn watch_sharing(pieces: &[Piece]) {
+    for (place, piece) in pieces.iter().enumerate().filter(|(_, piece)| piece.shape.may_fault()) {
+        let left = pieces.len() - place - 1;
+        piece.instruction.on_access(callbacks::shared, told(callbacks::packed(piece.address, left)));
     }
 }
 

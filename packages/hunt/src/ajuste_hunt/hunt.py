@@ -230,6 +230,7 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
 
 def _handed_over(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> Hunted:
     question, bench, goal = progress.question, progress.bench, progress.question.goal
+    until_there_s = bench.host_seconds
     question.options.say(f"found in trial {at}: {hit.words}; leaving pauses out")
     left = MINIMISING
     best, is_minimal = hit.chance, True
@@ -257,6 +258,7 @@ def _handed_over(progress: _Progress, hit: Tried, at: int, outcome: Outcome) -> 
         attempts=len(digests),
         minimal=is_minimal,
         digest=digests[0],
+        host_seconds=round(until_there_s, 2),
     )
     account, pair, notes = _followed(question, bench, best)
     study, note = reproducer(bench, best, goal, progress.typical, question.named)

@@ -40,7 +40,8 @@ class Story(ClosedModel):
 
 class Found(ClosedModel):
     """A trial that shows the goal: its number, its ``seed``, and the fewest pauses that show it. ``ending`` says how
-    it ended; ``replays`` of it were alike to the byte, of so many ``attempts``.
+    it ended; ``replays`` of it were alike to the byte, of so many ``attempts``. ``host_seconds`` are those of guests
+    until it was there.
     """
 
     trial: int = Field(ge=1)
@@ -53,6 +54,7 @@ class Found(ClosedModel):
     attempts: int = Field(ge=0)
     minimal: bool
     digest: str
+    host_seconds: float
 
 
 class Hunt(ClosedModel):
@@ -60,7 +62,7 @@ class Hunt(ClosedModel):
 
     ``trials`` were carried out, ``shown_plain`` of ``plain`` ones without pauses showed the goal, ``kinds`` of trials
     ran as none before. ``nearest`` is the metric's value that came nearest. ``longest_pause_us`` bounds each pause.
-    ``cpu_seconds`` are of this machine.
+    ``host_seconds`` are the sum of how long guests ran on this machine.
     """
 
     version: Literal[1] = 1
