@@ -52,7 +52,6 @@ class Search:
     pauses: int = 0
     replays: int = 0
     attempts: int = 0
-    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,13 +75,12 @@ class Answer:
 
 def search(bug: PlantedBug, program: Path, *options: str) -> Search:
     """Hunt as a person does, from where the program is."""
-    words = ["hunt", "--json", "--fresh", "--until", bug.goal, *_target(bug, program), *options]
+    words = ["hunt", "--json", "--fresh", "--until", bug.goal, *_target(bug), *options]
     begin = _cpu_s()
     done = _ajuste(program.parent, *words, "--", *bug.command)
     cpu_s = round(_cpu_s() - begin, 1)
     if done.returncode not in (0, 3):
-        problem = next((line for line in done.stderr.splitlines() if line.startswith("ajuste: ")), done.stderr[-300:])
-        return Search(cpu_s, 0, problem=problem)
+        raise RuntimeError(f"{bug.name}: {' '.join(done.args)}: {done.stderr.strip()[-500:]}")
     document: dict[str, Any] = json.loads(done.stdout)
     finding = document["finding"]
     if finding is None:
@@ -98,9 +96,9 @@ def search(bug: PlantedBug, program: Path, *options: str) -> Search:
     )
 
 
-def _target(bug: PlantedBug, program: Path) -> list[str]:
-    words = ["--kernel", bug.kernel, "--guest-cpus", str(bug.cpus), "--file", str(program)]
-    # A hang is a hundred times the usual time, as the hunt has it; what only takes long has a limit of its own.
+def _target(bug: PlantedBug) -> list[str]:
+    words = ["--kernel", bug.kernel, "--guest-cpus", str(bug.cpus), "--file", bug.command[0]]
+    # A hang is 20 times the usual time, as the hunt has it; what only takes long has a limit of its own.
     return words if bug.goal == "hung" or "exit" in bug.goal else [*words, "--timeout", f"{bug.timeout_s:g}"]
 
 
@@ -206,9 +204,10 @@ def measure(names: Sequence[str] = (), *, again: bool = False, seeds: bool = Tru
         unit="of them",
         figures={"found": [sum(bool(each.twin and each.twin.trial) for each in done) / len(done)]},
         goal="in none",
-        reached=not any(each.twin is None or each.twin.trial or each.twin.problem for each in done),
+        reached=not any(each.twin is None or each.twin.trial for each in done),
     )
-    write(page(answers()), PAGE, "hunt")
+    if found:
+        write(page(answers()), PAGE, "hunt")
 
 
 def page(done: Sequence[Answer]) -> str:
@@ -241,12 +240,12 @@ def row(measured: Answer) -> tuple[str, ...]:
     return (
         f"{bug.name}: {bug.wrong[0].lower()}{bug.wrong[1:].rstrip('.')}",
         f"`{bug.goal}`",
-        str(hunt.trial) if hunt.trial else hunt.problem or f"not in {hunt.trials}",
+        str(hunt.trial) if hunt.trial else f"not in {hunt.trials}",
         str(hunt.pauses) if hunt.trial else "",
         f"{hunt.guest_s:.0f}",
         f"{hunt.cpu_s:.0f}",
-        "" if seeds is None else seeds.problem or f"{'' if seeds.trial else 'not in '}{seeds.guest_s:.0f}",
-        "" if twin is None else twin.problem or (f"trial {twin.trial}" if twin.trial else "nothing"),
+        "" if seeds is None else f"{'' if seeds.trial else 'not in '}{seeds.guest_s:.0f}",
+        "" if twin is None else f"trial {twin.trial}" if twin.trial else "nothing",
     )
 
 

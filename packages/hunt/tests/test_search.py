@@ -109,3 +109,12 @@ def test_a_budget_that_ends_leaves_what_is_known() -> None:
 
 def test_places_that_are_close_are_one() -> None:
     assert blocks_of([100, 104, 110, 200, 400, 405]) == [100, 200, 400]
+
+
+def test_how_often_each_site_was_paused_at_is_counted() -> None:
+    search = Search(GROUND, seed=3)
+    for _ in range(200):
+        batch = search.batch()
+        search.learn([Tried(chance, False, 0.0, (0,)) for chance in batch])
+    # Some half of 1,600 trials, over two hundred sites.
+    assert 2 <= search.tries_of_site <= 1600 / len(GROUND.sites)

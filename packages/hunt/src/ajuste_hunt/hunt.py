@@ -82,6 +82,7 @@ class _Progress:
     nearest: float = -math.inf
     typical: float | None = None
     kinds: set[tuple[int, ...]] = field(default_factory=set)
+    search: Search | None = None
 
     def try_all(self, chances: Sequence[Chance]) -> list[Tried]:
         endings = self.bench.endings(chances)
@@ -179,6 +180,7 @@ def _carried_out(question: Question, bench: Bench, ends_at: float) -> Hunted:
         outcome: Outcome = "at-once" if 2 * progress.shown_plain > progress.plain else "found"
         return _handed_over(progress, showing, 1 + first.index(showing), outcome)
     search = Search(_ground(question, bench, endings), question.study.design.seed, plain_only=question.plain_only)
+    progress.search = search
     search.learn(first)
     while not progress.is_over:
         progress.say()
@@ -307,6 +309,8 @@ def _document(progress: _Progress, outcome: Outcome) -> Hunt:
         plain=progress.plain,
         shown_plain=progress.shown_plain,
         kinds=len(progress.kinds),
+        sites=len(progress.search.ground.sites) if progress.search else 0,
+        tries_of_site=progress.search.tries_of_site if progress.search else 0,
         run_ms=1000 * lengths[0],
         longest_pause_us=question.longest_ns / 1000,
         nearest=progress.near_words,

@@ -26,15 +26,20 @@ def answer(hunt: Hunt) -> str:
     """Return the answer in one or two sentences."""
     finding = hunt.finding
     if finding is None:
+        there = f", after each of {hunt.sites} accesses of shared memory {_times(hunt)}" if hunt.tries_of_site else ""
         return (
             f"{hunt.goal} was not seen in {count_of(hunt.trials, 'trial')}, in which CPUs stood still for up to "
-            f"{hunt.longest_pause_us:g} µs. That is no proof that it cannot happen."
+            f"{hunt.longest_pause_us:g} µs{there}. That is no proof that it cannot happen."
         )
     if hunt.outcome == "at-once":
         return f"{hunt.goal} is no rare case: {hunt.shown_plain} of {hunt.plain} trials show it as they are."
     if not finding.pauses:
         return f"Found in trial {finding.trial}: {finding.ending}. The seed alone shows it: no CPU has to stand still."
     return f"Found in trial {finding.trial}: {finding.ending}, when {_pauses(finding)}."
+
+
+def _times(hunt: Hunt) -> str:
+    return "once or more" if hunt.tries_of_site == 1 else f"{hunt.tries_of_site} times or more"
 
 
 def _pauses(finding: Found) -> str:
@@ -91,6 +96,7 @@ def _search(hunt: Hunt) -> Section:
         ("trials", f"{hunt.trials}, of which {hunt.plain} had no pauses; {hunt.kinds} ran as none before them"),
         ("a trial", f"{hunt.run_ms:.4g} ms on {count_of(hunt.cpus, 'CPU')}, {hunt.kernel}"),
         ("pauses", f"up to {hunt.longest_pause_us:g} µs each"),
+        *([("sites", f"{hunt.sites} accesses of shared memory by what came before")] if hunt.sites else []),
         ("guests ran for", f"{hunt.host_seconds:.0f} s"),
     ]
     if hunt.nearest and finding is None:

@@ -49,6 +49,7 @@ class Search:
     _places_left: list[list[int]] = field(default_factory=list, init=False)
     _sites_left: list[tuple[int, int, int]] = field(default_factory=list, init=False)
     _rounds: int = field(default=0, init=False)
+    _rounds_of_sites: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)  # noqa: S311 - it draws experiments
@@ -77,6 +78,11 @@ class Search:
         """Return how many trials ran as none before them."""
         return len(self._signatures)
 
+    @property
+    def tries_of_site(self) -> int:
+        """Return how many times each site was paused at, at least."""
+        return max(0, self._rounds_of_sites - bool(self._sites_left))
+
     def _next_places(self) -> list[int]:
         # One place after the other, each once before any comes again; then two together.
         if not self._places_left:
@@ -90,6 +96,7 @@ class Search:
     def _next_site(self) -> tuple[int, int, int]:
         # One after the other, each once before any comes again.
         if not self._sites_left:
+            self._rounds_of_sites += 1
             self._sites_left = self._rng.sample(list(self.ground.sites), len(self.ground.sites))
         return self._sites_left.pop()
 
