@@ -120,6 +120,16 @@ def test_a_pause_comes_between_an_access_and_the_next_instruction(ajuste: Shell)
             assert plain[at] not in before
 
 
+def test_pauses_of_another_kernel_are_refused(ajuste: Shell) -> None:
+    build_lost_wakeup(ajuste.directory)
+    pauses = f'kernel_sha256 = "{"0" * 64}"\n[[target.perturbation.pause]]\ncpu = 0\nat_ns = 1\nfor_ns = 9\n'
+    (ajuste.directory / "job.toml").write_text(JOB.replace("[analysis]", f"{pauses}[analysis]"))
+    _, complaint = ajuste("run", "job.toml", expect=2)
+    assert "pauses are moments of another kernel" in complaint
+    assert "debian:6.12" in complaint
+    assert "job.toml:12" in complaint
+
+
 @pytest.mark.slow
 def test_pauses_at_places_are_repeated_by_their_times(bench: Bench) -> None:
     places = tuple({by for _, _, by in bench.shared_accesses(Chance(0))})[:50]

@@ -36,6 +36,12 @@ class PerturbationTable(StudyTable):
     start_delay_ns: Whole = Field(
         default=0, ge=0, le=10**10, description="How long a trial waits before its start, in ns."
     )
+    kernel_sha256: str = Field(
+        default="",
+        pattern="^([0-9a-f]{64})?$",
+        exclude_if=lambda digest: not digest,
+        description="The kernel whose moments the pauses are, by the SHA-256 of its image: another one is refused.",
+    )
     pauses: tuple[CpuPause, ...] = Field(
         default=(), alias="pause", max_length=10_000, description="When CPUs of the guest stand still."
     )

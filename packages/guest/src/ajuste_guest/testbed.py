@@ -178,6 +178,7 @@ class GuestTestbed(KernelTestbed):
 
         check_claims(study)
         images = {spec: fetch_kernel(spec, self.options.home, say=self.options.say) for spec in study.kernels}
+        _require_kernel_of_pauses(study, images)
         if study.schedulers:
             from ajuste_guest.contained import with_programs
 
@@ -316,3 +317,15 @@ def _require_plain(configuration: ResolvedConfiguration, wanted: KernelToBuild, 
             hint="omit the level with --without, or use --kernel debian:5.10",
             place=place,
         )
+
+
+def _require_kernel_of_pauses(study: Study, images: Mapping[str, KernelImage]) -> None:
+    wanted = study.target.perturbation.kernel_sha256 if study.target.perturbation else ""
+    for spec, image in images.items():
+        if wanted and image.sha256 != wanted:
+            raise RequestError(
+                f"the pauses are moments of another kernel: its SHA-256 begins with {wanted[:12]}, that of {spec} "
+                f"({image.release}) with {image.sha256[:12]}; expected the same",
+                hint="hunt again under this kernel: ajuste hunt",
+                place=study.place("target", "perturbation", "kernel_sha256"),
+            )

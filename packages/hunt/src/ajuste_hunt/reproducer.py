@@ -18,6 +18,9 @@ def reproducer(bench: Bench, chance: Chance, goal: Goal, typical: float | None, 
         entropy=drawn.entropy,
         environment_bytes=drawn.environment_bytes,
         start_delay_ns=drawn.start_delay_ns,
+        kernel_sha256=bench.experiment.images[study.target.kernel].sha256
+        if chance.pauses and study.target.kernel
+        else "",
         pauses=chance.pauses,
     )
     workload = study.workload.model_copy(update={"console_failure": goal.pattern})
