@@ -170,33 +170,33 @@ def measure(names: Sequence[str] = (), *, again: bool = False, seeds: bool = Tru
         if answer.bug in wanted and answer.hunt.trial is not None and answer.seeds is None:
             _keep(with_seeds(answer))
     done = [each for each in answers() if each.bug in wanted]
-    found = [each for each in done if each.hunt.trial is not None]
+    hits = [each for each in done if each.hunt.trial is not None]
     yield Comparison(
         name="hunt-found",
-        what=f"{len(found)} of {len(done)} planted bugs are found: CPU minutes of each",
+        what=f"{len(hits)} of {len(done)} planted bugs are found: CPU minutes of each",
         unit="minutes",
         figures={"hunt": [each.hunt.cpu_s / 60 for each in done]},
         goal="16 of 20 found in at most 30 CPU minutes each",
-        reached=len([each for each in found if each.hunt.cpu_s <= MOST_CPU_S]) >= _FOUND * len(done),
+        reached=len([each for each in hits if each.hunt.cpu_s <= MOST_CPU_S]) >= _FOUND * len(done),
     )
-    if times := [each.times for each in found if each.times is not None]:
+    if times := [each.times for each in hits if each.times is not None]:
         yield Comparison(
             name="hunt-against-seeds",
             what="time of guests with seeds alone, as a multiple; at least, where seeds do not show it",
             unit="times",
             figures={"seeds": times},
             goal="ten times as much or more for half of all that are found",
-            reached=2 * sum(each >= TIMES for each in times) >= len(found),
+            reached=2 * sum(each >= TIMES for each in times) >= len(hits),
         )
-    if found:
-        replays = sum(each.hunt.replays for each in found), sum(each.hunt.attempts for each in found)
+    if hits:
+        replays = sum(each.hunt.replays for each in hits), sum(each.hunt.attempts for each in hits)
         yield Comparison(
             name="hunt-replays",
             what=f"replays of what is found: {replays[0]} of {replays[1]} alike to the byte",
             unit="of them",
             figures={"alike": [replays[0] / replays[1]]},
             goal="all, and each study that is handed over fails with the bug and passes without it",
-            reached=replays[0] == replays[1] and all(each.repeats and each.passes for each in found),
+            reached=replays[0] == replays[1] and all(each.repeats and each.passes for each in hits),
         )
     yield Comparison(
         name="hunt-twins",
@@ -206,28 +206,28 @@ def measure(names: Sequence[str] = (), *, again: bool = False, seeds: bool = Tru
         goal="in none",
         reached=not any(each.twin is None or each.twin.trial for each in done),
     )
-    if found:
+    if hits:
         write(page(answers()), PAGE, "hunt")
 
 
 def page(done: Sequence[Answer]) -> str:
     """Return what was measured as Markdown."""
-    found = [each for each in done if each.hunt.trial is not None]
-    seeds = [each for each in found if each.seeds is not None]
-    replays = sum(each.hunt.replays for each in found), sum(each.hunt.attempts for each in found)
+    hits = [each for each in done if each.hunt.trial is not None]
+    seeds = [each for each in hits if each.seeds is not None]
+    replays = sum(each.hunt.replays for each in hits), sum(each.hunt.attempts for each in hits)
     sentences = [
-        f"Of {len(done)} bugs {len(found)} are found within {MOST_CPU_S // 60} CPU minutes each, in the median in "
-        f"{statistics.median(each.hunt.cpu_s for each in found) / 60:.1f}. {replays[0]} of {replays[1]} replays are "
-        f"alike to the byte, and {sum(each.repeats and each.passes for each in found)} of {len(found)} studies that "
+        f"Of {len(done)} bugs {len(hits)} are found within {MOST_CPU_S // 60} CPU minutes each, in the median in "
+        f"{statistics.median(each.hunt.cpu_s for each in hits) / 60:.1f}. {replays[0]} of {replays[1]} replays are "
+        f"alike to the byte, and {sum(each.repeats and each.passes for each in hits)} of {len(hits)} studies that "
         f"were handed over fail with the bug and pass without it. In the {len(done)} programs without the bug, "
         f"something is found in {sum(bool(each.twin and each.twin.trial) for each in done)}.",
     ]
     if seeds:
-        shown = sum(bool(each.seeds and each.seeds.trial) for each in seeds)
+        showing = sum(bool(each.seeds and each.seeds.trial) for each in seeds)
         longer = sum((each.times or 0) >= TIMES for each in seeds)
         sentences.append(
-            f"Seeds alone show {shown} of the {len(seeds)} with which they were tried, and take {TIMES} times as long "
-            f"or more for {longer} of the {len(found)} that are found."
+            f"Seeds alone show {showing} of the {len(seeds)} that they were tried on, and take {TIMES} times as long "
+            f"or more for {longer} of the {len(hits)} that are found."
         )
     head = ("bug", "shows as", "found in trial", "pauses needed", "guests ran, s", "CPU s", "seeds alone, s", "twin")
     lines = [head, ("---", "---", *("---:",) * 5, "---"), *map(row, done)]

@@ -326,6 +326,6 @@ def _require_kernel_of_pauses(study: Study, images: Mapping[str, KernelImage]) -
             raise RequestError(
                 f"the pauses are moments of another kernel: its SHA-256 begins with {wanted[:12]}, that of {spec} "
                 f"({image.release}) with {image.sha256[:12]}; expected the same",
-                hint="hunt again under this kernel: ajuste hunt",
+                hint="run ajuste hunt again, under this kernel",
                 place=study.place("target", "perturbation", "kernel_sha256"),
             )

@@ -61,7 +61,7 @@ class Hunt(ClosedModel):
     """A hunt: its ``goal``, where it looked, and what came of it.
 
     ``trials`` were carried out, ``shown_plain`` of ``plain`` ones without pauses showed the goal, ``kinds`` of trials
-    ran as none before. ``sites`` are the places at which its tasks share memory, told apart by what came before; a
+    ran as none before. ``sites`` are the places at which its tasks share memory, distinguished by what came before; a
     pause was tried after each ``tries_of_site`` times or once more. ``nearest`` is the metric's value that came
     nearest. ``longest_pause_us`` bounds each pause. ``host_seconds`` are the sum of how long guests ran on this
     machine.
