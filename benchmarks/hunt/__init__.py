@@ -23,8 +23,11 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from ajuste.machine.home import home
+from ajuste_guest.kernel.fetch import fetch_kernel
+from ajuste_guest.kernel.own_module import fetch_headers
 from benchmarks.comparison import Comparison, show
-from benchmarks.hunt.planted.catalogue import PlantedBug, build_bug, planted_bugs
+from benchmarks.hunt.planted.catalogue import PlantedBug, build_bug, module_study, planted_bugs
 from benchmarks.verdicts.page import write
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "hunts.md"
@@ -75,9 +78,9 @@ class Answer:
 
 def search(bug: PlantedBug, program: Path, *options: str) -> Search:
     """Hunt as a person does, from where the program is."""
-    words = ["hunt", "--json", "--fresh", "--until", bug.goal, *_target(bug), *options]
+    words = ["hunt", "--json", "--fresh", "--until", bug.goal, *options]
     begin = _cpu_s()
-    done = _ajuste(program.parent, *words, "--", *bug.command)
+    done = _ajuste(program.parent, *words, *_job(bug))
     cpu_s = round(_cpu_s() - begin, 1)
     if done.returncode not in (0, 3):
         raise RuntimeError(f"{bug.name}: {' '.join(done.args)}: {done.stderr.strip()[-500:]}")
@@ -96,10 +99,13 @@ def search(bug: PlantedBug, program: Path, *options: str) -> Search:
     )
 
 
-def _target(bug: PlantedBug) -> list[str]:
+def _job(bug: PlantedBug) -> list[str]:
+    if bug.kind == "module":
+        return [f"{bug.name}.toml"]
     words = ["--kernel", bug.kernel, "--guest-cpus", str(bug.cpus), "--file", bug.command[0]]
     # A hang is 20 times the usual time, as the hunt has it; what only takes long has a limit of its own.
-    return words if bug.goal == "hung" or "exit" in bug.goal else [*words, "--timeout", f"{bug.timeout_s:g}"]
+    limit = [] if bug.goal == "hung" or "exit" in bug.goal else ["--timeout", f"{bug.timeout_s:g}"]
+    return [*words, *limit, "--", *bug.command]
 
 
 def hunted(bug: PlantedBug) -> Answer:
@@ -127,7 +133,11 @@ def with_seeds(answer: Answer) -> Answer:
 def _built(bug: PlantedBug, directory: Path, *, fixed: bool) -> Path:
     out = directory / ("twin" if fixed else "bug")
     out.mkdir()
-    return build_bug(bug, out, fixed=fixed)
+    if bug.kind != "module":
+        return build_bug(bug, out, fixed=fixed)
+    image = fetch_kernel(bug.kernel, home())
+    module_study(bug, out, image.vmlinuz)
+    return build_bug(bug, out, fixed=fixed, headers=fetch_headers(image, home()).directory)
 
 
 def _ajuste(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -160,7 +170,7 @@ def _keep(measured: Answer) -> None:
 
 
 def measure(names: Sequence[str] = (), *, again: bool = False, seeds: bool = True) -> Iterator[Comparison]:
-    wanted = [bug for bug in planted_bugs() if bug.kind == "user" and (not names or bug.name in names)]
+    wanted = [bug for bug in planted_bugs() if not names or bug.name in names]
     there = {} if again else {each.bug: each for each in answers()}
     for bug in wanted:
         if bug not in there:

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 from benchmarks.hunt.planted import catalogue
-from benchmarks.hunt.planted.catalogue import PlantedBug, build_bug, planted_bugs, read_bug
+from benchmarks.hunt.planted.catalogue import PlantedBug, build_bug, module_study, planted_bugs, read_bug
 from pydantic import ValidationError
 
+from ajuste.catalogue.loader import catalogue as known
+from ajuste.kernel.spec import parse_spec
+from ajuste.study.read import read_study
 from looped import each
 
 DIRECTORY = Path(catalogue.__file__).parent
@@ -89,6 +92,15 @@ def test_a_module_without_headers_is_refused(tmp_path: Path) -> None:
     module = next(bug for bug in BUGS if bug.kind == "module")
     with pytest.raises(ValueError, match=f"{module.name}: .* requires the headers of {module.kernel}"):
         build_bug(module, tmp_path)
+
+
+def test_a_study_of_a_module_is_valid(tmp_path: Path) -> None:
+    module = next(bug for bug in BUGS if bug.kind == "module")
+    (tmp_path / module.name).touch()
+    study = read_study(module_study(module, tmp_path, tmp_path / "vmlinuz"), known(), parse_kernel=parse_spec)
+    assert study.target.modules == module.modules
+    assert study.target.kernel == f"path:{tmp_path}/vmlinuz,modules={tmp_path}/modules"
+    assert study.workload.timeout_s == module.timeout_s
 
 
 @NEEDS_CC

@@ -95,6 +95,43 @@ def build_bug(
     return out / bug.command[0]
 
 
+_STUDY: Final = """\
+schema = 1
+name = "{name}"
+factor = []
+
+[workload]
+command = ["./{name}"]
+files = ["{name}"]
+timeout_s = {limit:g}
+
+[target]
+kernel = "path:{kernel},modules={modules}"
+cpus = {cpus}
+modules = ["{loaded}"]
+
+[analysis]
+metrics = ["elapsed"]
+"""
+
+
+def module_study(bug: PlantedBug, out: Path, vmlinuz: Path) -> Path:
+    """Write a study of the module that was built into ``out`` for the kernel ``vmlinuz``, and return its file."""
+    file = out / f"{bug.name}.toml"
+    file.write_text(
+        _STUDY.format(
+            name=bug.name,
+            limit=bug.timeout_s,
+            kernel=vmlinuz,
+            modules=out.absolute() / "modules",
+            cpus=bug.cpus,
+            loaded='", "'.join(bug.modules),
+        ),
+        encoding="utf-8",
+    )
+    return file
+
+
 def _substituted(command: Sequence[str], flags: Sequence[str], places: dict[str, str]) -> Iterator[str]:
     for word in command:
         if word == "{flags}":
