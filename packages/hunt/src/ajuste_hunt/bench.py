@@ -29,6 +29,8 @@ from ajuste_guest.executor.guest import GuestExecutor
 from ajuste_hunt.chance import Chance
 from ajuste_hunt.goal import STALL, Ending
 
+# A pause at a place begins at the end of its block.
+_JUST_NS: Final = 100
 _SWITCHES: Final = ("voluntary-switches", "involuntary-switches", "cpu-migrations", "minor-faults")
 
 
@@ -90,6 +92,21 @@ class Bench:
         if observation.decisions is None or observation.costs is None:
             return None
         return self.guest.named_decisions(observation.costs, observation.decisions)
+
+    def functions_before(self, chance: Chance) -> dict[CpuPause, str]:
+        """Return which function had just accessed memory that tasks share, for each pause of such a trial."""
+        accesses = self.shared_accesses(chance)
+        costs = self.guest.run_paused(self.plan(chance.seed), chance.pauses, "decisions").costs
+        functions: dict[CpuPause, str] = {}
+        for pause in chance.pauses:
+            just = [
+                (at_ns, place)
+                for cpu, at_ns, place in accesses
+                if cpu == pause.cpu and pause.at_ns - _JUST_NS <= at_ns <= pause.at_ns
+            ]
+            if just and costs is not None:
+                functions[pause] = self.guest.function_at(costs, max(just)[1])
+        return functions
 
     def shared_accesses(self, chance: Chance) -> tuple[tuple[int, int, int], ...]:
         """Return when tasks access memory that they share, in such a trial: CPU, time and instruction."""

@@ -288,11 +288,16 @@ def _followed(
     try:
         showing = bench.decisions(best)
         plain = bench.decisions(Chance(best.seed)) if best.pauses else None
+        functions = bench.functions_before(best) if best.pauses else {}
     except AjusteError as failure:
         return None, None, (f"The scheduler's decisions could not be followed: {failure.message}.",)
     if showing is None:
         return None, None, ("The scheduler's decisions could not be followed.",)
-    return story(showing, plain, best.pauses), None if plain is None else (plain, showing), ()
+    return (
+        story(showing, plain, best.pauses, functions, round(1e9 * question.study.workload.timeout_s)),
+        None if plain is None else (plain, showing),
+        (),
+    )
 
 
 def _document(progress: _Progress, outcome: Outcome) -> Hunt:

@@ -21,10 +21,13 @@ class TaskThen(ClosedModel):
 
 
 class PauseThen(ClosedModel):
-    """A pause that is needed to show it, and what ran on its CPU then; "" where that is not known."""
+    """A pause that is needed to show it, what ran on its CPU then, and the function that had just accessed memory which
+    tasks share; "" where that is not known.
+    """
 
     pause: CpuPause
     running: str = ""
+    after: str = ""
 
 
 class Story(ClosedModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ajuste.model.plan import CpuPause
-from ajuste.model.wording import count_of
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import (
     Block,
     Column,
@@ -13,12 +13,12 @@ from ajuste.report.document import (
     Fact,
     Facts,
     Notes,
-    Paragraph,
     Report,
     Row,
     Section,
     Table,
 )
+from ajuste_guest.report.divergence import divergence_blocks
 from ajuste_hunt.model import Found, Hunt
 
 
@@ -35,7 +35,9 @@ def answer(hunt: Hunt) -> str:
         return f"{hunt.goal} is no rare case: {hunt.shown_plain} of {hunt.plain} trials show it as they are."
     if not finding.pauses:
         return f"Found in trial {finding.trial}: {finding.ending}. The seed alone shows it: no CPU has to stand still."
-    return f"Found in trial {finding.trial}: {finding.ending}, when {_pauses(finding)}."
+    after = hunt.story.pauses[0].after if hunt.story else ""
+    where = f", after an access of shared memory in {after}" if after and len(finding.pauses) == 1 else ""
+    return f"Found in trial {finding.trial}: {finding.ending}, when {_pauses(finding)}{where}."
 
 
 def _times(hunt: Hunt) -> str:
@@ -64,10 +66,23 @@ def _needed(hunt: Hunt) -> Iterator[Section]:
         return
     blocks: list[Block] = []
     if hunt.finding.pauses:
-        running = {then.pause: then.running for then in hunt.story.pauses} if hunt.story else {}
-        columns = (Column("CPU"), Column("from, ms"), Column("for, µs"), Column("while", figure=False))
+        then = {then.pause: (then.running, then.after) for then in hunt.story.pauses} if hunt.story else {}
+        columns = (
+            Column("CPU"),
+            Column("from, ms"),
+            Column("for, µs"),
+            Column("while", figure=False),
+            Column("after an access in", figure=False),
+        )
         rows = [
-            Row((str(pause.cpu), f"{pause.at_ns / 1e6:.6f}", f"{pause.for_ns / 1000:.3f}", running.get(pause, "")))
+            Row(
+                (
+                    str(pause.cpu),
+                    f"{pause.at_ns / 1e6:.6f}",
+                    f"{pause.for_ns / 1000:.3f}",
+                    *map(visible_line, then.get(pause, ("", ""))),
+                )
+            )
             for pause in hunt.finding.pauses
         ]
         blocks.append(Table.of(columns, rows, name="pauses"))
@@ -83,7 +98,8 @@ def _story(hunt: Hunt) -> Iterator[Section]:
     if story.parts is not None:
         yield Section(
             "Against a trial of the same seed without pauses",
-            (*map(Paragraph, story.parts.sentences), *_notes(story.parts.notes)),
+            divergence_blocks(story.parts, ("without pauses", "with the pauses"), "divergence"),
+            brief=3,
         )
     if story.waiting:
         facts = tuple(Fact(then.name, then.doing) for then in story.waiting)

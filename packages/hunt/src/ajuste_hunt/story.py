@@ -4,6 +4,7 @@ of a trial without pauses, and who waits at the end.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ajuste.model.decision import KINDS, NamedDecisions
@@ -12,20 +13,35 @@ from ajuste_guest.analysis.divergence import divergence
 from ajuste_hunt.model import PauseThen, Story, TaskThen
 
 _MOST_WAITING: Final = 12
+# The time limit begins a little before the workload does.
+_BEFORE_NS: Final = 1_000_000
 _TOLD: Final = 4
 # Of every way to sleep; what comes before says for what.
-_SLEEPING: Final = frozenset({"schedule", "__schedule", "schedule_timeout", "schedule_hrtimeout_range"})
+_SLEEPING: Final = frozenset(
+    {"__switch_to_asm", "schedule", "__schedule", "schedule_timeout", "schedule_hrtimeout_range"}
+)
 
 
-def story(finding: NamedDecisions, plain: NamedDecisions | None, pauses: tuple[CpuPause, ...]) -> Story:
-    """Return the story of the trial that decided as ``found``; ``plain`` is one of the same seed without pauses."""
+def story(
+    finding: NamedDecisions,
+    plain: NamedDecisions | None,
+    pauses: tuple[CpuPause, ...],
+    functions: Mapping[CpuPause, str],
+    limit_ns: int,
+) -> Story:
+    """Return the story of the trial that decided as ``finding``; ``plain`` is one of the same seed without pauses.
+    ``functions`` had accessed shared memory just before a pause. At ``limit_ns`` a job that has not ended is killed.
+    """
     notes = ("Only the first part of the decisions was kept.",) if finding.left_out else ()
     return Story(
-        pauses=tuple(PauseThen(pause=pause, running=running_at(finding, pause)) for pause in pauses),
+        pauses=tuple(
+            PauseThen(pause=pause, running=running_at(finding, pause), after=functions.get(pause, ""))
+            for pause in pauses
+        ),
         parts=None
         if plain is None or not pauses
         else divergence(plain, finding, ("without pauses", "with the pauses")),
-        waiting=() if finding.left_out else waiting_at_end(finding),
+        waiting=() if finding.left_out else waiting_at_end(finding, limit_ns - _BEFORE_NS),
         notes=notes,
     )
 
@@ -51,11 +67,13 @@ def running_at(stream: NamedDecisions, pause: CpuPause) -> str:
     return name
 
 
-def waiting_at_end(stream: NamedDecisions) -> tuple[TaskThen, ...]:
-    """Return the tasks of the workload that have slept since some time and that nobody woke."""
+def waiting_at_end(stream: NamedDecisions, until_ns: int) -> tuple[TaskThen, ...]:
+    """Return the tasks of the workload that sleep at its end, or at that time, and that nobody has woken."""
     of_workload = {task.number for task in stream.tasks if task.role == "workload"}
     asleep: dict[int, int] = {}
     for place, kind in enumerate(stream.kinds):
+        if stream.time_ns(place) > until_ns:
+            break
         running, other = stream.running[place], stream.others[place]
         match KINDS[kind]:
             case "switch":

@@ -40,6 +40,7 @@ from ajuste_guest.executor.initramfs import GuestFiles, Initramfs, build_initram
 from ajuste_guest.executor.lens import (
     Counting,
     GuestNames,
+    function_at,
     lens_for,
     lens_of_turns,
     name_costs,
@@ -279,6 +280,10 @@ class GuestExecutor(Executor):
 
     def named(self, costs: Costs) -> NamedCosts:
         return name_costs(costs, self._entered.names)
+
+    def function_at(self, costs: Costs, address: int) -> str:
+        """Return the function of user space at ``address``, where ``costs`` are of a trial that carried it out."""
+        return function_at(costs, self._entered.names.programs, address)
 
     def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
         return name_decisions(decisions, costs, self._instruction_ns, self._entered.names)

@@ -531,6 +531,20 @@ def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str
     return {task.number: names[task.code] for task in costs.tasks if names[task.code]}
 
 
+def function_at(costs: Costs, programs: Sequence[Program], address: int) -> str:
+    """Return the function of user space at ``address`` with its place in the file, such as take (job+0x40179f), or "" if
+    no program has it.
+    """
+    for code in dict.fromkeys(task.code for task in costs.tasks):
+        for mapped in locate(code, programs):
+            if address in mapped.places:
+                place = address - mapped.base
+                file = f"{mapped.program.path.rpartition('/')[2]}+{place:#x}"
+                name = mapped.program.function(place)
+                return f"{name} ({file})" if name else file
+    return ""
+
+
 def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, str]:
     """Return the main function of each kernel task's thread, where a switch showed that."""
     kernel_numbers = {task.number for task in decisions.tasks if task.role == "kernel"}

@@ -56,11 +56,7 @@ def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) 
                for which, lane in enumerate(lanes) for kind in drawn
                if any(mark.kind == kind for mark in lane.marks)]  # fmt: skip
     zero = {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "y domain"}
-    labels = [
-        (f"CPU {cpu}, " if len(cpus) > 1 else "") + called[which] + (" (baseline)" if which == 0 else "")
-        for cpu in cpus
-        for which in range(2)
-    ]
+    labels = [(f"CPU {cpu}, " if len(cpus) > 1 else "") + called[which] for cpu in cpus for which in range(2)]
     return Plot(
         name=name,
         title=f"Who has the CPU where they part, {unit.unit} since the last decision in common",
@@ -158,17 +154,24 @@ def _trace_command(results: Results, explanation: Explanation) -> tuple[Block, .
     )
 
 
-def _section(
-    divergence: Divergence, called: tuple[str, str], place: int, *, several: bool, trace: tuple[Block, ...]
-) -> Section:
-    plot = divergence_plot(divergence, called, f"divergence-{place}")
-    blocks: tuple[Block, ...] = (
+def divergence_blocks(
+    divergence: Divergence, called: tuple[str, str], name: str, trace: tuple[Block, ...] = ()
+) -> tuple[Block, ...]:
+    """Return what tells of it: sentences, a picture of that ``name``, and tables; the trials are ``called`` so."""
+    plot = divergence_plot(divergence, called, name)
+    return (
         *map(Paragraph, divergence.sentences),
         *((Picture(plot, called[1]),) if plot is not None else ()),
         *(Folded(table.title, (table,)) for table in _tables(divergence, called)),
         *trace,
         *(Paragraph(note, "dim", detail=True) for note in divergence.notes),
     )
+
+
+def _section(
+    divergence: Divergence, called: tuple[str, str], place: int, *, several: bool, trace: tuple[Block, ...]
+) -> Section:
+    blocks = divergence_blocks(divergence, (f"{called[0]} (baseline)", called[1]), f"divergence-{place}", trace)
     under = f" under {called[1]}" if several else ""
     return Section(
         f"Where the decisions part{under}", blocks, f"divergence-{place}", "Divergence", about=_ABOUT, brief=1
@@ -178,7 +181,6 @@ def _section(
 def _tables(divergence: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     if divergence.spread is None:
         return ()
-    heads = (f"{called[0]} (baseline)", called[1])
     rows = (
         *(
             _row(place - divergence.alike, (point, point), on_cpu=divergence.cpus > 1)
@@ -189,7 +191,7 @@ def _tables(divergence: Divergence, called: tuple[str, str]) -> tuple[Table, ...
             for place, pair in enumerate(zip_longest(divergence.baseline.following, divergence.own.following), 1)
         ),
     )
-    columns = (Column("", figure=False), *(Column(head, figure=False) for head in heads))
+    columns = (Column("", figure=False), *(Column(head, figure=False) for head in called))
     return (
         Table.of(columns, rows, title="Decisions where they part"),
         *_tasks(divergence),
