@@ -68,7 +68,7 @@ def _needed(hunt: Hunt) -> Iterator[Section]:
     if hunt.finding.pauses:
         then = {then.pause: (then.running, then.after) for then in hunt.story.pauses} if hunt.story else {}
         columns = (
-            Column("CPU"),
+            Column("CPU", figure=False),
             Column("from, ms"),
             Column("for, µs"),
             Column("while", figure=False),

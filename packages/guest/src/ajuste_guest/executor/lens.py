@@ -532,7 +532,7 @@ def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str
 
 
 def function_at(costs: Costs, programs: Sequence[Program], address: int) -> str:
-    """Return the function of user space at ``address`` with its place in the file, such as take (job+0x40179f), or "" if
+    """Return the function of user space at ``address`` and its place in the file, such as take (job+0x40179f), or "" if
     no program has it.
     """
     for code in dict.fromkeys(task.code for task in costs.tasks):
