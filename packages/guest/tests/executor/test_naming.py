@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.cost import CostCode, Costs, CostTask
-from ajuste_guest.executor.lens import Program, costs_by_name, locate, read_programs
+from ajuste_guest.executor.lens import Program, costs_by_name, function_at, locate, read_programs
 from ajuste_guest.executor.tree import Directory, Entry, Link, Regular, read_archive, write_archive
 from costs import documents
 
@@ -183,6 +183,13 @@ def test_every_function_has_its_name_and_its_file(built: Path) -> None:
         "Functions of the kernel's modules, and of code that it made itself, are shown by address.",
         "Functions of no file, such as the vDSO's, are shown by address.",
     )
+
+
+def test_an_address_within_a_function_has_its_name_and_its_place_in_the_file(built: Path) -> None:
+    file, base = built / "static-pie", 0x5000_0000
+    costs, inner = costs_of(file, base, "main", "inner"), functions(file)["inner"]
+    assert function_at(costs, [program(file)], base + inner + 1) == f"inner (static-pie+{inner + 1:#x})"
+    assert function_at(costs, [program(file)], 0xFFFFFFFFC0000000) == ""
 
 
 @pytest.mark.parametrize(
