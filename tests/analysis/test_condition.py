@@ -112,3 +112,9 @@ def test_an_expected_mean_is_said_with_its_unit() -> None:
     (checked,) = expectations(ExpectTable(figures=(figure,)), results_of(mean=0.00668), changed=False)
     assert (checked.what, checked.actual) == ("mean elapsed of a: at most 0.004 s", "0.00668 s")
     assert not checked.holds
+
+
+def test_a_study_that_failed_says_once_what_was_not_there() -> None:
+    failed = results_of(mean=1.0).model_copy(update={"stopped": "failed", "stopped_because": "found no clean trial"})
+    (checked,) = expectations(ExpectTable(stalls=0), failed, changed=False)
+    assert (checked.what, checked.actual, checked.holds) == ("no failed trial", "no clean trial", False)

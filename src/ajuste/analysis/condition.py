@@ -139,7 +139,7 @@ def _of_failures(most: int, results: Results) -> Expectation:
     reasons = "; ".join(list(results.tally.reasons)[:_MOST_REASONS])
     what = f"at most {count_of(most, 'failed trial')}" if most else "no failed trial"
     if results.stopped == "failed":  # whatever the limit: there is no result
-        return Expectation("failed trials", what, results.stopped_because, holds=False)
+        return Expectation("failed trials", what, results.stopped_because.removeprefix("found "), holds=False)
     return Expectation("failed trials", what, f"{failed}: {reasons}" if failed else "0", failed <= most)
 
 
