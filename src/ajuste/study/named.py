@@ -71,7 +71,8 @@ PLAIN: Final = frozenset(
     {
         *("Study.name", "Study.title", "Study.question", "Study.notes"),
         *("FactorTable.range", "FactorTable.step", "FactorTable.baseline", "FactorTable.prove"),
-        *("WorkloadTable.kind", "BackgroundTable.kind", "BackgroundTable.when"),
+        *("WorkloadTable.kind", "WorkloadTable.console_failure", "PerturbationTable.kernel_sha256"),
+        *("BackgroundTable.kind", "BackgroundTable.when"),
         *("ServiceTable.name", "ServiceTable.when"),
         *("VariantTable.name", "AttributesTable.affinity", "ScratchTable.filesystem", "ScratchTable.options"),
         *("PatternTable.name", "PatternTable.pattern", "PatternTable.pointer", "PatternTable.unit"),
