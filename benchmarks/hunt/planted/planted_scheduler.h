@@ -68,6 +68,31 @@ extern u32 scx_bpf_nr_cpu_ids(void) KERNEL_FUNCTION;
 /* Helpers of BPF, by their numbers. */
 static u64 (*const now_ns)(void) = (void *)5;
 static u32 (*const this_cpu)(void) = (void *)8;
+static long (*const repeat)(u32 times, void *body, void *context, u64 flags) = (void *)181;
+
+static long is_past(u32 number, u64 *end_ns)
+{
+	return now_ns() >= *end_ns;
+}
+
+static inline void stand_still(u64 us)
+{
+	u64 end_ns = now_ns() + us * 1000;
+
+	repeat(1 << 23, is_past, &end_ns, 0);
+}
+
+#ifdef PAUSE_US
+#define UNLUCKY(when)                          \
+	do {                                   \
+		if (when)                      \
+			stand_still(PAUSE_US); \
+	} while (0)
+#else
+#define UNLUCKY(when) \
+	do {          \
+	} while (0)
+#endif
 
 /* The scheduler, which the loader finds as `planted`. It is not ejected while it is watched. */
 #define SCHEDULER(...)                       \

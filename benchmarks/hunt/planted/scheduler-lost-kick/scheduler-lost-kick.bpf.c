@@ -25,6 +25,7 @@ void planted_enqueue(u64 *arguments)
 	for (u32 cpu = 0; cpu < CPUS && cpu < scx_bpf_nr_cpu_ids(); cpu++)
 		if (IS_FIXED || sleeps[cpu])
 			scx_bpf_kick_cpu(cpu, KICK_IDLE);
+	UNLUCKY(!(p->flags & IS_KTHREAD));
 	scx_bpf_dsq_insert(p, QUEUE, NO_END, arguments[1]);
 }
 
