@@ -22,7 +22,7 @@ from ajuste.machine.home import home, require_extra
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.report.console import Activity, Console
 from ajuste.report.terminal import ONE_SCREEN, print_report
-from ajuste.run.testbed import RunOptions
+from ajuste.run.testbed import RunOptions, kernel_testbed
 from ajuste.study.builtin import builtin_studies
 from ajuste.study.command_line.defaults import DEFAULT_KERNEL
 from ajuste.study.command_line.request import CommandLine, Request, seconds, split_commands
@@ -126,6 +126,8 @@ def hunt(
         raise RequestError(f"found {max_trials} trials; expected 1 or more", place=Place("--max-trials"))
     with Activity(log=not showing.silent, quiet=showing.silent) as activity:
         run_options = RunOptions(home(), jobs=workers, say=activity.say, warn=activity.say)
+        if study.schedulers:
+            study = kernel_testbed(run_options).with_schedulers(study).study
         question = Question(
             study=study,
             goal=goal,
