@@ -27,15 +27,7 @@ from ajuste.machine.home import home
 from ajuste_guest.kernel.fetch import fetch_kernel
 from ajuste_guest.kernel.own_module import fetch_headers
 from benchmarks.comparison import Comparison, show
-from benchmarks.hunt.planted.catalogue import (
-    LIBBPF,
-    PlantedBug,
-    build_bug,
-    build_libbpf,
-    module_study,
-    planted_bugs,
-    scheduler_study,
-)
+from benchmarks.hunt.planted.catalogue import PlantedBug, build_bug, module_study, planted_bugs
 from benchmarks.verdicts.page import write
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "hunts.md"
@@ -108,7 +100,7 @@ def search(bug: PlantedBug, program: Path, *options: str) -> Search:
 
 
 def _job(bug: PlantedBug) -> list[str]:
-    if bug.kind != "user":
+    if bug.kind == "module":
         return [f"{bug.name}.toml"]
     words = ["--kernel", bug.kernel, "--guest-cpus", str(bug.cpus), "--file", bug.command[0]]
     # A hang is 20 times the usual time, as the hunt has it; what only takes long has a limit of its own.
@@ -141,11 +133,8 @@ def with_seeds(answer: Answer) -> Answer:
 def _built(bug: PlantedBug, directory: Path, *, fixed: bool) -> Path:
     out = directory / ("twin" if fixed else "bug")
     out.mkdir()
-    if bug.kind == "user":
+    if bug.kind != "module":
         return build_bug(bug, out, fixed=fixed)
-    if bug.kind == "scheduler":
-        scheduler_study(bug, out)
-        return build_bug(bug, out, fixed=fixed, libbpf=build_libbpf(LIBBPF, home()))
     image = fetch_kernel(bug.kernel, home())
     module_study(bug, out, image.vmlinuz)
     return build_bug(bug, out, fixed=fixed, headers=fetch_headers(image, home()).directory)

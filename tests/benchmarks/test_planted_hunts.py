@@ -11,14 +11,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.hunt.planted import catalogue
-from benchmarks.hunt.planted.catalogue import (
-    PlantedBug,
-    build_bug,
-    module_study,
-    planted_bugs,
-    read_bug,
-    scheduler_study,
-)
+from benchmarks.hunt.planted.catalogue import PlantedBug, build_bug, module_study, planted_bugs, read_bug
 from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue as known
@@ -63,10 +56,9 @@ def ends_well(program: Path) -> bool:
 
 def test_there_are_bugs_of_all_kinds_and_every_directory_has_one() -> None:
     sources = {path.parent.name for path in DIRECTORY.glob("*/*.c")}
-    assert {bug.name for bug in BUGS if bug.scheduler} == {path.parent.name for path in DIRECTORY.glob("*/*.bpf.c")}
     assert sources == {bug.name for bug in BUGS}
     assert len(BUGS) >= 20
-    assert {bug.kind for bug in BUGS} == {"user", "module", "scheduler"}
+    assert {bug.kind for bug in BUGS} == {"user", "module"}
     assert {bug.depth for bug in BUGS} >= {1, 2, 3}
     goals = {re.split("[: ]", bug.goal)[0] for bug in BUGS}
     assert goals == {"hung", "exit", "dmesg", "elapsed"}
@@ -109,17 +101,6 @@ def test_a_study_of_a_module_is_valid(tmp_path: Path) -> None:
     assert study.target.modules == module.modules
     assert study.target.kernel == f"path:{tmp_path}/vmlinuz,modules={tmp_path}/modules"
     assert study.workload.timeout_s == module.timeout_s
-
-
-def test_a_study_of_a_scheduler_is_valid(tmp_path: Path) -> None:
-    bug = next(bug for bug in BUGS if bug.kind == "scheduler")
-    for name in (bug.name, bug.scheduler):
-        (tmp_path / name).touch()
-    study = read_study(scheduler_study(bug, tmp_path), known(), parse_kernel=parse_spec)
-    assert [scheduler.name for scheduler in study.schedulers] == [bug.scheduler]
-    assert (study.target.kernel, study.target.cpus) == (bug.kernel, bug.cpus)
-    with pytest.raises(ValueError, match=f"{bug.name}: building a scheduler requires libbpf"):
-        build_bug(bug, tmp_path)
 
 
 @NEEDS_CC

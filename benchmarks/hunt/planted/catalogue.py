@@ -12,17 +12,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from ajuste.kernel.spec import PackagedKernel, parse_source
-from ajuste.machine.home import TREE, Home
 from ajuste.model.base import ClosedModel
-from ajuste_kernels.building.schedulers import require_llvm
-from ajuste_kernels.building.sources import packaged_source
 
 _HERE: Final = Path(__file__).parent
 _FIXED: Final = "-DFIXED"
-_LIBBPF_SOURCE: Final = "debian:7.3"
-LIBBPF: Final = TREE / "target" / "libbpf"
-"""Where libbpf is once it was built."""
 GOAL: Final = r"^(hung|exit != 0|dmesg: .+|[a-z][a-z.-]* > [0-9.]+)$"
 
 _Words = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -31,13 +24,12 @@ _Words = Annotated[tuple[str, ...], Field(min_length=1)]
 class PlantedBug(ClosedModel):
     """A program with a bug, and a twin without. ``build`` are commands, in which {flags} stands for the definitions,
     {directory} for a copy of the bug's directory where they run, {out} for where the program goes, {headers} for
-    the headers of the guest's kernel, {release} for its release, {clang} for a compiler of BPF, and {libbpf} for where
-    its library is. ``command`` is relative to {out}.
+    the headers of the guest's kernel, and {release} for its release. ``command`` is relative to {out}.
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z-]*$")]
     wrong: str = Field(min_length=1)
-    kind: Literal["user", "module", "scheduler"]
+    kind: Literal["user", "module"]
     depth: int = Field(ge=1)
     """The number of unlucky moments that have to coincide."""
     cpus: int = Field(ge=1, le=4)
@@ -50,8 +42,6 @@ class PlantedBug(ClosedModel):
     command: _Words
     modules: tuple[str, ...] = ()
     """Modules that the guest has to load: its kernel is path:VMLINUZ,modules={out}/modules."""
-    scheduler: str = ""
-    """The program in {out} of the BPF scheduler under which ``command`` runs."""
     guest_only: str = ""
     """The reason why it is not run on this machine, if so."""
 
@@ -71,22 +61,13 @@ def planted_bugs() -> list[PlantedBug]:
 
 
 def build_bug(
-    bug: PlantedBug,
-    out: Path,
-    *,
-    fixed: bool = False,
-    define: Sequence[str] = (),
-    headers: Path | None = None,
-    libbpf: Path | None = None,
+    bug: PlantedBug, out: Path, *, fixed: bool = False, define: Sequence[str] = (), headers: Path | None = None
 ) -> Path:
     """Build the bug, or with ``fixed`` its twin, into ``out`` and return the program. ``define`` are more definitions,
-    such as PAUSE_US=100. Raises ValueError without ``headers`` for a module, or without ``libbpf`` for a scheduler,
-    CalledProcessError if it does not build.
+    such as PAUSE_US=100. Raises ValueError without ``headers`` for a module, CalledProcessError if it does not build.
     """
-    if headers is None and bug.kind == "module":
+    if headers is None and any("{headers}" in word for command in bug.build for word in command):
         raise ValueError(f"{bug.name}: building a module requires the headers of {bug.kernel}")
-    if libbpf is None and bug.kind == "scheduler":
-        raise ValueError(f"{bug.name}: building a scheduler requires libbpf")
     release = headers.name.removeprefix("linux-headers-") if headers else ""
     flags = [*([_FIXED] if fixed else ()), *(f"-D{definition}" for definition in define)]
     with tempfile.TemporaryDirectory() as scratch:
@@ -99,10 +80,7 @@ def build_bug(
             "{directory}": str(directory),
             "{headers}": str(headers),
             "{release}": release,
-            "{libbpf}": str(libbpf),
         }
-        if bug.kind == "scheduler":
-            places["{clang}"] = f"clang{require_llvm().suffix}"
         if bug.modules:
             (out / "modules" / release).mkdir(parents=True, exist_ok=True)
         for command in bug.build:
@@ -152,69 +130,6 @@ def module_study(bug: PlantedBug, out: Path, vmlinuz: Path) -> Path:
         encoding="utf-8",
     )
     return file
-
-
-_SCHEDULER_STUDY: Final = """\
-schema = 1
-name = "{name}"
-
-[[factor]]
-name = "sched_ext"
-levels = ["{scheduler}"]
-
-[workload]
-command = ["./{name}"]
-files = ["{name}"]
-timeout_s = {limit:g}
-
-[target]
-kernel = "{kernel}"
-cpus = {cpus}
-
-[analysis]
-metrics = ["elapsed"]
-
-[[scheduler]]
-name = "{scheduler}"
-program = "{scheduler}"
-"""
-
-
-def scheduler_study(bug: PlantedBug, out: Path) -> Path:
-    """Write a study of the job under the scheduler, both of which are built into ``out``, and return its file."""
-    file = out / f"{bug.name}.toml"
-    file.write_text(
-        _SCHEDULER_STUDY.format(
-            name=bug.name, scheduler=bug.scheduler, limit=bug.timeout_s, kernel=bug.kernel, cpus=bug.cpus
-        ),
-        encoding="utf-8",
-    )
-    return file
-
-
-def build_libbpf(into: Path, home: Home) -> Path:
-    """Build libbpf from the sources of a kernel, once, and return the directory of its library and headers: that of
-    Debian 12 is too old to load schedulers.
-    """
-    if (into / "libbpf.a").exists():
-        return into
-    wanted = parse_source(_LIBBPF_SOURCE)
-    assert isinstance(wanted, PackagedKernel)
-    sources = packaged_source(wanted, home, lambda _: None).tree / "tools" / "lib" / "bpf"
-    with tempfile.TemporaryDirectory() as scratch:
-        made = Path(scratch) / "made"
-        made.mkdir()
-        subprocess.run(
-            ["make", "-s", f"OUTPUT={made}/", f"DESTDIR={scratch}", "prefix=", f"{made}/libbpf.a", "install_headers"],
-            cwd=sources,
-            check=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        shutil.copytree(Path(scratch) / "include", into / "include", dirs_exist_ok=True)
-        shutil.copy(made / "libbpf.a", into)
-    return into
 
 
 def _substituted(command: Sequence[str], flags: Sequence[str], places: dict[str, str]) -> Iterator[str]:
