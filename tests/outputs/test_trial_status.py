@@ -234,6 +234,9 @@ def test_a_line_of_the_console_that_must_not_be_printed_fails_the_trial() -> Non
     judged = judge(events(), TrialReading(endless=(True,), console_failure="BUG|WARNING:"), console=console)
     assert (judged.status, judged.metrics) == ("failed", {})
     assert judged.reason == "the kernel printed: [2.0] WARNING: CPU: 1 PID: 9 at lib/refcount.c"
+    for pattern in (r"(?i)warning:", r"(W)ARNING: CPU: (\d) .*lib/(r)efcount", r"(N)I\1G"):
+        read = TrialReading(endless=(True,), console_failure=pattern)
+        assert judge(events(), read, console=console).reason == judged.reason, pattern
     well = judge(events(), TrialReading(endless=(True,), console_failure="^WARNING"), console=console)
     assert well.status == "ok"
     endless = judge(events(), TrialReading(endless=(True,), console_failure="(a+)+b"), console="a" * 4000)

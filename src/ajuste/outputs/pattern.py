@@ -102,12 +102,21 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
 
 def first_groups(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
     """Return the first group of each line that matches, as ``search``. Raises ParseError, also beyond ``limit_s``."""
+    return _matches(lines, pattern, limit_s, "each")
+
+
+def lines_with(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
+    """Return the lines that match. Raises ParseError, also beyond ``limit_s``."""
+    return _matches(lines, pattern, limit_s, "any")
+
+
+def _matches(lines: Sequence[str], pattern: str, limit_s: float, find: str) -> list[str]:
     request = {
         "patterns": [(pattern, "lines")],
         "streams": {"lines": "\n".join(lines)},
         "longest": LONGEST_LINE,
         "seconds": limit_s,
-        "each": True,
+        "find": find,
     }
     try:
         matches: list[list[str]] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), limit_s))

@@ -1,8 +1,9 @@
 """The program that searches lines for patterns (see ``outputs.pattern``). It knows nothing of Ajuste.
 
 Each line of its standard input is a request as JSON; a line of its standard output has the last match of each pattern
-and what follows it, or null; with ``each``, all of its matches. A search that takes more than the request's ``seconds``
-of processor time ends the program (SIGPROF), and so does the end of its input.
+and what follows it, or null; to find ``each``, all of its matches; to find ``any``, the lines that have one. A search
+that takes more than the request's ``seconds`` of processor time ends the program (SIGPROF), and so does the end of its
+input.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def answer(request: dict[str, Any]) -> list[Any]:
     lines = {
         name: [line[: request["longest"]] for line in text.split("\n")] for name, text in request["streams"].items()
     }
-    find = each if request.get("each") else last
+    find = {"last": last, "each": each, "any": lines_with}[request.get("find", "last")]
     return [find(re.compile(pattern), lines.get(stream, [])) for pattern, stream in request["patterns"]]
 
 
@@ -48,6 +49,11 @@ def last(pattern: re.Pattern[str], lines: list[str]) -> tuple[str, str] | None:
 def each(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
     """Return the first group of each line in which it is not empty."""
     return [match[1] for line in lines if (match := pattern.search(line)) and match[1]]
+
+
+def lines_with(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
+    """Return each line that matches."""
+    return list(filter(pattern.search, lines))
 
 
 if __name__ == "__main__":

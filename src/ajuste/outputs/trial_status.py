@@ -30,7 +30,7 @@ from ajuste.model.trial import Observation, Slot, Status, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
 from ajuste.outputs.format import require_computable
-from ajuste.outputs.pattern import SECONDS, Pattern, Pointer, first_groups, pointed, search
+from ajuste.outputs.pattern import SECONDS, Pattern, Pointer, lines_with, pointed, search
 from ajuste.outputs.programs import parser
 from ajuste.outputs.services import is_report, service_notes, service_problem, service_values, with_advice
 from ajuste.outputs.timeline_metrics import Timeline, measure_all
@@ -231,7 +231,7 @@ def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findin
 
 def _check_console(console: str, pattern: str, findings: _Findings) -> None:
     try:
-        matches = first_groups(console.splitlines(), f"(.*(?:{pattern}).*)", SECONDS)
+        matches = lines_with(console.splitlines(), pattern, SECONDS)
     except ParseError as failure:
         findings.failed.append(f"the console was not searched: {failure.message}")
         return
