@@ -78,9 +78,13 @@ def await_no_guardian(directory: Path) -> None:
 
 
 def kill(pid: int) -> None:
-    """Kill it, and wait until it is gone: only then it has let go of its journal."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def end(pid: int) -> None:
+    """Kill it, and wait until it is gone: only then it has let go of its journal."""
+    kill(pid)
     deadline = time.monotonic() + DEADLINE_S
     while not is_gone(pid):
         assert time.monotonic() < deadline, f"{pid} does not end"
@@ -152,7 +156,7 @@ def test_a_daemon_that_escaped_does_not_outlive_a_killed_agent(agent: str, tmp_p
 def test_restore_ends_a_daemon_that_escaped_from_a_session_without_a_guardian(agent: str, tmp_path: Path) -> None:
     mark = f"300{os.getpid()}"
     serving = escaped(agent, tmp_path, mark)
-    kill(guardian_of(tmp_path))
+    end(guardian_of(tmp_path))
     serving.process.kill()
     serving.process.communicate()
     assert running(mark)
@@ -209,7 +213,7 @@ def test_restore_does_what_a_killed_guardian_cannot(agent: str, tmp_path: Path, 
     held = restore(agent, tmp_path)
     assert held.returncode == 1
     assert '"state":"held"' in held.stdout
-    kill(guardian)
+    end(guardian)
     serving.process.kill()
     serving.process.communicate()
     assert Path(EXPIRE).read_text() == "2987\n"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.agent.conftest import Told, registry_beside
 from tests.agent.serving import EXPIRE, SETTINGS, Serving, shell, values, write
-from tests.agent.test_guardian import await_no_guardian, guardian_of, kill
+from tests.agent.test_guardian import await_no_guardian, end, guardian_of
 
 from ajuste.model.event import Failed, Journal, Restored, Started, parse_event
 
@@ -50,7 +50,7 @@ class Machine:
         serving = Serving(self.agent, self.journals)
         serving.send(writes=[write(place, value) for place, value in CHANGES.items()], workload=shell("sleep 1000"))
         self.workloads.append(serving.hear(Started).pid)
-        kill(guardian_of(self.journals))
+        end(guardian_of(self.journals))
         serving.process.kill()
         serving.process.communicate()
         (left,) = self.journals.iterdir()

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from tests.agent.conftest import Runner, registry_beside, until
 from tests.agent.serving import Serving, shell
-from tests.agent.test_guardian import guardian_of, kill
+from tests.agent.test_guardian import end, guardian_of
 
 import postgresql
 from ajuste.model.event import Failed, ReadBack, Restored, Started, Written
@@ -226,7 +226,7 @@ def _left_by_a_killed_agent(agent: str, journals: Path, change: dict[str, Any]) 
     serving = Serving(agent, journals)
     serving.send(writes=[change], workload=shell("sleep 1000"))
     started = serving.hear(Started)
-    kill(guardian_of(journals))
+    end(guardian_of(journals))
     serving.process.kill()
     serving.process.communicate()
     os.killpg(started.pid, signal.SIGKILL)

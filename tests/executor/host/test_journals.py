@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.test_guardian import guardian_of, kill
+from tests.agent.test_guardian import end, guardian_of
 
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import (
@@ -222,7 +222,7 @@ class TestAnotherHome:
         agent.stdin.flush()
         while EXPIRE.read_text() != "2987\n":
             time.sleep(0.01)
-        kill(guardian_of(journals))
+        end(guardian_of(journals))
         agent.kill()
         agent.communicate()
         yield journals
