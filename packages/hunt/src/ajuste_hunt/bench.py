@@ -14,6 +14,7 @@ from typing import Any, Final
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import block, perturbation
 from ajuste.machine.files import make_directory
+from ajuste.model.cost import Costs
 from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.event import EventsByKind, Exited
@@ -86,17 +87,18 @@ class Bench:
         observation = self.guest.run_paused(self.plan(chance.seed), chance.pauses)
         return hashlib.sha256(f"{observation.lines}{observation.console}".encode()).hexdigest()
 
-    def decisions(self, chance: Chance) -> NamedDecisions | None:
-        """Return what the scheduler decides in such a trial; None where it cannot be followed."""
+    def followed(self, chance: Chance) -> tuple[NamedDecisions, Costs] | None:
+        """Return what the scheduler decides in such a trial, and its costs; None where it cannot be followed."""
         observation = self.guest.run_paused(self.plan(chance.seed), chance.pauses, "decisions")
         if observation.decisions is None or observation.costs is None:
             return None
-        return self.guest.named_decisions(observation.costs, observation.decisions)
+        return self.guest.named_decisions(observation.costs, observation.decisions), observation.costs
 
-    def functions_before(self, chance: Chance) -> dict[CpuPause, str]:
-        """Return which function had just accessed memory that tasks share, for each pause of such a trial."""
+    def functions_before(self, chance: Chance, costs: Costs) -> dict[CpuPause, str]:
+        """Return which function had just accessed memory that tasks share, for each pause of such a trial with these
+        ``costs``.
+        """
         accesses = self.shared_accesses(chance)
-        costs = self.guest.run_paused(self.plan(chance.seed), chance.pauses, "decisions").costs
         functions: dict[CpuPause, str] = {}
         for pause in chance.pauses:
             just = [
@@ -104,7 +106,7 @@ class Bench:
                 for cpu, at_ns, place in accesses
                 if cpu == pause.cpu and pause.at_ns - _JUST_NS <= at_ns <= pause.at_ns
             ]
-            if just and costs is not None:
+            if just:
                 functions[pause] = self.guest.function_at(costs, max(just)[1])
         return functions
 

@@ -154,13 +154,12 @@ def after_access(rng: random.Random, ground: Ground, site: tuple[int, int, int])
                 CpuPause(cpu=cpu, at_ns=when + number * for_ns, for_ns=for_ns) for number, when in enumerate(again, 1)
             ]
         case 1:  # Meanwhile others come to places of their own: all of them, in turn, are in the middle of something.
+            meanwhile_of: dict[int, dict[int, int]] = {}
+            for of, when, place in ground.shared:
+                if of != cpu and at_ns <= when < at_ns + for_ns:
+                    meanwhile_of.setdefault(of, {})[place] = when
             for other in rng.sample(range(ground.cpus), ground.cpus):
-                meanwhile = {
-                    place: when
-                    for of, when, place in ground.shared
-                    if of == other != cpu and at_ns <= when < at_ns + for_ns
-                }
-                if meanwhile:
+                if meanwhile := meanwhile_of.get(other):
                     pauses.append(CpuPause(cpu=other, at_ns=rng.choice(list(meanwhile.values())), for_ns=for_ns))
         case _:
             pass

@@ -218,15 +218,16 @@ def _ground(question: Question, bench: Bench, endings: Sequence[Ending]) -> Grou
     if not question.plain_only:
         question.options.say("where tasks switch and wake each other")
         try:
-            decisions = bench.decisions(Chance(0))
+            followed = bench.followed(Chance(0))
         except AjusteError as failure:  # such as a kernel without symbols
             question.options.warn(f"pauses are not drawn near switches: {failure.message}")
-            decisions = None
-        if decisions is not None:
+            followed = None
+        if followed is not None:
+            decisions, _ = followed
             showing = [(cpu, decisions.time_ns(place)) for place, cpu in enumerate(decisions.cpus)]
             step = -(-len(showing) // _MOST_MOMENTS) or 1
             moments = tuple(showing[::step])
-            shared = tuple(sorted(bench.shared_accesses(Chance(0)), key=lambda access: access[1]))
+            shared = bench.shared_accesses(Chance(0))
     return Ground(question.study.target.cpus, length_ns, question.longest_ns, moments, shared)
 
 
@@ -286,18 +287,17 @@ def _followed(
 ) -> tuple[Story | None, tuple[NamedDecisions, NamedDecisions] | None, tuple[str, ...]]:
     question.options.say("following what the scheduler decides")
     try:
-        showing = bench.decisions(best)
-        plain = bench.decisions(Chance(best.seed)) if best.pauses else None
-        functions = bench.functions_before(best) if best.pauses else {}
+        showing = bench.followed(best)
+        plain = bench.followed(Chance(best.seed)) if best.pauses else None
+        functions = bench.functions_before(best, showing[1]) if best.pauses and showing else {}
     except AjusteError as failure:
         return None, None, (f"The scheduler's decisions could not be followed: {failure.message}.",)
     if showing is None:
         return None, None, ("The scheduler's decisions could not be followed.",)
-    return (
-        story(showing, plain, best.pauses, functions, round(1e9 * question.study.workload.timeout_s)),
-        None if plain is None else (plain, showing),
-        (),
-    )
+    finding, before = showing[0], plain[0] if plain else None
+    limit_ns = round(1e9 * question.study.workload.timeout_s)
+    account = story(finding, before, best.pauses, functions, limit_ns)
+    return account, None if before is None else (before, finding), ()
 
 
 def _document(progress: _Progress, outcome: Outcome) -> Hunt:

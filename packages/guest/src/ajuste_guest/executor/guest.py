@@ -253,8 +253,8 @@ class GuestExecutor(Executor):
 
     def shared_accesses(self, plan: Plan, pauses: Sequence[CpuPause] = ()) -> tuple[tuple[int, int, int], ...]:
         """Return when tasks of user space have accessed memory that they share, in a trial with these pauses: the CPU,
-        ns since the workload's start, and the instruction's address. A pause from that time on comes between it and
-        the next instruction. Raises RequestError where the lens lacks something.
+        ns since the workload's start, and the instruction's address, in the order of time. A pause from that time on
+        comes between it and the next instruction. Raises RequestError where the lens lacks something.
         """
         accesses: list[tuple[int, int, int]] = []
         lens = replace(self._lens("counts", self._paced_by), shares=True)
