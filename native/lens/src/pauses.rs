@@ -14,7 +14,7 @@ use crate::instruction::{Shape, shape};
 use crate::interface;
 use crate::mark::{Mark, Marks};
 use crate::parallel;
-use crate::symbols::{is_kernel, is_module};
+use crate::symbols::is_image;
 use crate::task::Role;
 
 static MARKS: OnceLock<Mutex<Marks>> = OnceLock::new();
@@ -132,13 +132,9 @@ pub fn await_start(marks: Marks) {
     let _ = MARKS.set(Mutex::new(marks));
 }
 
-fn is_core(address: u64) -> bool {
-    is_kernel(address) && !is_module(address)
-}
-
 /// To be called for each block that is translated.
 pub fn watch(block: &interface::Block) {
-    if MARKS.get().is_none() || block.instructions().next().is_none_or(|first| is_core(first.address())) {
+    if MARKS.get().is_none() || block.instructions().next().is_none_or(|first| is_image(first.address())) {
         return;
     }
     if let Some(Ok(sites)) = SITES.get().map(Mutex::lock) {

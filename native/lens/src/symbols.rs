@@ -15,8 +15,9 @@ pub fn is_kernel(address: u64) -> bool {
 /// Modules are above the kernel's image: Documentation/arch/x86/x86_64/mm.rst, of a kernel whose place is random.
 const MODULE_SPACE: u64 = 0xffff_ffff_c000_0000;
 
-pub fn is_module(address: u64) -> bool {
-    address >= MODULE_SPACE
+/// Whether it is the kernel's own image: no program, and no module.
+pub fn is_image(address: u64) -> bool {
+    (KERNEL_SPACE..MODULE_SPACE).contains(&address)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

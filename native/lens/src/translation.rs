@@ -12,7 +12,7 @@ use crate::counters::{BRANCHES, CLOSE, KERNEL, NOTHING, OPEN, USER};
 use crate::instruction::{Shape, shape};
 use crate::interface::{self, Instruction, LONGEST_INSTRUCTION};
 use crate::sites::{Site, Sites, is_locked, state_offset};
-use crate::symbols::{Place, Special, Symbols, is_kernel, is_module};
+use crate::symbols::{Place, Special, Symbols, is_image, is_kernel};
 
 struct Piece {
     instruction: Instruction,
@@ -46,7 +46,7 @@ pub fn instrument(
     } else {
         watch_user(&pieces);
     }
-    if shares && (!in_kernel || is_module(first.address)) {
+    if shares && !is_image(first.address) {
         watch_sharing(&pieces);
     }
     let (sure, unsure) = pieces.split_at(pieces.len() - usize::from(may_be_left_out(&pieces)));
