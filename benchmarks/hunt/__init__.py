@@ -162,9 +162,10 @@ def _read(bug: PlantedBug, row: dict[str, Any]) -> Answer:
 
 
 def _keep(measured: Answer) -> None:
-    rows = {each.bug.name: each for each in answers()} | {measured.bug.name: measured}
-    fields = ("hunt", "seeds", "twin", "repeats", "passes")
-    document = {name: {field: asdict(rows[name])[field] for field in fields} for name in sorted(rows)}
+    rows = {each.bug.name: asdict(each) for each in (*answers(), measured)}
+    document = {
+        name: {field: value for field, value in row.items() if field != "bug"} for name, row in sorted(rows.items())
+    }
     ANSWERS.write_text(json.dumps(document, indent=2) + "\n")
     Console(stderr=True).print(" | ".join(row(measured)), highlight=False)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
+from ajuste.cli.saving import study_text
 from ajuste.model.base import ClosedModel
 
 _HERE: Final = Path(__file__).parent
@@ -95,40 +96,22 @@ def build_bug(
     return out / bug.command[0]
 
 
-_STUDY: Final = """\
-schema = 1
-name = "{name}"
-factor = []
-
-[workload]
-command = ["./{name}"]
-files = ["{name}"]
-timeout_s = {limit:g}
-
-[target]
-kernel = "path:{kernel},modules={modules}"
-cpus = {cpus}
-modules = ["{loaded}"]
-
-[analysis]
-metrics = ["elapsed"]
-"""
-
-
 def module_study(bug: PlantedBug, out: Path, vmlinuz: Path) -> Path:
     """Write a study of the module that was built into ``out`` for the kernel ``vmlinuz``, and return its file."""
+    document = {
+        "schema": 1,
+        "name": bug.name,
+        "factor": [],
+        "workload": {"command": list(bug.command), "files": [bug.name], "timeout_s": bug.timeout_s},
+        "target": {
+            "kernel": f"path:{vmlinuz},modules={out.absolute() / 'modules'}",
+            "cpus": bug.cpus,
+            "modules": list(bug.modules),
+        },
+        "analysis": {"metrics": ["elapsed"]},
+    }
     file = out / f"{bug.name}.toml"
-    file.write_text(
-        _STUDY.format(
-            name=bug.name,
-            limit=bug.timeout_s,
-            kernel=vmlinuz,
-            modules=out.absolute() / "modules",
-            cpus=bug.cpus,
-            loaded='", "'.join(bug.modules),
-        ),
-        encoding="utf-8",
-    )
+    file.write_text(study_text(document), encoding="utf-8")
     return file
 
 
